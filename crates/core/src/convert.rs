@@ -1,0 +1,303 @@
+//! Elements turned into what callers compute with: byte order, `f64`, text.
+//!
+//! The loops work on whole buffers so that the compiler can vectorise them.
+
+use std::fmt::Write as _;
+
+use crate::dtype::{DType, Kind};
+use crate::layout::Linear;
+use crate::wire::ByteOrder;
+
+/// Calls `$body` with `$T` bound to the Rust type of a plain integer or float, or `$other`.
+#[macro_export]
+macro_rules! with_number {
+    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {{
+        use $crate::dtype::Kind;
+        let dtype: $crate::dtype::DType = $dtype;
+        match (dtype.kind(), dtype.size()) {
+            (Kind::UInt, 1) => { type $T = u8; $body }
+            (Kind::UInt, 2) => { type $T = u16; $body }
+            (Kind::UInt, 4) => { type $T = u32; $body }
+            (Kind::UInt, 8) => { type $T = u64; $body }
+            (Kind::Int, 1) => { type $T = i8; $body }
+            (Kind::Int, 2) => { type $T = i16; $body }
+            (Kind::Int, 4) => { type $T = i32; $body }
+            (Kind::Int, 8) => { type $T = i64; $body }
+            (Kind::Float, 4) => { type $T = f32; $body }
+            (Kind::Float, 8) => { type $T = f64; $body }
+            _ => $other,
+        }
+    }};
+}
+
+/// A number type that can be read from little-endian bytes.
+pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
+    /// Bytes of one number.
+    const SIZE: usize;
+    /// From exactly [`Number::SIZE`] little-endian bytes.
+    fn read_le(bytes: &[u8]) -> Self;
+    /// As `f64`, rounded where 64 bits of integer do not fit.
+    fn as_f64(self) -> f64;
+}
+
+macro_rules! numbers {
+    ($($T:ty),*) => {$(
+        impl Number for $T {
+            const SIZE: usize = size_of::<$T>();
+            #[inline(always)]
+            fn read_le(bytes: &[u8]) -> Self {
+                let mut raw = [0; size_of::<$T>()];
+                raw.copy_from_slice(bytes);
+                Self::from_le_bytes(raw)
+            }
+            #[inline(always)]
+            fn as_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    )*};
+}
+numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+/// Reverses every group of `word` bytes.
+pub fn swap(bytes: &mut [u8], word: usize) {
+    fn each<const N: usize>(bytes: &mut [u8]) {
+        for group in bytes.as_chunks_mut::<N>().0 {
+            group.reverse();
+        }
+    }
+    match word {
+        0 | 1 => {}
+        2 => each::<2>(bytes),
+        4 => each::<4>(bytes),
+        8 => each::<8>(bytes),
+        16 => each::<16>(bytes),
+        _ => bytes.chunks_exact_mut(word).for_each(<[u8]>::reverse),
+    }
+}
+
+/// Brings elements of `dtype` into little-endian order.
+pub fn to_little(dtype: DType, bytes: &mut [u8]) {
+    if dtype.needs_swap(ByteOrder::Little) {
+        swap(bytes, dtype.word());
+    }
+}
+
+/// Converts little-endian elements to `f64`, mapped if `map` is given; `out` is overwritten.
+/// Complex numbers give their real part, texts and opaque bytes NaN.
+pub fn to_f64(dtype: DType, map: Option<Linear>, bytes: &[u8], out: &mut Vec<f64>) {
+    out.clear();
+    let n = bytes.len() / dtype.size().max(1);
+    out.reserve(n);
+    with_number!(dtype, T => {
+        let numbers = bytes.as_chunks::<{ size_of::<T>() }>().0;
+        match map {
+            // Two roundings, never a fused multiply-add: the same digits on every machine.
+            Some(m) => out.extend(numbers.iter().map(|b| m.apply(T::from_le_bytes(*b) as f64))),
+            None => out.extend(numbers.iter().map(|b| T::from_le_bytes(*b) as f64)),
+        }
+    }, else {
+        for element in bytes.chunks_exact(dtype.size().max(1)) {
+            let value = element_f64(dtype, element);
+            out.push(map.map_or(value, |m| m.apply(value)));
+        }
+    });
+}
+
+/// One little-endian element as `f64`.
+pub fn element_f64(dtype: DType, element: &[u8]) -> f64 {
+    with_number!(dtype, T => <T as Number>::read_le(element).as_f64(), else match dtype.kind() {
+        Kind::Float if dtype.size() == 2 => half::f16::from_le_bytes([element[0], element[1]]).to_f64(),
+        Kind::Float => binary128_to_f64(u128::from_le_bytes(sixteen(element))),
+        Kind::X87 => x87_to_f64(u128::from_le_bytes(sixteen(element))),
+        Kind::Complex | Kind::ComplexX87 => element_f64(part(dtype), &element[..dtype.word()]),
+        Kind::Bool => f64::from(u8::from(element.iter().any(|b| *b != 0))),
+        _ => f64::NAN,
+    })
+}
+
+/// The type of one half of a complex number.
+fn part(dtype: DType) -> DType {
+    let kind = if dtype.kind() == Kind::ComplexX87 { Kind::X87 } else { Kind::Float };
+    DType::new(kind, dtype.word() as u32, dtype.order()).unwrap_or(dtype)
+}
+
+fn sixteen(element: &[u8]) -> [u8; 16] {
+    let mut raw = [0; 16];
+    raw.copy_from_slice(&element[..16]);
+    raw
+}
+
+/// IEEE binary128: sign, 15 bits of exponent, 112 of fraction.
+fn binary128_to_f64(bits: u128) -> f64 {
+    let exponent = (bits >> 112) as i32 & 0x7fff;
+    let fraction = bits & ((1 << 112) - 1);
+    let value = match exponent {
+        0x7fff if fraction == 0 => f64::INFINITY,
+        0x7fff => f64::NAN,
+        0 => scaled(fraction, 1 - 16383 - 112),
+        _ => scaled(fraction | 1 << 112, exponent - 16383 - 112),
+    };
+    if bits >> 127 == 1 { -value } else { value }
+}
+
+/// Intel's extended format: sign, 15 bits of exponent, 64 of significand with its leading bit.
+fn x87_to_f64(bits: u128) -> f64 {
+    let exponent = (bits >> 64) as i32 & 0x7fff;
+    let significand = bits as u64;
+    let value = match exponent {
+        0x7fff if significand << 1 == 0 => f64::INFINITY,
+        0x7fff => f64::NAN,
+        _ => scaled(u128::from(significand), exponent.max(1) - 16383 - 63),
+    };
+    if (bits >> 79) & 1 == 1 { -value } else { value }
+}
+
+/// `significand * 2^exponent`, rounded once, to the nearest even.
+fn scaled(significand: u128, exponent: i32) -> f64 {
+    if significand == 0 {
+        return 0.0;
+    }
+    let top = 127 - significand.leading_zeros() as i32;
+    // Bits of the result: 53, fewer below the smallest normal number.
+    let lowest = (top + exponent - 52).max(-1074);
+    let shift = lowest - exponent;
+    let rounded = if shift <= 0 {
+        significand << -shift.max(-127)
+    } else if shift > 127 {
+        0
+    } else {
+        let kept = significand >> shift;
+        let rest = significand & ((1 << shift) - 1);
+        let half = 1_u128 << (shift - 1);
+        kept + u128::from(rest > half || (rest == half && kept & 1 == 1))
+    };
+    // At most 2^53, so exact; the power of two is applied in two exact steps.
+    let power = |e: i32| f64::from_bits(((e.clamp(-1022, 1023) + 1023) as u64) << 52);
+    if lowest > 1023 {
+        return f64::INFINITY;
+    }
+    let (first, second) = if lowest < -1022 { (-1022, lowest + 1022) } else { (lowest, 0) };
+    (rounded as f64) * power(second) * power(first)
+}
+
+/// Appends one little-endian element as text: integers whole, floats as the shortest digits that
+/// read back the same, texts without their padding, opaque bytes in hexadecimal.
+pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
+    match dtype.kind() {
+        Kind::Float if dtype.size() == 4 => write_f32(f32::read_le(element), out),
+        Kind::Float | Kind::X87 => write_f64(element_f64(dtype, element), out),
+        Kind::Complex | Kind::ComplexX87 => {
+            let half = part(dtype);
+            write_element(half, &element[..half.size()], out);
+            let mark = out.len();
+            write_element(half, &element[half.size()..], out);
+            if !out[mark..].starts_with('-') {
+                out.insert(mark, '+');
+            }
+            out.push('j');
+        }
+        Kind::Bool => out.push_str(if element.iter().any(|b| *b != 0) { "true" } else { "false" }),
+        Kind::Text => out.push_str(&text_of(element)),
+        Kind::Opaque => element.iter().for_each(|b| {
+            let _ = write!(out, "{b:02x}");
+        }),
+        Kind::Int | Kind::UInt => {
+            let _ = with_number!(dtype, T => write!(out, "{}", <T as Number>::read_le(element)), else Ok(()));
+        }
+    }
+}
+
+/// A text field without what pads it.
+pub fn text_of(field: &[u8]) -> String {
+    let cut = field.iter().position(|b| *b == 0).unwrap_or(field.len());
+    String::from_utf8_lossy(&field[..cut]).trim_end_matches(' ').to_string()
+}
+
+/// Appends the shortest digits that read back as `value`.
+pub fn write_f64(value: f64, out: &mut String) {
+    out.push_str(zmij::Buffer::new().format(value));
+}
+
+fn write_f32(value: f32, out: &mut String) {
+    out.push_str(zmij::Buffer::new().format(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An exact binary128 for any `f64`, built the slow way.
+    fn widen(value: f64) -> u128 {
+        let bits = value.to_bits();
+        let sign = u128::from(bits >> 63) << 127;
+        let (exponent, fraction) = ((bits >> 52) & 0x7ff, bits & ((1 << 52) - 1));
+        match (exponent, fraction) {
+            (0x7ff, f) => sign | 0x7fff << 112 | u128::from(f) << 60,
+            (0, 0) => sign,
+            (0, f) => {
+                let top = 63 - f.leading_zeros();
+                let exponent = u128::from(16383 - 1074 + u64::from(top));
+                sign | exponent << 112 | (u128::from(f) << (112 - top)) & ((1 << 112) - 1)
+            }
+            (e, f) => sign | u128::from(e + 16383 - 1023) << 112 | u128::from(f) << 60,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn binary128_gives_every_double_back(bits in any::<u64>()) {
+            let value = f64::from_bits(bits);
+            let back = binary128_to_f64(widen(value));
+            prop_assert!(back.to_bits() == bits || (value.is_nan() && back.is_nan()));
+        }
+
+        #[test]
+        fn swapping_twice_changes_nothing(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let before = bytes.clone();
+            for word in [1, 2, 3, 4, 8, 16] {
+                swap(&mut bytes, word);
+                swap(&mut bytes, word);
+                prop_assert_eq!(&bytes, &before);
+            }
+        }
+    }
+
+    #[test]
+    fn wide_floats_round_to_the_nearest_even() {
+        let one = 16383_u128 << 112;
+        // Half a unit in the last place above 1.0 goes down to even, a little more goes up.
+        assert_eq!(binary128_to_f64(one | 1 << 59), 1.0);
+        assert_eq!(binary128_to_f64(one | 1 << 59 | 1), 1.0 + f64::EPSILON);
+        assert_eq!(binary128_to_f64(one | 3 << 59), 1.0 + 2.0 * f64::EPSILON);
+        assert_eq!(binary128_to_f64(0x7ffe << 112), f64::INFINITY);
+        assert_eq!(binary128_to_f64(1), 0.0);
+        assert!(binary128_to_f64(1 << 127).is_sign_negative());
+        let x87 = |exponent: u128, significand: u64| x87_to_f64(exponent << 64 | u128::from(significand));
+        assert_eq!(x87(16383, 1 << 63), 1.0);
+        assert_eq!(x87(16384, 0xc90f_daa2_2168_c235), std::f64::consts::PI);
+        assert_eq!(x87(16383, u64::MAX), 2.0);
+        assert_eq!(x87(0x7fff, 1 << 63), f64::INFINITY);
+        assert!(x87(0x7fff, 3 << 62).is_nan());
+        assert_eq!(x87(0, 1), 0.0);
+        assert_eq!(scaled(1, -1074), f64::from_bits(1));
+        assert_eq!(scaled(3, -1075), f64::from_bits(2));
+    }
+
+    #[test]
+    fn elements_print_exactly() {
+        let show = |dtype: DType, bytes: &[u8]| {
+            let mut out = String::new();
+            write_element(dtype, bytes, &mut out);
+            out
+        };
+        assert_eq!(show(DType::U64, &u64::MAX.to_le_bytes()), "18446744073709551615");
+        assert_eq!(show(DType::F32, &0.1_f32.to_le_bytes()), "0.1");
+        let z: Vec<u8> = [1.5_f64, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(show("complex128".parse().unwrap(), &z), "1.5-2.0j");
+        assert_eq!(show(DType::text(5), b"ab \0x"), "ab");
+        assert_eq!(show("bool32".parse().unwrap(), &[0, 0, 1, 0]), "true");
+        assert_eq!(show("float16".parse().unwrap(), &[0, 0x3c]), "1.0");
+    }
+}

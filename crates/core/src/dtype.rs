@@ -1,0 +1,234 @@
+//! Element types as they lie in files.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::wire::ByteOrder;
+
+/// What the bytes of an element mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Two's complement integer of 1, 2, 4 or 8 bytes.
+    Int,
+    /// Unsigned integer of 1, 2, 4 or 8 bytes.
+    UInt,
+    /// IEEE 754 binary number of 2, 4, 8 or 16 bytes.
+    Float,
+    /// Intel's 80-bit number, padded to 16 bytes.
+    X87,
+    /// Two `Float`s, real part first; the size counts both.
+    Complex,
+    /// Two `X87`s; the size counts both.
+    ComplexX87,
+    /// True unless all zero, in 1, 2, 4 or 8 bytes.
+    Bool,
+    /// Characters, padded on the right; the size is the field's length.
+    Text,
+    /// Bytes without a meaning known to us.
+    Opaque,
+}
+
+/// Kind, size in bytes and byte order of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DType {
+    kind: Kind,
+    size: u32,
+    order: ByteOrder,
+}
+
+impl DType {
+    /// A type, if there is one of that kind and size.
+    pub fn new(kind: Kind, size: u32, order: ByteOrder) -> Option<Self> {
+        let known = match kind {
+            Kind::Int | Kind::UInt | Kind::Bool => matches!(size, 1 | 2 | 4 | 8),
+            Kind::Float => matches!(size, 2 | 4 | 8 | 16),
+            Kind::Complex => matches!(size, 4 | 8 | 16 | 32),
+            Kind::X87 => size == 16,
+            Kind::ComplexX87 => size == 32,
+            // The size of a text may be zero: Fortran has such strings.
+            Kind::Text | Kind::Opaque => true,
+        };
+        known.then_some(Self { kind, size, order })
+    }
+
+    const fn fixed(kind: Kind, size: u32) -> Self {
+        Self { kind, size, order: ByteOrder::Little }
+    }
+
+    /// `uint8`.
+    pub const U8: Self = Self::fixed(Kind::UInt, 1);
+    /// `uint16`, little-endian.
+    pub const U16: Self = Self::fixed(Kind::UInt, 2);
+    /// `uint32`, little-endian.
+    pub const U32: Self = Self::fixed(Kind::UInt, 4);
+    /// `uint64`, little-endian.
+    pub const U64: Self = Self::fixed(Kind::UInt, 8);
+    /// `int8`.
+    pub const I8: Self = Self::fixed(Kind::Int, 1);
+    /// `int16`, little-endian.
+    pub const I16: Self = Self::fixed(Kind::Int, 2);
+    /// `int32`, little-endian.
+    pub const I32: Self = Self::fixed(Kind::Int, 4);
+    /// `int64`, little-endian.
+    pub const I64: Self = Self::fixed(Kind::Int, 8);
+    /// `float32`, little-endian.
+    pub const F32: Self = Self::fixed(Kind::Float, 4);
+    /// `float64`, little-endian.
+    pub const F64: Self = Self::fixed(Kind::Float, 8);
+
+    /// Text of `size` bytes.
+    pub const fn text(size: u32) -> Self {
+        Self::fixed(Kind::Text, size)
+    }
+
+    /// `size` bytes without a known meaning.
+    pub const fn opaque(size: u32) -> Self {
+        Self::fixed(Kind::Opaque, size)
+    }
+
+    /// What the bytes mean.
+    pub const fn kind(self) -> Kind {
+        self.kind
+    }
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        self.size as usize
+    }
+
+    /// Byte order; without meaning where [`DType::word`] is one byte.
+    pub const fn order(self) -> ByteOrder {
+        self.order
+    }
+
+    /// The same type in another byte order.
+    pub const fn with_order(self, order: ByteOrder) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Bytes that are swapped as one: half of a complex number, one byte of a text.
+    pub const fn word(self) -> usize {
+        match self.kind {
+            Kind::Int | Kind::UInt | Kind::Float | Kind::X87 | Kind::Bool => self.size as usize,
+            Kind::Complex | Kind::ComplexX87 => self.size as usize / 2,
+            Kind::Text | Kind::Opaque => 1,
+        }
+    }
+
+    /// The elements are stored in the other order than `order`.
+    pub fn needs_swap(self, order: ByteOrder) -> bool {
+        self.word() > 1 && self.order != order
+    }
+
+    /// Real numbers: statistics, plots and linear maps make sense.
+    pub const fn is_real(self) -> bool {
+        matches!(self.kind, Kind::Int | Kind::UInt | Kind::Float | Kind::X87)
+    }
+
+    /// Whole numbers.
+    pub const fn is_integer(self) -> bool {
+        matches!(self.kind, Kind::Int | Kind::UInt)
+    }
+}
+
+/// `int16`, `float64`, `complex128`, `bool4`, `text[32]`, with `-be` for big-endian ones.
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.size as u64 * 8;
+        match self.kind {
+            Kind::Int => write!(f, "int{bits}")?,
+            Kind::UInt => write!(f, "uint{bits}")?,
+            Kind::Float => write!(f, "float{bits}")?,
+            Kind::X87 => f.write_str("x87")?,
+            Kind::Complex => write!(f, "complex{bits}")?,
+            Kind::ComplexX87 => f.write_str("complex-x87")?,
+            Kind::Bool => write!(f, "bool{bits}")?,
+            Kind::Text => write!(f, "text[{}]", self.size)?,
+            Kind::Opaque => write!(f, "opaque[{}]", self.size)?,
+        }
+        if self.word() > 1 && self.order == ByteOrder::Big {
+            f.write_str("-be")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || {
+            Error::argument(format!("\"{text}\" is not an element type"))
+                .hint("for example uint8, int16, float32, float64-be, complex128, text[32]")
+        };
+        let (name, order) = match text.strip_suffix("-be") {
+            Some(name) => (name, ByteOrder::Big),
+            None => (text, ByteOrder::Little),
+        };
+        let fixed = |kind, size| Self::new(kind, size, order).ok_or_else(bad);
+        match name {
+            "x87" => return fixed(Kind::X87, 16),
+            "complex-x87" => return fixed(Kind::ComplexX87, 32),
+            _ => {}
+        }
+        if let Some((word, length)) = name.strip_suffix(']').and_then(|n| n.split_once('[')) {
+            let size = length.parse().map_err(|_| bad())?;
+            return match word {
+                "text" => fixed(Kind::Text, size),
+                "opaque" => fixed(Kind::Opaque, size),
+                _ => Err(bad()),
+            };
+        }
+        let digits = name.find(|c: char| c.is_ascii_digit()).ok_or_else(bad)?;
+        let (word, bits) = name.split_at(digits);
+        let bits: u32 = bits.parse().map_err(|_| bad())?;
+        if bits == 0 || bits % 8 != 0 {
+            return Err(bad());
+        }
+        let kind = match word {
+            "int" => Kind::Int,
+            "uint" => Kind::UInt,
+            "float" => Kind::Float,
+            "complex" => Kind::Complex,
+            "bool" => Kind::Bool,
+            _ => return Err(bad()),
+        };
+        fixed(kind, bits / 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_as_the_same_type() {
+        let mut seen = 0;
+        for kind in [
+            Kind::Int,
+            Kind::UInt,
+            Kind::Float,
+            Kind::X87,
+            Kind::Complex,
+            Kind::ComplexX87,
+            Kind::Bool,
+            Kind::Text,
+            Kind::Opaque,
+        ] {
+            for size in 0..=33 {
+                for order in [ByteOrder::Little, ByteOrder::Big] {
+                    let Some(dtype) = DType::new(kind, size, order) else { continue };
+                    let back: DType = dtype.to_string().parse().unwrap();
+                    let same_order = dtype.word() == 1 || back == dtype;
+                    assert!(same_order && back.kind() == kind && back.size() == size as usize);
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 100);
+        for bad in ["", "int", "int7", "int128", "floaty", "text[x]", "float8"] {
+            assert!(bad.parse::<DType>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! What went wrong, where, and what to do about it.
+//!
+//! One type serves every crate. The kind says whose fault it is, the code names the rule that was
+//! broken and can be searched for, and the place (file, object, frame, byte) is filled in as the
+//! error travels up: whoever knows a part of it adds that part.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of everything here that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whose fault it is. Exit codes, C codes and Python classes follow from this alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The operating system refused: missing file, no permission, full disk.
+    Io,
+    /// The bytes are of some other format.
+    NotThisFormat,
+    /// The bytes break a rule of their format.
+    Malformed,
+    /// The bytes end before the structure they promise.
+    Truncated,
+    /// Legal, but not something this version can do.
+    Unsupported,
+    /// Legal, but larger than the caller allowed.
+    Limit,
+    /// The caller asked for something that makes no sense.
+    Argument,
+    /// The target exists and the caller did not say to replace it.
+    Exists,
+}
+
+impl ErrorKind {
+    /// The word that stands in messages and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::NotThisFormat => "not this format",
+            Self::Malformed => "malformed",
+            Self::Truncated => "truncated",
+            Self::Unsupported => "unsupported",
+            Self::Limit => "limit",
+            Self::Argument => "argument",
+            Self::Exists => "exists",
+        }
+    }
+}
+
+/// A failure with its place and a way out. Boxed, so that `Result<T>` stays small.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    code: &'static str,
+    message: String,
+    path: Option<PathBuf>,
+    format: Option<&'static str>,
+    object: Option<String>,
+    frame: Option<u64>,
+    offset: Option<u64>,
+    hint: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// A failure of `kind` under the rule `code` (empty where no rule applies).
+    pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            code,
+            message: message.into(),
+            path: None,
+            format: None,
+            object: None,
+            frame: None,
+            offset: None,
+            hint: None,
+            source: None,
+        }))
+    }
+
+    /// The bytes are of some other format.
+    pub fn not_this_format(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotThisFormat, code, message)
+    }
+
+    /// The bytes break a rule.
+    pub fn malformed(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Malformed, code, message)
+    }
+
+    /// The bytes end too early.
+    pub fn truncated(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Truncated, code, message)
+    }
+
+    /// Legal, but not done here.
+    pub fn unsupported(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, code, message)
+    }
+
+    /// Over the caller's budget.
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, "core-limit", message)
+    }
+
+    /// A request that makes no sense.
+    pub fn argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Argument, "", message)
+    }
+
+    /// An operating-system error on `path`, told in words that help.
+    pub fn io(path: impl AsRef<Path>, error: io::Error) -> Self {
+        let mut wrapped = Self::from(error);
+        wrapped.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
+        wrapped
+    }
+
+    /// Names the file, unless an inner layer already did.
+    pub fn with_path(mut self, path: impl AsRef<Path>) -> Self {
+        self.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
+        self
+    }
+
+    /// Names the format, unless an inner layer already did.
+    pub fn with_format(mut self, format: &'static str) -> Self {
+        self.0.format.get_or_insert(format);
+        self
+    }
+
+    /// Names the object: a block, a chunk, a tag, a dimension.
+    pub fn in_object(mut self, object: impl Into<String>) -> Self {
+        self.0.object.get_or_insert_with(|| object.into());
+        self
+    }
+
+    /// Names the frame.
+    pub fn in_frame(mut self, frame: u64) -> Self {
+        self.0.frame.get_or_insert(frame);
+        self
+    }
+
+    /// Names the byte of the file, unless an inner layer already did.
+    pub fn at(mut self, offset: u64) -> Self {
+        self.0.offset.get_or_insert(offset);
+        self
+    }
+
+    /// Adds a way out.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+
+    /// Whose fault it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The rule, for example `taf-004`; empty where none applies.
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// The sentence alone, without its place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The file.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// The format's short name.
+    pub fn format(&self) -> Option<&'static str> {
+        self.0.format
+    }
+
+    /// The object.
+    pub fn object(&self) -> Option<&str> {
+        self.0.object.as_deref()
+    }
+
+    /// The frame.
+    pub fn frame(&self) -> Option<u64> {
+        self.0.frame
+    }
+
+    /// The byte of the file.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// A way out, to be shown on a line of its own.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// The operating system's error, if one is at the root.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.0.source.as_ref()?.downcast_ref::<io::Error>().map(io::Error::kind)
+    }
+}
+
+/// `file: kind: object, frame 3, at byte 81920: what was expected (code)`
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let e = &*self.0;
+        if let Some(path) = &e.path {
+            write!(f, "{}: ", path.display())?;
+        }
+        if !matches!(e.kind, ErrorKind::Io | ErrorKind::Argument | ErrorKind::Exists) {
+            write!(f, "{}: ", e.kind.name())?;
+        }
+        if let Some(object) = &e.object {
+            f.write_str(object)?;
+        }
+        if let Some(frame) = e.frame {
+            write!(f, "{}frame {frame}", if e.object.is_some() { ", " } else { "" })?;
+        }
+        let placed = e.object.is_some() || e.frame.is_some();
+        if let Some(offset) = e.offset {
+            write!(f, "{}at byte {offset}: ", if placed { " " } else { "" })?;
+        } else if placed {
+            f.write_str(": ")?;
+        }
+        f.write_str(&e.message)?;
+        if !e.code.is_empty() {
+            write!(f, " ({})", e.code)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ", self.0.kind)?;
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        // Our own error may have travelled through an `io::Write`; it comes back unharmed.
+        if error.get_ref().is_some_and(|inner| inner.is::<Self>()) {
+            if let Some(Ok(own)) = error.into_inner().map(|inner| inner.downcast::<Self>()) {
+                return *own;
+            }
+            return Self::new(ErrorKind::Io, "", "the writer failed");
+        }
+        let (kind, message, hint) = match error.kind() {
+            io::ErrorKind::NotFound => (ErrorKind::Io, "no such file or folder".into(), None),
+            io::ErrorKind::PermissionDenied => (ErrorKind::Io, "permission denied".into(), None),
+            io::ErrorKind::AlreadyExists => (ErrorKind::Exists, "already exists".into(), None),
+            io::ErrorKind::IsADirectory => (ErrorKind::Io, "is a folder, not a file".into(), None),
+            io::ErrorKind::StorageFull => (
+                ErrorKind::Io,
+                "no space left on the device".into(),
+                Some("nothing was changed; free some space and run the command again"),
+            ),
+            _ => (ErrorKind::Io, error.to_string(), None),
+        };
+        let mut wrapped = Self::new(kind, "", message as String);
+        wrapped.0.hint = hint.map(String::from);
+        wrapped.0.source = Some(Box::new(error));
+        wrapped
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = error.io_kind().unwrap_or(io::ErrorKind::InvalidData);
+        io::Error::new(kind, error)
+    }
+}
+
+/// Bytes in words a person reads: `512 B`, `1.2 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    // 1023.95 would print as "1024.0".
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_names_file_object_byte_and_rule() {
+        let error = Error::truncated("sdf-014", "needs 4.0 GiB, the file ends after 1.2 GiB")
+            .in_object("block \"ey\"")
+            .at(81920)
+            .with_path("run/0042.sdf");
+        assert_eq!(
+            error.to_string(),
+            "run/0042.sdf: truncated: block \"ey\" at byte 81920: needs 4.0 GiB, \
+             the file ends after 1.2 GiB (sdf-014)"
+        );
+    }
+
+    #[test]
+    fn the_first_layer_to_name_a_place_is_kept() {
+        let error = Error::malformed("x-1", "m").at(3).at(9).with_path("a").with_path("b");
+        assert_eq!((error.offset(), error.path()), (Some(3), Some(Path::new("a"))));
+    }
+
+    #[test]
+    fn an_error_survives_a_trip_through_io() {
+        let back = Error::from(io::Error::from(Error::limit("too much").at(7)));
+        assert_eq!((back.kind(), back.offset()), (ErrorKind::Limit, Some(7)));
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(human_bytes(1023), "1023 B");
+        assert_eq!(human_bytes(1536), "1.5 KiB");
+        assert_eq!(human_bytes(1024 * 1024 - 1), "1.0 MiB");
+    }
+}

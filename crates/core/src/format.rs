@@ -1,0 +1,253 @@
+//! What every format offers, and how a file finds its format.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::layout::ArrayDesc;
+use crate::limits::Limits;
+use crate::report::Report;
+use crate::sink::{Overwrite, Sink};
+use crate::source::Source;
+use crate::tree::{Tree, Value};
+
+/// Bytes of a file's beginning that probing looks at.
+pub const HEAD_BYTES: usize = 4096;
+
+/// How far a capability goes; the table in the README is made from these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grade {
+    /// Not there.
+    None,
+    /// There, with gaps that the format's page names.
+    Partial,
+    /// All of the specification.
+    Complete,
+}
+
+/// What a format is and what we do with it.
+#[derive(Clone, Copy, Debug)]
+pub struct FormatInfo {
+    /// Short name, as in commands and codes.
+    pub name: &'static str,
+    /// Full name.
+    pub title: &'static str,
+    /// Who has such files.
+    pub users: &'static str,
+    /// The text it is built by.
+    pub specification: &'static str,
+    /// Usual file name endings, without the dot.
+    pub extensions: &'static [&'static str],
+    /// Reading.
+    pub read: Grade,
+    /// Writing.
+    pub write: Grade,
+    /// Checking against the specification.
+    pub check: Grade,
+    /// Recovery of damaged files.
+    pub salvage: Grade,
+}
+
+/// The beginning of a file, for probing.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// Up to [`HEAD_BYTES`] bytes.
+    pub bytes: &'a [u8],
+    /// Length of the whole file.
+    pub len: u64,
+}
+
+/// How sure a format is that a file is its own: 0 not at all, 100 beyond doubt.
+pub type Score = u8;
+
+/// What a part of a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Describes the data.
+    Header,
+    /// The data.
+    Data,
+    /// Words for people.
+    Text,
+    /// Nothing.
+    Padding,
+    /// Not known.
+    Unknown,
+}
+
+impl Role {
+    /// The word that stands in listings and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Data => "data",
+            Self::Text => "text",
+            Self::Padding => "padding",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A range of bytes with a meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u64,
+    /// What it is for.
+    pub role: Role,
+    /// Its name in the format's own words.
+    pub name: String,
+    /// What it says.
+    pub value: String,
+}
+
+/// One of the format's own objects: a section, a block, a chunk, a record.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its name.
+    pub path: String,
+    /// Its other name, where it has two.
+    pub id: Option<String>,
+    /// Its frame.
+    pub frame: Option<u64>,
+    /// Its type in the format's own words.
+    pub kind: String,
+    /// Its bytes; never [`crate::layout::Layout::PerFrame`].
+    pub array: ArrayDesc,
+}
+
+/// An open file.
+pub trait Reader: Send + Sync {
+    /// What is in it.
+    fn tree(&self) -> &Tree;
+
+    /// Its bytes.
+    fn source(&self) -> &Source;
+
+    /// What a person wants to know first, in the format's own words.
+    fn summary(&self) -> Vec<(String, Value)>;
+
+    /// Every byte range with its meaning, in the order of the file.
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()>;
+
+    /// The format's own objects, in the order of the file.
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()>;
+}
+
+/// What [`Format::salvage`] could and could not save.
+#[derive(Clone, Debug, Default)]
+pub struct Salvage {
+    /// Objects that are in the new file.
+    pub kept: Vec<String>,
+    /// Objects, or parts of them, that are not.
+    pub lost: Vec<String>,
+}
+
+/// A file format.
+pub trait Format: Send + Sync {
+    /// What it is.
+    fn info(&self) -> &'static FormatInfo;
+
+    /// How sure it is that a file beginning like this is its own. The name is not shown to it.
+    fn probe(&self, head: Head<'_>) -> Score;
+
+    /// Reads the metadata.
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>>;
+
+    /// Looks for everything the specification forbids. `strict` adds what readers need not mind.
+    /// An error means that the file could not be examined at all.
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
+
+    /// Writes what is in `content` as this format; `sink` is committed by the caller.
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        let _ = (content, sink, limits);
+        Err(Error::unsupported("", format!("{} files cannot be written", self.info().name)))
+    }
+
+    /// Saves what can be read of a damaged file into a sound one.
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        let _ = (source, target, limits);
+        Err(Error::unsupported("", format!("{} files cannot be salvaged", self.info().name)))
+    }
+}
+
+/// The formats a program knows.
+#[derive(Clone, Copy)]
+pub struct Registry(pub &'static [&'static dyn Format]);
+
+impl Registry {
+    /// The format called `name`.
+    pub fn named(&self, name: &str) -> Result<&'static dyn Format> {
+        self.0.iter().find(|f| f.info().name == name).copied().ok_or_else(|| {
+            let known: Vec<_> = self.0.iter().map(|f| f.info().name).collect();
+            Error::argument(format!("\"{name}\" is not a format"))
+                .hint(format!("known are {}", known.join(", ")))
+        })
+    }
+
+    /// The format whose bytes these are. The file's name only decides between formats that both
+    /// recognise the bytes; where none does, it chooses whose explanation is given.
+    pub fn probe(&self, source: &Source) -> Result<&'static dyn Format> {
+        let bytes = crate::wire::fetch(source, 0, HEAD_BYTES)?;
+        let head = Head { bytes: &bytes, len: source.len() };
+        let extension = source.path().and_then(Path::extension).and_then(|e| e.to_str());
+        let named = |f: &dyn Format| {
+            extension.is_some_and(|e| f.info().extensions.iter().any(|x| x.eq_ignore_ascii_case(e)))
+        };
+        let scored = self.0.iter().map(|f| (f.probe(head), named(*f), *f));
+        match scored.max_by_key(|(score, named, _)| (*score, *named)) {
+            Some((score, _, format)) if score > 0 => Ok(format),
+            Some((_, true, format)) => Ok(format),
+            _ => Err(self.unknown(source)),
+        }
+    }
+
+    /// Opens a file in whatever format it is.
+    pub fn open(&self, source: Source, limits: &Limits) -> Result<Opened> {
+        let format = self.probe(&source)?;
+        let path = source.path().map(Path::to_path_buf);
+        let reader = format.open(source, limits).map_err(|e| {
+            let e = e.with_format(format.info().name);
+            match path {
+                Some(path) => e.with_path(path),
+                None => e,
+            }
+        })?;
+        Ok(Opened { format, reader })
+    }
+
+    fn unknown(&self, source: &Source) -> Error {
+        let known: Vec<_> = self.0.iter().map(|f| f.info().name).collect();
+        let message = match source.is_empty() {
+            true => "the file is empty".to_string(),
+            false => format!("no known format begins like this (tried {})", known.join(", ")),
+        };
+        let error = Error::not_this_format("core-unknown", message).at(0);
+        match source.path() {
+            Some(path) => error.with_path(path),
+            None => error,
+        }
+    }
+}
+
+/// An open file and the format it turned out to be.
+pub struct Opened {
+    /// The format.
+    pub format: &'static dyn Format,
+    /// The file.
+    pub reader: Box<dyn Reader>,
+}
+
+/// Writes `content` to `path` as `format`, whole or not at all.
+pub fn write_file(
+    format: &dyn Format,
+    content: &dyn Reader,
+    path: &Path,
+    overwrite: Overwrite,
+    limits: &Limits,
+) -> Result<()> {
+    let mut sink = Sink::create(path, overwrite)?;
+    format.write(content, &mut sink, limits)?;
+    sink.commit()
+}

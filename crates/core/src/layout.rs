@@ -1,0 +1,245 @@
+//! Where an array's bytes lie, and how to make values of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::frames::FrameTable;
+use crate::shape::{Order, Shape};
+use crate::tree::NodeId;
+
+/// A range of bytes of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+/// Ranges that read as one: several for Fortran sub-records and stitched blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extents {
+    parts: Arc<[Extent]>,
+    /// Bytes before each part, and the total at the end.
+    starts: Arc<[u64]>,
+}
+
+impl Extents {
+    /// One range.
+    pub fn one(offset: u64, len: u64) -> Self {
+        Self { parts: [Extent { offset, len }].into(), starts: [0, len].into() }
+    }
+
+    /// Several ranges, in the order in which they are read.
+    pub fn several(parts: Vec<Extent>) -> Result<Self> {
+        let mut starts = Vec::with_capacity(parts.len() + 1);
+        let mut total = 0_u64;
+        starts.push(0);
+        for part in &parts {
+            total = total
+                .checked_add(part.len)
+                .ok_or_else(|| Error::limit("ranges longer than any file"))?;
+            starts.push(total);
+        }
+        Ok(Self { parts: parts.into(), starts: starts.into() })
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// No bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ranges.
+    pub fn parts(&self) -> &[Extent] {
+        &self.parts
+    }
+
+    /// The pieces of the source that hold `len` bytes from `offset` of the joined ranges on.
+    pub fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Extent> + '_ {
+        let end = offset.saturating_add(len).min(self.len());
+        let first = self.starts.partition_point(|s| *s <= offset).saturating_sub(1);
+        (first..self.parts.len()).map_while(move |k| {
+            let (from, to) = (self.starts[k].max(offset), self.starts[k + 1].min(end));
+            (self.starts[k] < end).then(|| Extent {
+                offset: self.parts[k].offset.saturating_add(from - self.starts[k]),
+                len: to.saturating_sub(from),
+            })
+        })
+    }
+}
+
+/// Turns stored bytes into elements: an inflater, a parser of numbers.
+pub trait Codec: Send + Sync {
+    /// A word for listings, for example `deflate+base64`.
+    fn name(&self) -> &str;
+
+    /// Fills `out`, whose length is what the file promises, from `stored`; anything but exactly
+    /// that many bytes is an error.
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()>;
+}
+
+/// Where the bytes of an array are.
+#[derive(Clone)]
+pub enum Layout {
+    /// As they are, in `order`.
+    Plain {
+        /// The byte ranges.
+        extents: Extents,
+        /// Which index runs fastest.
+        order: Order,
+    },
+    /// Elements of different lengths, one after the other (scda V).
+    Ragged {
+        /// Bytes before each element, and the total at the end.
+        starts: Arc<[u64]>,
+        /// All elements.
+        data: Extents,
+    },
+    /// Each element encoded on its own, so that any of them can be read alone.
+    Encoded {
+        /// Stored bytes before each element, and the total at the end.
+        starts: Arc<[u64]>,
+        /// Decoded bytes before each element, and the total at the end.
+        decoded: Arc<[u64]>,
+        /// All encoded elements.
+        data: Extents,
+        /// How to decode one.
+        codec: Arc<dyn Codec>,
+    },
+    /// A table of frames, each with its own shape and layout (GSD).
+    PerFrame(Arc<dyn FrameTable>),
+    /// In the metadata itself, little-endian.
+    Inline(Arc<[u8]>, Order),
+    /// Written as text, parsed on demand.
+    Text {
+        /// The characters.
+        extents: Extents,
+        /// The parser; it gives little-endian elements in `order`.
+        codec: Arc<dyn Codec>,
+        /// Which index runs fastest.
+        order: Order,
+    },
+    /// One little-endian element, everywhere the same.
+    Fill(Arc<[u8]>),
+    /// The same bytes as another array of the tree.
+    Same(NodeId),
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain { extents, order } => {
+                write!(f, "Plain({} ranges, {order:?})", extents.parts().len())
+            }
+            Self::Ragged { starts, .. } => write!(f, "Ragged({})", starts.len().saturating_sub(1)),
+            Self::Encoded { codec, .. } => write!(f, "Encoded({})", codec.name()),
+            Self::PerFrame(table) => write!(f, "PerFrame({})", table.len()),
+            Self::Inline(bytes, _) => write!(f, "Inline({} bytes)", bytes.len()),
+            Self::Text { codec, .. } => write!(f, "Text({})", codec.name()),
+            Self::Fill(_) => f.write_str("Fill"),
+            Self::Same(node) => write!(f, "Same({node:?})"),
+        }
+    }
+}
+
+/// A linear map from stored to meant values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Linear {
+    /// Added last.
+    pub intercept: f64,
+    /// Multiplied first.
+    pub slope: f64,
+}
+
+impl Linear {
+    /// `intercept + slope * x` with two roundings.
+    #[inline(always)]
+    pub fn apply(self, x: f64) -> f64 {
+        self.intercept + self.slope * x
+    }
+}
+
+/// Where the points of one dimension are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Coord {
+    /// Nothing known but the index.
+    None,
+    /// Evenly spaced: `start + k * step`, never accumulated.
+    Uniform {
+        /// The first point.
+        start: f64,
+        /// The distance.
+        step: f64,
+    },
+    /// Another array of the tree.
+    Node(NodeId),
+}
+
+/// Everything about an array but its values.
+#[derive(Clone, Debug)]
+pub struct ArrayDesc {
+    /// Element type as stored.
+    pub dtype: DType,
+    /// Lengths; for [`Layout::PerFrame`] those of the first frame that has the array.
+    pub shape: Shape,
+    /// Names of the dimensions, as many as the shape has.
+    pub dims: Vec<String>,
+    /// Points along the dimensions, as many as the shape has.
+    pub coords: Vec<Coord>,
+    /// Where the bytes are.
+    pub layout: Layout,
+    /// From stored to meant values.
+    pub map: Option<Linear>,
+}
+
+impl ArrayDesc {
+    /// An array with unnamed dimensions and no coordinates.
+    pub fn new(dtype: DType, shape: Shape, layout: Layout) -> Self {
+        let dims = (0..shape.rank()).map(|k| format!("dim{}", k + 1)).collect();
+        let coords = vec![Coord::None; shape.rank()];
+        Self { dtype, shape, dims, coords, layout, map: None }
+    }
+
+    /// The order in which elements are stored; C where the layout has no order of its own.
+    pub fn order(&self) -> Order {
+        match &self.layout {
+            Layout::Plain { order, .. }
+            | Layout::Inline(_, order)
+            | Layout::Text { order, .. } => *order,
+            _ => Order::C,
+        }
+    }
+
+    /// Bytes of the elements once decoded; an error where that fits no file.
+    pub fn bytes(&self) -> Result<u64> {
+        match &self.layout {
+            Layout::Ragged { data, .. } => Ok(data.len()),
+            Layout::Encoded { decoded, .. } => Ok(decoded.last().copied().unwrap_or(0)),
+            _ => self.shape.bytes(self.dtype.size()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cross_ranges() {
+        let e = |offset, len| Extent { offset, len };
+        let joined = Extents::several(vec![e(100, 10), e(0, 0), e(200, 5), e(300, 20)]).unwrap();
+        assert_eq!(joined.len(), 35);
+        let pieces: Vec<_> = joined.pieces(8, 10).filter(|p| p.len > 0).collect();
+        assert_eq!(pieces, [e(108, 2), e(200, 5), e(300, 3)]);
+        assert_eq!(joined.pieces(35, 10).map(|p| p.len).sum::<u64>(), 0);
+        assert_eq!(joined.pieces(0, 35).map(|p| p.len).sum::<u64>(), 35);
+        assert!(Extents::several(vec![e(0, u64::MAX), e(0, 1)]).is_err());
+    }
+}

@@ -1,0 +1,352 @@
+//! The path from a selection to bytes: which blocks, which reads, where each element goes.
+//!
+//! The elements of an array lie in one run of bytes (its *store*). A selection is then a box:
+//! per axis a count and a stride in that run. The caller names the order in which it wants the
+//! elements; the box is cut into *blocks* of neighbouring output elements, each of which is read
+//! on its own, so that blocks can be worked on in parallel and memory stays bounded.
+//!
+//! Inside a block the reads follow the store: axes are sorted by stride, close neighbours are
+//! fetched with one read, and where the order differs elements are scattered tile by tile.
+
+use crate::error::Result;
+
+/// Reading over a gap is cheaper than another system call up to about this many bytes.
+const GAP: u64 = 4 << 10;
+
+/// Bytes fetched at once when elements have to be picked out of them. Fits the second-level cache.
+const STAGING: u64 = 256 << 10;
+
+/// Bytes of a cache line: a tile is as wide as one, so that lines are written whole.
+const LINE: usize = 64;
+
+/// An axis of the box, in output order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axis {
+    pub(crate) count: u64,
+    /// Distance in the store between neighbours, in bytes.
+    pub(crate) stride: i64,
+}
+
+/// A selection made ready to be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    base: u64,
+    /// Slowest first; no axis of length one, neighbours merged where they are one run.
+    axes: Vec<Axis>,
+    element: usize,
+    elements: u64,
+    split: usize,
+    rows: u64,
+    inner: u64,
+}
+
+/// Neighbouring elements of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Number of the first element, counted in output order.
+    pub first: u64,
+    /// Number of elements.
+    pub count: u64,
+}
+
+/// Memory that a worker keeps from block to block.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) out: Vec<u8>,
+    staging: Vec<u8>,
+}
+
+/// One axis of a block: where its elements are in the store and in the output.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    count: u64,
+    from: u64,
+    to: i64,
+}
+
+impl Plan {
+    /// A plan for the box at `base` with `axes` in output order (slowest first) and blocks of
+    /// about `block_bytes`.
+    pub(crate) fn new(base: u64, axes: &[Axis], element: usize, block_bytes: usize) -> Self {
+        let elements = axes.iter().map(|a| a.count).product();
+        let mut merged: Vec<Axis> = Vec::with_capacity(axes.len());
+        for axis in axes.iter().filter(|a| a.count != 1) {
+            match merged.last_mut() {
+                Some(outer) if Some(outer.stride) == span(axis) => {
+                    *outer = Axis { count: outer.count * axis.count, stride: axis.stride };
+                }
+                _ => merged.push(*axis),
+            }
+        }
+        let wanted = (block_bytes / element.max(1)).max(1) as u64;
+        // The slowest axis whose inner part fits a block is cut; the axes before it are walked.
+        let mut split = merged.len().saturating_sub(1);
+        let mut inner = 1_u64;
+        while split > 0 {
+            let next = inner.saturating_mul(merged[split].count);
+            if next > wanted {
+                break;
+            }
+            inner = next;
+            split -= 1;
+        }
+        let rows = (wanted / inner.max(1)).max(1);
+        Self { base, axes: merged, element, elements, split, rows, inner }
+    }
+
+    pub(crate) fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// One run of neighbouring bytes: its first byte, if the whole box is that.
+    pub(crate) fn contiguous(&self) -> Option<u64> {
+        match self.axes[..] {
+            [] => Some(self.base),
+            [axis] if axis.stride == self.element as i64 => Some(self.base),
+            _ => None,
+        }
+    }
+
+    fn parts(&self) -> u64 {
+        self.axes.get(self.split).map_or(1, |axis| axis.count.div_ceil(self.rows))
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        if self.elements == 0 {
+            return 0;
+        }
+        self.parts() * self.axes.iter().take(self.split).map(|a| a.count).product::<u64>()
+    }
+
+    pub(crate) fn block(&self, number: u64) -> Block {
+        let length = self.axes.get(self.split).map_or(1, |axis| axis.count);
+        let (outer, part) = (number / self.parts(), number % self.parts());
+        let row = part * self.rows;
+        Block {
+            first: (outer * length + row) * self.inner,
+            count: self.rows.min(length - row) * self.inner,
+        }
+    }
+
+    /// Reads a block. `fetch` fills a buffer from a byte of the store.
+    pub(crate) fn read(
+        &self,
+        number: u64,
+        scratch: &mut Scratch,
+        fetch: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<Block> {
+        let block = self.block(number);
+        scratch.out.resize(block.count as usize * self.element, 0);
+        let mut base = self.base as i64;
+        let (mut outer, part) = (number / self.parts(), number % self.parts());
+        for axis in self.axes[..self.split].iter().rev() {
+            base += (outer % axis.count) as i64 * axis.stride;
+            outer /= axis.count;
+        }
+        let mut steps = Vec::with_capacity(self.axes.len());
+        let mut to = 0_i64;
+        let mut width = self.element as i64;
+        for (k, axis) in self.axes.iter().enumerate().skip(self.split).rev() {
+            let mut count = axis.count;
+            if k == self.split {
+                let row = part * self.rows;
+                base += row as i64 * axis.stride;
+                count = self.rows.min(count - row);
+            }
+            let (mut from, mut step) = (axis.stride, width);
+            width *= count as i64;
+            if from < 0 {
+                // Walk the store forwards and the output backwards.
+                base += from * (count as i64 - 1);
+                to += step * (count as i64 - 1);
+                (from, step) = (-from, -step);
+            }
+            steps.push(Step { count, from: from as u64, to: step });
+        }
+        let Scratch { out, staging } = scratch;
+        read_box(base as u64, steps, self.element, to, out, staging, fetch)?;
+        Ok(block)
+    }
+}
+
+fn span(axis: &Axis) -> Option<i64> {
+    axis.stride.checked_mul(i64::try_from(axis.count).ok()?)
+}
+
+/// Reads a box into `out`, whose first element (all indices zero) goes to byte `to`.
+fn read_box(
+    base: u64,
+    mut steps: Vec<Step>,
+    element: usize,
+    to: i64,
+    out: &mut [u8],
+    staging: &mut Vec<u8>,
+    fetch: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    if steps.iter().any(|s| s.count == 0) {
+        return Ok(());
+    }
+    steps.sort_by_key(|s| s.from);
+    let mut axes: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps.into_iter().filter(|s| s.count > 1) {
+        match axes.last_mut() {
+            Some(inner)
+                if inner.from * inner.count == step.from
+                    && inner.to * inner.count as i64 == step.to =>
+            {
+                inner.count *= step.count;
+            }
+            _ => axes.push(step),
+        }
+    }
+    // Axes that one read can cover: the gaps between their elements are small.
+    let mut dense = 0;
+    let mut span = element as u64;
+    for axis in &axes {
+        if axis.from.saturating_sub(span) > GAP || span > STAGING {
+            break;
+        }
+        span += axis.from * (axis.count - 1);
+        dense += 1;
+    }
+    let direct = match axes[..dense] {
+        [] => true,
+        [axis] => axis.from == element as u64 && axis.to == element as i64,
+        _ => false,
+    };
+    let (inner, outer) = axes.split_at(dense);
+    if direct {
+        return walk(outer, base, to, &mut |from, to| {
+            fetch(from, &mut out[to as usize..to as usize + span as usize])
+        });
+    }
+
+    // What has to be scattered goes through the staging buffer. A dense axis that does not fit is
+    // cut into parts; several spans whose elements are neighbours in the output make a tile.
+    let mut inner = inner.to_vec();
+    let mut outer = outer.to_vec();
+    if span > STAGING
+        && let Some(top) = inner.last_mut()
+    {
+        let below = span - top.from * (top.count - 1);
+        let rows = (STAGING.saturating_sub(below) / top.from + 1).min(top.count);
+        let (whole, rest) = (top.count / rows, top.count % rows);
+        let part = Step { count: rows, ..*top };
+        let jump = Step { count: whole, from: top.from * rows, to: top.to * rows as i64 };
+        if rest > 0 {
+            let mut tail: Vec<Step> = inner[..inner.len() - 1].to_vec();
+            let top = inner[inner.len() - 1];
+            tail.push(Step { count: rest, ..top });
+            tail.extend(&outer);
+            let done = whole * rows;
+            let (base, to) = (base + done * top.from, to + done as i64 * top.to);
+            read_box(base, tail, element, to, out, staging, fetch)?;
+        }
+        if let Some(top) = inner.last_mut() {
+            *top = part;
+        }
+        span = below + part.from * (rows - 1);
+        outer.insert(0, jump);
+    }
+    let tile = outer.iter().position(|s| s.to.unsigned_abs() == element as u64).map(|k| {
+        let axis = outer.remove(k);
+        let width = (LINE / element.max(1)).max(1) as u64;
+        (axis, width.min(STAGING / span.max(1)).clamp(1, axis.count))
+    });
+    let (across, width) =
+        tile.unwrap_or((Step { count: 1, from: 0, to: element as i64 }, 1));
+    staging.resize((span * width) as usize, 0);
+    walk(&outer, base, to, &mut |from, to| {
+        let mut done = 0;
+        while done < across.count {
+            let count = width.min(across.count - done);
+            for k in 0..count {
+                let at = (k * span) as usize;
+                let buffer = &mut staging[at..at + span as usize];
+                fetch(from + (done + k) * across.from, buffer)?;
+            }
+            let mut moves: Vec<Step> = inner.clone();
+            moves.push(Step { count, from: span, to: across.to });
+            let start = to + done as i64 * across.to;
+            scatter(element, staging, &mut moves, out, start);
+            done += count;
+        }
+        Ok(())
+    })
+}
+
+/// Calls `visit` with the place in the store and in the output of every index of `axes`.
+fn walk(
+    axes: &[Step],
+    from: u64,
+    to: i64,
+    visit: &mut dyn FnMut(u64, i64) -> Result<()>,
+) -> Result<()> {
+    let Some((last, rest)) = axes.split_last() else {
+        return visit(from, to);
+    };
+    for k in 0..last.count {
+        walk(rest, from + k * last.from, to + k as i64 * last.to, visit)?;
+    }
+    Ok(())
+}
+
+/// Moves elements from `staging` to `out`, nearest neighbours of the output innermost.
+fn scatter(element: usize, staging: &[u8], moves: &mut Vec<Step>, out: &mut [u8], to: i64) {
+    moves.retain(|s| s.count > 1);
+    moves.sort_by_key(|s| s.to.unsigned_abs());
+    match element {
+        1 => scatter_sized::<1>(staging, moves, 0, out, to),
+        2 => scatter_sized::<2>(staging, moves, 0, out, to),
+        4 => scatter_sized::<4>(staging, moves, 0, out, to),
+        8 => scatter_sized::<8>(staging, moves, 0, out, to),
+        16 => scatter_sized::<16>(staging, moves, 0, out, to),
+        _ => scatter_any(element, staging, moves, 0, out, to),
+    }
+}
+
+fn scatter_sized<const N: usize>(
+    staging: &[u8],
+    moves: &[Step],
+    from: usize,
+    out: &mut [u8],
+    to: i64,
+) {
+    match moves {
+        [axis] if axis.to == N as i64 => {
+            // Neighbours in the output: the common case of a transposed tile.
+            let step = axis.from as usize;
+            let row = &mut out[to as usize..to as usize + axis.count as usize * N];
+            for (k, slot) in row.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+                let at = from + k * step;
+                slot.copy_from_slice(&staging[at..at + N]);
+            }
+        }
+        [rest @ .., axis] => {
+            for k in 0..axis.count {
+                let from = from + (k * axis.from) as usize;
+                scatter_sized::<N>(staging, rest, from, out, to + k as i64 * axis.to);
+            }
+        }
+        [] => out[to as usize..to as usize + N].copy_from_slice(&staging[from..from + N]),
+    }
+}
+
+fn scatter_any(
+    element: usize,
+    staging: &[u8],
+    moves: &[Step],
+    from: usize,
+    out: &mut [u8],
+    to: i64,
+) {
+    let Some((axis, rest)) = moves.split_last() else {
+        let to = to as usize;
+        out[to..to + element].copy_from_slice(&staging[from..from + element]);
+        return;
+    };
+    for k in 0..axis.count {
+        let from = from + (k * axis.from) as usize;
+        scatter_any(element, staging, rest, from, out, to + k as i64 * axis.to);
+    }
+}

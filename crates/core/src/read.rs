@@ -1,0 +1,476 @@
+//! The one reader: every format's arrays are read here.
+//!
+//! An [`Array`] joins a layout with the bytes it speaks of. It hands out elements in blocks,
+//! little-endian, in the order the caller asks for; only the bytes that a selection needs are
+//! read. Blocks are read and worked on by all threads of the current rayon pool.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::convert;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{ArrayDesc, Codec, Extents, Layout, Linear};
+use crate::limits::Limits;
+use crate::plan::{Axis, Plan, Scratch};
+use crate::select::{Selection, Span};
+use crate::shape::{Order, Shape};
+use crate::source::Source;
+use crate::tree::Tree;
+use crate::wire::ByteOrder;
+
+pub use crate::plan::Block;
+
+/// A fold is cut into at most this many tasks; results do not depend on the number of threads
+/// because the cut does not.
+const TASKS: u64 = 512;
+
+/// Blocks whose elements change order are larger, so that each read of the store is worth it.
+const REORDER_BLOCK: u64 = 16 << 20;
+
+/// An array that can be read.
+#[derive(Clone)]
+pub struct Array {
+    source: Source,
+    dtype: DType,
+    shape: Shape,
+    order: Order,
+    map: Option<Linear>,
+    store: Store,
+    limits: Limits,
+}
+
+/// Elements as one run of bytes.
+#[derive(Clone)]
+enum Store {
+    File(Extents),
+    Memory(Arc<[u8]>),
+    Fill(Arc<[u8]>),
+    Encoded { starts: Arc<[u64]>, decoded: Arc<[u64]>, data: Extents, codec: Arc<dyn Codec> },
+}
+
+/// In which order elements are handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axes<'a> {
+    /// As they are stored: always the cheapest.
+    Stored,
+    /// As in a C or Fortran array.
+    Order(Order),
+    /// The array's dimensions from slowest to fastest.
+    Slowest(&'a [usize]),
+}
+
+impl Array {
+    /// Makes an array of a tree readable. Text is parsed now; nothing else is read.
+    pub fn open(source: &Source, tree: &Tree, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
+        let desc = tree.resolve(desc)?;
+        if let Layout::PerFrame(_) = desc.layout {
+            return Err(Error::argument("this array has one value a frame; name a frame"));
+        }
+        Self::from_parts(source, desc, &desc.shape, &desc.layout, limits)
+    }
+
+    /// The array in one frame, or nothing if that frame does not have it. An array without frames
+    /// is the same in all of them.
+    pub fn open_frame(
+        source: &Source,
+        tree: &Tree,
+        desc: &ArrayDesc,
+        frame: u64,
+        limits: &Limits,
+    ) -> Result<Option<Self>> {
+        let desc = tree.resolve(desc)?;
+        let Layout::PerFrame(table) = &desc.layout else {
+            return Self::open(source, tree, desc, limits).map(Some);
+        };
+        if frame >= table.len() {
+            return Err(Error::argument(format!(
+                "there is no frame {frame}; the file has {}",
+                table.len()
+            )));
+        }
+        match table.cell(frame)? {
+            Some(cell) => {
+                Self::from_parts(source, desc, &cell.shape, &cell.layout, limits).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn from_parts(
+        source: &Source,
+        desc: &ArrayDesc,
+        shape: &Shape,
+        layout: &Layout,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let mut shape = shape.clone();
+        let mut order = desc.order();
+        let mut dtype = desc.dtype;
+        let bytes = shape.bytes(dtype.size())?;
+        let store = match layout {
+            Layout::Plain { extents, order: own } => {
+                order = *own;
+                Store::File(extents.clone())
+            }
+            Layout::Inline(bytes, own) => {
+                (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
+                Store::Memory(bytes.clone())
+            }
+            Layout::Fill(element) => {
+                dtype = dtype.with_order(ByteOrder::Little);
+                Store::Fill(element.clone())
+            }
+            Layout::Text { extents, codec, order: own } => {
+                (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
+                let mut text = vec![0; limits.allow(extents.len(), "the text")?];
+                read_extents(source, extents, 0, &mut text)?;
+                let mut values = vec![0; limits.allow(bytes, "the parsed numbers")?];
+                codec.decode(&text, &mut values)?;
+                Store::Memory(values.into())
+            }
+            // Elements of different lengths are handed out as the bytes they are.
+            Layout::Ragged { data, .. } => {
+                (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
+                Store::File(data.clone())
+            }
+            Layout::Encoded { starts, decoded, data, codec } => {
+                let total = decoded.last().copied().unwrap_or(0);
+                if shape.bytes(dtype.size())? != total {
+                    (dtype, shape) = (DType::opaque(1), Shape::new([total]));
+                }
+                Store::Encoded {
+                    starts: starts.clone(),
+                    decoded: decoded.clone(),
+                    data: data.clone(),
+                    codec: codec.clone(),
+                }
+            }
+            Layout::PerFrame(_) | Layout::Same(_) => {
+                return Err(Error::malformed("core-layout", "a layout refers to another"));
+            }
+        };
+        let array = Self {
+            source: source.clone(),
+            dtype,
+            shape,
+            order,
+            map: desc.map,
+            store,
+            limits: *limits,
+        };
+        let needed = array.shape.bytes(dtype.size())?;
+        if array.store_len() < needed {
+            let message =
+                format!("the array needs {needed} bytes, its ranges hold {}", array.store_len());
+            return Err(Error::malformed("core-short", message));
+        }
+        Ok(array)
+    }
+
+    /// Element type; the byte order is the file's own, blocks are always little-endian.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Lengths.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The order in which elements are stored.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// From stored to meant values.
+    pub fn map(&self) -> Option<Linear> {
+        self.map
+    }
+
+    /// The limits it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The stored bytes themselves, in the file's byte order and element order, where they are
+    /// one range of memory. Nothing is copied.
+    pub fn view(&self) -> Option<&[u8]> {
+        let len = self.shape.bytes(self.dtype.size()).ok()?;
+        match &self.store {
+            Store::Memory(bytes) => bytes.get(..usize::try_from(len).ok()?),
+            Store::File(extents) => match extents.parts() {
+                [one] => self.source.view(one.offset, len),
+                _ => None,
+            },
+            Store::Fill(_) | Store::Encoded { .. } => None,
+        }
+    }
+
+    /// A part of the array, ready to be read in the order of `axes`.
+    pub fn select(&self, selection: &Selection, axes: Axes<'_>) -> Result<Selected<'_>> {
+        let spans = selection.resolve(&self.shape)?;
+        self.select_spans(spans, axes)
+    }
+
+    /// The whole array, as stored.
+    pub fn all(&self) -> Result<Selected<'_>> {
+        self.select(&Selection::all(), Axes::Stored)
+    }
+
+    /// All elements of `selection`, little-endian, in `axes` order, within the memory budget.
+    pub fn read(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {
+        let selected = self.select(selection, axes)?;
+        let bytes = selected.count().saturating_mul(self.dtype.size() as u64);
+        let mut out = Vec::with_capacity(self.limits.allow(bytes, "the selection")?);
+        selected.stream(|_, block| {
+            out.extend_from_slice(block);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// All elements of `selection` as `f64`, mapped.
+    pub fn read_f64(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<f64>> {
+        let selected = self.select(selection, axes)?;
+        let bytes = selected.count().saturating_mul(8);
+        let mut out = Vec::with_capacity(self.limits.allow(bytes, "the selection as float64")? / 8);
+        let mut numbers = Vec::new();
+        selected.stream(|_, block| {
+            convert::to_f64(self.dtype, self.map, block, &mut numbers);
+            out.extend_from_slice(&numbers);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    fn select_spans(&self, spans: Vec<Span>, axes: Axes<'_>) -> Result<Selected<'_>> {
+        let rank = self.shape.rank();
+        let size = self.dtype.size();
+        let stored: Vec<usize> = match self.order {
+            Order::C => (0..rank).collect(),
+            Order::F => (0..rank).rev().collect(),
+        };
+        let wanted: Vec<usize> = match axes {
+            Axes::Stored => stored.clone(),
+            Axes::Order(Order::C) => (0..rank).collect(),
+            Axes::Order(Order::F) => (0..rank).rev().collect(),
+            Axes::Slowest(axes) => {
+                let mut seen = vec![false; rank];
+                let fits = axes.len() == rank
+                    && axes.iter().all(|k| *k < rank && !std::mem::replace(&mut seen[*k], true));
+                if !fits {
+                    return Err(Error::argument(format!(
+                        "{axes:?} does not name each of the {rank} dimensions once"
+                    )));
+                }
+                axes.to_vec()
+            }
+        };
+        let strides = self.shape.strides(self.order);
+        let mut base = 0;
+        let mut plan_axes = vec![Axis { count: 1, stride: 0 }; rank];
+        let empty = spans.iter().any(|s| s.count == 0);
+        for (k, span) in spans.iter().enumerate() {
+            // No overflow: every index is inside the array, whose bytes were counted, and a
+            // stride that is never taken is never multiplied.
+            if !empty {
+                base += span.start * strides[k] * size as u64;
+            }
+            plan_axes[k].count = span.count;
+            if span.count > 1 && !empty {
+                plan_axes[k].stride = span.step * (strides[k] * size as u64) as i64;
+            }
+        }
+        let ordered: Vec<Axis> = wanted.iter().map(|k| plan_axes[*k]).collect();
+        let moving = |axes: &[usize]| -> Vec<usize> {
+            axes.iter().copied().filter(|k| spans[*k].count > 1).collect()
+        };
+        let threads = rayon::current_num_threads();
+        let small = self.limits.worker_buffer(threads) as u64;
+        let bytes = if moving(&stored) == moving(&wanted) {
+            small
+        } else {
+            (self.limits.memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK)
+        };
+        let plan = Plan::new(base, &ordered, size, bytes as usize);
+        Ok(Selected { array: self, spans, axes: ordered, base, plan })
+    }
+
+    fn store_len(&self) -> u64 {
+        match &self.store {
+            Store::File(extents) => extents.len(),
+            Store::Memory(bytes) => bytes.len() as u64,
+            Store::Fill(_) => u64::MAX,
+            Store::Encoded { decoded, .. } => decoded.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Fills `buffer` from byte `offset` of the run of elements.
+    fn fetch(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        match &self.store {
+            Store::File(extents) => read_extents(&self.source, extents, offset, buffer),
+            Store::Memory(bytes) => {
+                let at = offset as usize;
+                buffer.copy_from_slice(&bytes[at..at + buffer.len()]);
+                Ok(())
+            }
+            Store::Fill(element) => {
+                for (k, byte) in buffer.iter_mut().enumerate() {
+                    *byte = element[(offset as usize + k) % element.len().max(1)];
+                }
+                Ok(())
+            }
+            Store::Encoded { starts, decoded, data, codec } => {
+                self.fetch_encoded(starts, decoded, data, &**codec, offset, buffer)
+            }
+        }
+    }
+
+    fn fetch_encoded(
+        &self,
+        starts: &[u64],
+        decoded: &[u64],
+        data: &Extents,
+        codec: &dyn Codec,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        let end = offset + buffer.len() as u64;
+        let mut element = decoded.partition_point(|d| *d <= offset).saturating_sub(1);
+        let (mut stored, mut whole) = (Vec::new(), Vec::new());
+        while element + 1 < decoded.len() && decoded[element] < end {
+            let (from, to) = (decoded[element], decoded[element + 1]);
+            let length = starts[element + 1] - starts[element];
+            stored.resize(self.limits.allow(length, "an encoded element")?, 0);
+            read_extents(&self.source, data, starts[element], &mut stored)?;
+            let (first, last) = (from.max(offset), to.min(end));
+            let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
+            if (first, last) == (from, to) {
+                codec.decode(&stored, slot)?;
+            } else {
+                whole.resize(self.limits.allow(to - from, "a decoded element")?, 0);
+                codec.decode(&stored, &mut whole)?;
+                slot.copy_from_slice(&whole[(first - from) as usize..(last - from) as usize]);
+            }
+            element += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Fills `buffer` from byte `offset` of the joined `extents`.
+fn read_extents(source: &Source, extents: &Extents, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    let mut done = 0;
+    for piece in extents.pieces(offset, buffer.len() as u64) {
+        let slot = &mut buffer[done..done + piece.len as usize];
+        source.read_exact_at(piece.offset, slot)?;
+        done += slot.len();
+    }
+    if done == buffer.len() {
+        return Ok(());
+    }
+    Err(Error::truncated("core-short", "the byte ranges of an array end too early").at(offset))
+}
+
+/// A part of an array in a given order.
+pub struct Selected<'a> {
+    array: &'a Array,
+    spans: Vec<Span>,
+    axes: Vec<Axis>,
+    base: u64,
+    plan: Plan,
+}
+
+impl Selected<'_> {
+    /// The array it is a part of.
+    pub fn array(&self) -> &Array {
+        self.array
+    }
+
+    /// Number of elements.
+    pub fn count(&self) -> u64 {
+        self.plan.elements()
+    }
+
+    /// What was selected, per dimension of the array.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Lengths of the dimensions that are left: those not asked for by a single index.
+    pub fn shape(&self) -> Shape {
+        let kept = self.spans.iter().filter(|s| !s.dropped).map(|s| s.count);
+        Shape::new(kept.collect::<Vec<_>>())
+    }
+
+    /// The same in blocks of about `bytes`; larger ones suit a change of order.
+    pub fn with_block_bytes(mut self, bytes: usize) -> Self {
+        self.plan = Plan::new(self.base, &self.axes, self.array.dtype.size(), bytes);
+        self
+    }
+
+    /// Hands out the blocks one after the other.
+    pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
+        let mut scratch = Scratch::default();
+        for number in 0..self.plan.blocks() {
+            self.block(number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Hands out the blocks to all threads, in no order.
+    pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
+        (0..self.plan.blocks())
+            .into_par_iter()
+            .try_for_each_init(Scratch::default, |scratch, number| {
+                self.block(number, scratch, &mut |block, bytes| each(block, bytes))
+            })
+    }
+
+    /// Folds the blocks on all threads. Neighbouring blocks are folded one after the other and
+    /// the parts merged in order, so the result is the same for any number of threads.
+    pub fn fold<A: Send>(
+        &self,
+        start: impl Fn() -> A + Sync,
+        step: impl Fn(&mut A, Block, &[u8]) -> Result<()> + Sync,
+        merge: impl Fn(A, A) -> A,
+    ) -> Result<A> {
+        let blocks = self.plan.blocks();
+        let tasks = blocks.min(TASKS);
+        let parts: Vec<A> = (0..tasks)
+            .into_par_iter()
+            .map_init(Scratch::default, |scratch, task| {
+                let mut part = start();
+                for number in blocks * task / tasks..blocks * (task + 1) / tasks {
+                    self.block(number, scratch, &mut |block, bytes| {
+                        step(&mut part, block, bytes)
+                    })?;
+                }
+                Ok(part)
+            })
+            .collect::<Result<_>>()?;
+        Ok(parts.into_iter().fold(start(), merge))
+    }
+
+    fn block(
+        &self,
+        number: u64,
+        scratch: &mut Scratch,
+        each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (array, size) = (self.array, self.array.dtype.size());
+        let swap = array.dtype.needs_swap(ByteOrder::Little);
+        if !swap && let (Some(start), Some(all)) = (self.plan.contiguous(), array.view()) {
+            let block = self.plan.block(number);
+            let from = start as usize + block.first as usize * size;
+            return each(block, &all[from..from + block.count as usize * size]);
+        }
+        let needed = self.plan.block(number).count.saturating_mul(size as u64);
+        array.limits.allow(needed, "a block of elements")?;
+        let block = self.plan.read(number, scratch, &|at, buffer| array.fetch(at, buffer))?;
+        convert::to_little(array.dtype, &mut scratch.out);
+        each(block, &scratch.out)
+    }
+}

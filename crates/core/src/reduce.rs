@@ -1,0 +1,7 @@
+//! One pass over an array, on all cores: statistics and min/max envelopes.
+
+mod envelope;
+mod statistics;
+
+pub use envelope::{Envelope, envelope};
+pub use statistics::{ExactRange, Stats, statistics};

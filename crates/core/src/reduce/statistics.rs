@@ -1,0 +1,572 @@
+//! Count, extremes, mean and standard deviation.
+//!
+//! Whole numbers are summed exactly and mapped afterwards, so the result does not depend on the
+//! order of summation. Floats are summed in short runs whose squared deviations are taken around
+//! the run's own mean while it is still in the cache; runs are merged pairwise-exactly known
+//! formulas (Chan, Golub and LeVeque), so large offsets do not eat the digits of the deviation.
+
+use crate::convert;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::layout::Linear;
+use crate::read::Selected;
+
+/// Elements in a run: 32 KiB of `f64`, the first-level cache.
+const RUN: usize = 4096;
+
+/// 2^-600 and 2^600 bring numbers too large or too small to be squared into range.
+const SHRINK: f64 = f64::from_bits((1023 - 600) << 52);
+const GROW: f64 = f64::from_bits((1023 + 600) << 52);
+
+/// Below this, deviations in the last digit vanish when squared.
+const SMALL: f64 = 1e-77;
+
+/// What can be said about the values of an array. Extremes, mean and deviation are those of the
+/// finite, mapped values, and NaN where there are none (or, for the deviation, fewer than two).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stats {
+    /// All elements.
+    pub count: u64,
+    /// Those that are neither NaN nor infinite.
+    pub finite: u64,
+    /// NaN.
+    pub nan: u64,
+    /// +Infinity.
+    pub positive_infinity: u64,
+    /// -Infinity.
+    pub negative_infinity: u64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation with n - 1.
+    pub std: f64,
+    /// The stored whole numbers, where the type is one.
+    pub exact: Option<ExactRange>,
+}
+
+/// Extremes and sum of stored whole numbers, without rounding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExactRange {
+    /// Smallest.
+    pub min: i128,
+    /// Largest.
+    pub max: i128,
+    /// Sum.
+    pub sum: i128,
+}
+
+/// Statistics of the selected elements.
+pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
+    let (dtype, map) = (selected.array().dtype(), selected.array().map());
+    if !dtype.is_real() && dtype.kind() != Kind::Bool {
+        return Err(Error::argument(format!("{dtype} elements have no statistics")));
+    }
+    if dtype.is_integer() {
+        let whole = selected.fold(Whole::new, |t, _, bytes| { t.add(dtype, bytes); Ok(()) }, Whole::merge)?;
+        let stats = whole.finish(map);
+        // A map may overflow; then some values are infinite and have to be counted one by one.
+        if stats.count == 0 || (stats.min.is_finite() && stats.max.is_finite()) {
+            return Ok(stats);
+        }
+        return Ok(Stats { exact: stats.exact, ..floats(selected, dtype, map, 1.0)? });
+    }
+    let stats = floats(selected, dtype, map, 1.0)?;
+    let largest = stats.min.abs().max(stats.max.abs());
+    if !stats.mean.is_finite() && stats.finite > 0 || stats.std.is_infinite() {
+        return floats(selected, dtype, map, SHRINK);
+    }
+    if stats.min < stats.max && largest < SMALL {
+        return floats(selected, dtype, map, GROW);
+    }
+    Ok(stats)
+}
+
+fn floats(selected: &Selected<'_>, dtype: DType, map: Option<Linear>, scale: f64) -> Result<Stats> {
+    let step = |t: &mut Moments, _, bytes: &[u8]| {
+        t.add(dtype, map, scale, bytes);
+        Ok(())
+    };
+    let moments = selected.fold(Moments::new, step, Moments::merge)?;
+    Ok(moments.finish(selected.count(), scale))
+}
+
+/// A sum of floats that keeps what each addition drops (Neumaier).
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    fn add(&mut self, x: f64) {
+        let sum = self.sum + x;
+        self.lost +=
+            if self.sum.abs() >= x.abs() { (self.sum - sum) + x } else { (x - sum) + self.sum };
+        self.sum = sum;
+    }
+
+    fn value(self) -> f64 {
+        if self.lost.is_finite() { self.sum + self.lost } else { self.sum }
+    }
+}
+
+struct Moments {
+    finite: u64,
+    nan: u64,
+    up: u64,
+    down: u64,
+    min: f64,
+    max: f64,
+    sum: Sum,
+    /// Sum of squared deviations from the mean.
+    squares: f64,
+    run: Vec<f64>,
+}
+
+impl Moments {
+    fn new() -> Self {
+        Self {
+            finite: 0,
+            nan: 0,
+            up: 0,
+            down: 0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            sum: Sum::default(),
+            squares: 0.0,
+            run: Vec::new(),
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum.value() / self.finite as f64
+    }
+
+    fn add(&mut self, dtype: DType, map: Option<Linear>, scale: f64, bytes: &[u8]) {
+        let mut run = std::mem::take(&mut self.run);
+        for part in bytes.chunks(RUN * dtype.size()) {
+            let (finite, sum, min, max, squares) = pulp::Arch::new().dispatch(|| {
+                convert::to_f64(dtype, map, part, &mut run);
+                if scale != 1.0 {
+                    run.iter_mut().for_each(|x| *x *= scale);
+                }
+                moments_of(&run)
+            });
+            if finite < run.len() as u64 {
+                self.nan += run.iter().filter(|x| x.is_nan()).count() as u64;
+                self.up += run.iter().filter(|x| **x == f64::INFINITY).count() as u64;
+                self.down += run.iter().filter(|x| **x == f64::NEG_INFINITY).count() as u64;
+            }
+            self.join(finite, Sum { sum, lost: 0.0 }, min, max, squares);
+        }
+        self.run = run;
+    }
+
+    fn join(&mut self, finite: u64, sum: Sum, min: f64, max: f64, squares: f64) {
+        if finite == 0 {
+            return;
+        }
+        self.squares += squares;
+        if self.finite > 0 {
+            let delta = sum.value() / finite as f64 - self.mean();
+            let (a, b) = (self.finite as f64, finite as f64);
+            self.squares += delta * delta * (a * (b / (a + b)));
+        }
+        self.finite += finite;
+        self.sum.add(sum.sum);
+        self.sum.lost += sum.lost;
+        self.min = self.min.min(min);
+        self.max = self.max.max(max);
+    }
+
+    fn merge(mut self, other: Self) -> Self {
+        self.nan += other.nan;
+        self.up += other.up;
+        self.down += other.down;
+        self.join(other.finite, other.sum, other.min, other.max, other.squares);
+        self
+    }
+
+    fn finish(&self, count: u64, scale: f64) -> Stats {
+        let known = |x: f64| if self.finite == 0 { f64::NAN } else { x / scale };
+        let std = match self.finite {
+            0 | 1 => f64::NAN,
+            // The rounded mean of equal numbers may differ from them.
+            _ if self.min == self.max => 0.0,
+            n => (self.squares / (n - 1) as f64).sqrt() / scale,
+        };
+        Stats {
+            count,
+            finite: self.finite,
+            nan: self.nan,
+            positive_infinity: self.up,
+            negative_infinity: self.down,
+            min: known(self.min),
+            max: known(self.max),
+            // The mean lies between the extremes; the last bit of a division may not know that.
+            mean: known(self.mean().clamp(self.min, self.max.max(self.min))),
+            std,
+            exact: None,
+        }
+    }
+}
+
+/// Number of finite values, their sum, extremes and squared deviations; eight at a time.
+#[inline(always)]
+fn moments_of(run: &[f64]) -> (u64, f64, f64, f64, f64) {
+    const LANES: usize = 8;
+    let (groups, rest) = run.as_chunks::<LANES>();
+    let (mut finite, mut sum) = ([0_u64; LANES], [0.0_f64; LANES]);
+    let (mut min, mut max) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
+    let mut one = |k: usize, x: f64| {
+        let ok = x.abs() < f64::INFINITY;
+        finite[k] += u64::from(ok);
+        sum[k] += if ok { x } else { 0.0 };
+        min[k] = if ok && x < min[k] { x } else { min[k] };
+        max[k] = if ok && x > max[k] { x } else { max[k] };
+    };
+    for group in groups {
+        for (k, x) in group.iter().enumerate() {
+            one(k, *x);
+        }
+    }
+    for (k, x) in rest.iter().enumerate() {
+        one(k, *x);
+    }
+    let count: u64 = finite.iter().sum();
+    let total: f64 = sum.iter().sum();
+    let mean = if count == 0 { 0.0 } else { total / count as f64 };
+    let mut squares = [0.0_f64; LANES];
+    let mut one = |k: usize, x: f64| {
+        let d = if x.abs() < f64::INFINITY { x - mean } else { 0.0 };
+        squares[k] += d * d;
+    };
+    for group in groups {
+        for (k, x) in group.iter().enumerate() {
+            one(k, *x);
+        }
+    }
+    for (k, x) in rest.iter().enumerate() {
+        one(k, *x);
+    }
+    let low = min.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = max.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (count, total, low, high, squares.iter().sum())
+}
+
+/// Whole numbers. Up to 32 bits the squares are summed exactly too; for 64 bits, where they would
+/// not fit, the deviations of a run are exact and only their squares are rounded.
+struct Whole {
+    count: u64,
+    sum: i128,
+    min: i128,
+    max: i128,
+    squares: u128,
+    deviations: f64,
+}
+
+impl Whole {
+    fn new() -> Self {
+        Self { count: 0, sum: 0, min: i128::MAX, max: i128::MIN, squares: 0, deviations: 0.0 }
+    }
+
+    fn add(&mut self, dtype: DType, bytes: &[u8]) {
+        let run = RUN * dtype.size();
+        for part in bytes.chunks(run) {
+            let next = pulp::Arch::new().dispatch(|| match (dtype.kind(), dtype.size()) {
+                (Kind::UInt, 1) => run_u8(part),
+                (Kind::Int, 1) => run_i8(part),
+                (Kind::UInt, 2) => run_u16(part),
+                (Kind::Int, 2) => run_i16(part),
+                (Kind::UInt, 4) => run_u32(part),
+                (Kind::Int, 4) => run_i32(part),
+                (Kind::UInt, _) => run_u64(part),
+                _ => run_i64(part),
+            });
+            self.join(&next);
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.deviations += other.deviations;
+        if self.count > 0 {
+            let ((q, r), (p, s)) = (self.mean_parts(), other.mean_parts());
+            let delta = (p - q) as f64 + (s - r);
+            let (a, b) = (self.count as f64, other.count as f64);
+            self.deviations += delta * delta * (a * (b / (a + b)));
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn merge(mut self, other: Self) -> Self {
+        self.join(&other);
+        self
+    }
+
+    /// The mean as a whole number and a fraction.
+    fn mean_parts(&self) -> (i128, f64) {
+        let n = i128::from(self.count.max(1));
+        let floor = self.sum.div_euclid(n);
+        (floor, (self.sum - floor * n) as f64 / n as f64)
+    }
+
+    /// Sum of squared deviations from the mean.
+    fn spread(&self) -> f64 {
+        if self.squares == 0 {
+            return self.deviations;
+        }
+        // Around the whole part q of the mean, where everything fits 128 bits exactly:
+        // sum (x-q)^2 = sum x^2 - 2 q sum x + n q^2, and the rest r of the mean is taken off.
+        let (q, r) = self.mean_parts();
+        let n = i128::from(self.count);
+        let around = self.squares as i128 - 2 * q * self.sum + n * q * q;
+        around as f64 - n as f64 * r * r
+    }
+
+    fn finish(&self, map: Option<Linear>) -> Stats {
+        let count = self.count;
+        let mapped = |x: f64| match map {
+            _ if count == 0 => f64::NAN,
+            Some(m) => m.apply(x),
+            None => x,
+        };
+        let (low, high) = (mapped(self.min as f64), mapped(self.max as f64));
+        let (q, r) = self.mean_parts();
+        let std = (self.spread().max(0.0) / count.saturating_sub(1) as f64).sqrt();
+        Stats {
+            count,
+            finite: count,
+            nan: 0,
+            positive_infinity: 0,
+            negative_infinity: 0,
+            min: low.min(high),
+            max: low.max(high),
+            mean: mapped(q as f64 + r).clamp(low.min(high), low.max(high)),
+            std: if count < 2 { f64::NAN } else { std * map.map_or(1.0, |m| m.slope.abs()) },
+            exact: (count > 0)
+                .then_some(ExactRange { min: self.min, max: self.max, sum: self.sum }),
+        }
+    }
+}
+
+/// Squares of 8-bit numbers: a run of them fits 32 bits.
+macro_rules! squares_8 {
+    ($T:ty, $numbers:expr) => {{
+        let mut squares = 0_i32;
+        for b in $numbers {
+            let x = i32::from(<$T>::from_le_bytes(*b) as i16);
+            squares += x * x;
+        }
+        squares as u128
+    }};
+}
+
+/// Squares of 16-bit numbers fit 32 bits, a run of them 64.
+macro_rules! squares_16 {
+    ($T:ty, $numbers:expr) => {{
+        let mut squares = 0_u64;
+        for b in $numbers {
+            let x = i32::from(<$T>::from_le_bytes(*b)) as u32;
+            squares += u64::from(x.wrapping_mul(x));
+        }
+        u128::from(squares)
+    }};
+}
+
+/// Squares of 32-bit numbers fit 64 bits; their halves are summed apart.
+macro_rules! squares_32 {
+    ($T:ty, $numbers:expr) => {{
+        let (mut low, mut high) = (0_u64, 0_u64);
+        for b in $numbers {
+            let x = i64::from(<$T>::from_le_bytes(*b)) as u64;
+            let square = x.wrapping_mul(x);
+            low += square & 0xffff_ffff;
+            high += square >> 32;
+        }
+        (u128::from(high) << 32) + u128::from(low)
+    }};
+}
+
+/// One run of a narrow type. The extremes, the sum and the squares are separate loops: each then
+/// runs at the full width of its own type.
+macro_rules! narrow_run {
+    ($name:ident, $T:ty, $Sum:ty, $squares:ident) => {
+        #[inline(always)]
+        fn $name(bytes: &[u8]) -> Whole {
+            let numbers = bytes.as_chunks::<{ size_of::<$T>() }>().0;
+            let (mut min, mut max) = (<$T>::MAX, <$T>::MIN);
+            for b in numbers {
+                let x = <$T>::from_le_bytes(*b);
+                min = min.min(x);
+                max = max.max(x);
+            }
+            let mut sum: $Sum = 0;
+            for b in numbers {
+                sum += <$Sum>::from(<$T>::from_le_bytes(*b));
+            }
+            Whole {
+                count: numbers.len() as u64,
+                sum: sum.into(),
+                min: min.into(),
+                max: max.into(),
+                squares: $squares!($T, numbers),
+                deviations: 0.0,
+            }
+        }
+    };
+}
+
+narrow_run!(run_u8, u8, i32, squares_8);
+narrow_run!(run_i8, i8, i32, squares_8);
+narrow_run!(run_u16, u16, i32, squares_16);
+narrow_run!(run_i16, i16, i32, squares_16);
+narrow_run!(run_u32, u32, i64, squares_32);
+narrow_run!(run_i32, i32, i64, squares_32);
+
+macro_rules! wide_run {
+    ($name:ident, $T:ty) => {
+        #[inline(always)]
+        fn $name(bytes: &[u8]) -> Whole {
+            let numbers = || bytes.as_chunks::<8>().0.iter().map(|b| <$T>::from_le_bytes(*b));
+            let mut whole = Whole::new();
+            for x in numbers() {
+                let x = i128::from(x);
+                whole.sum += x;
+                whole.min = whole.min.min(x);
+                whole.max = whole.max.max(x);
+                whole.count += 1;
+            }
+            let (q, r) = whole.mean_parts();
+            let near = whole.max.saturating_sub(whole.min) <= i128::from(i64::MAX);
+            whole.deviations = numbers()
+                .map(|x| {
+                    let whole_part = if near {
+                        x.wrapping_sub(q as $T) as i64 as f64
+                    } else {
+                        (i128::from(x) - q) as f64
+                    };
+                    (whole_part - r) * (whole_part - r)
+                })
+                .sum();
+            whole
+        }
+    };
+}
+
+wide_run!(run_u64, u64);
+wide_run!(run_i64, i64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{ArrayDesc, Layout};
+    use crate::limits::Limits;
+    use crate::read::Array;
+    use crate::shape::{Order, Shape};
+    use crate::source::Source;
+    use crate::tree::Tree;
+    use proptest::prelude::*;
+
+    fn stats(dtype: DType, map: Option<Linear>, bytes: &[u8]) -> Stats {
+        let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
+        let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
+        desc.map = map;
+        let limits = Limits::default();
+        let array =
+            Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
+        // Small blocks, so that merging is tested too.
+        statistics(&array.all().unwrap().with_block_bytes(1000)).unwrap()
+    }
+
+    fn of_f64(values: &[f64]) -> Stats {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        stats(DType::F64, None, &bytes)
+    }
+
+    #[test]
+    fn empty_constant_and_unusual_values() {
+        let none = of_f64(&[]);
+        assert!(none.mean.is_nan() && none.std.is_nan() && none.min.is_nan());
+        let odd = of_f64(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY]);
+        assert_eq!((odd.count, odd.finite, odd.nan), (4, 0, 1));
+        assert_eq!((odd.positive_infinity, odd.negative_infinity), (1, 2));
+        assert!(odd.max.is_nan());
+        let one = of_f64(&[3.0, f64::NAN]);
+        assert!(one.mean == 3.0 && one.std.is_nan());
+        let constant = of_f64(&[0.1; 10_000]);
+        assert_eq!((constant.mean, constant.std), (0.1, 0.0));
+    }
+
+    #[test]
+    fn large_and_small_magnitudes_do_not_overflow() {
+        let big = of_f64(&[1.5e308, 1.5e308, -1.5e308, -1.5e308]);
+        assert_eq!(big.mean, 0.0);
+        assert!((big.std / 1.732_050_807_568_877e308 - 1.0).abs() < 1e-12, "{}", big.std);
+        let small = of_f64(&[1e-300, 2e-300, 3e-300]);
+        assert!((small.std / 1e-300 - 1.0).abs() < 1e-12, "{}", small.std);
+        let offset: Vec<f64> = (0..50_000).map(|k| 1e9 + f64::from(k % 2)).collect();
+        assert!((of_f64(&offset).std - 0.500_005).abs() < 1e-8);
+    }
+
+    #[test]
+    fn sixty_four_bit_numbers_keep_their_low_digits() {
+        let values = [(1_i64 << 62), (1 << 62) + 1, (1 << 62) + 2];
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let got = stats(DType::I64, None, &bytes);
+        assert_eq!(got.std, 1.0);
+        assert_eq!(got.exact.unwrap().sum, 3 * ((1_i128 << 62) + 1));
+        let ends: Vec<u8> = [i64::MIN, i64::MAX].iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(stats(DType::I64, None, &ends).mean, -0.5);
+    }
+
+    #[test]
+    fn a_map_that_overflows_is_counted_value_by_value() {
+        let map = Linear { intercept: 1e308, slope: 1.7e308 };
+        let got = stats(DType::U8, Some(map), &[0, 1, 2]);
+        assert_eq!((got.finite, got.positive_infinity, got.max), (1, 2, 1e308));
+        let falling = stats(DType::U8, Some(Linear { intercept: 1.0, slope: -2.0 }), &[0, 1, 2]);
+        assert_eq!((falling.min, falling.max, falling.mean, falling.std), (-3.0, 1.0, -1.0, 2.0));
+    }
+
+    macro_rules! exact {
+        ($($test:ident: $T:ty, $dtype:expr);* $(;)?) => { proptest! {$(
+            #[test]
+            fn $test(values in proptest::collection::vec(any::<$T>(), 0..9000)) {
+                let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                let got = stats($dtype, None, &bytes);
+                let sum: i128 = values.iter().map(|v| i128::from(*v)).sum();
+                prop_assert_eq!(got.exact.map_or(0, |e| e.sum), sum);
+                if values.len() > 1 {
+                    let n = values.len() as f64;
+                    let mean = sum as f64 / n;
+                    let m2: f64 = values.iter().map(|v| (*v as f64 - mean).powi(2)).sum();
+                    let std = (m2 / (n - 1.0)).sqrt();
+                    prop_assert!((got.std - std).abs() <= 1e-9 * std.max(1e-300));
+                    prop_assert!((got.mean - mean).abs() <= 1e-12 * mean.abs().max(std));
+                    prop_assert_eq!(got.min, *values.iter().min().unwrap() as f64);
+                    prop_assert_eq!(got.max, *values.iter().max().unwrap() as f64);
+                }
+            }
+        )*} };
+    }
+    exact! {
+        u8_sums_are_exact: u8, DType::U8;
+        i8_sums_are_exact: i8, DType::I8;
+        u16_sums_are_exact: u16, DType::U16;
+        i16_sums_are_exact: i16, DType::I16;
+        u32_sums_are_exact: u32, DType::U32;
+        i32_sums_are_exact: i32, DType::I32;
+        u64_sums_are_exact: u64, DType::U64;
+        i64_sums_are_exact: i64, DType::I64;
+    }
+}

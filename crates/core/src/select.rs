@@ -1,0 +1,223 @@
+//! Slices: which elements of an array are wanted.
+//!
+//! The text form is Python's: `0:100:10, 3, :`. Indices count from zero, negative ones from the
+//! end, the stop is not included, a step may be negative, `...` fills up with whole dimensions.
+
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// What is wanted of one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slice {
+    /// One index; the dimension disappears from the result.
+    Index(i64),
+    /// A range with a step; absent ends mean "as far as it goes".
+    Range {
+        /// First index.
+        start: Option<i64>,
+        /// End, not included.
+        stop: Option<i64>,
+        /// Step, never zero.
+        step: i64,
+    },
+    /// As many whole dimensions as it takes to fill the rank.
+    Rest,
+}
+
+impl Slice {
+    /// The whole dimension.
+    pub const ALL: Self = Self::Range { start: None, stop: None, step: 1 };
+
+    /// `start` to `stop`, not included.
+    pub fn range(start: u64, stop: u64) -> Self {
+        Self::Range { start: Some(start as i64), stop: Some(stop as i64), step: 1 }
+    }
+}
+
+/// What is wanted of an array; missing dimensions at the end are taken whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection(pub Vec<Slice>);
+
+/// One dimension of a selection on a known shape: elements `start + k * step` for `k < count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First index.
+    pub start: u64,
+    /// Number of indices.
+    pub count: u64,
+    /// Distance between them.
+    pub step: i64,
+    /// The dimension was asked for by a single index.
+    pub dropped: bool,
+}
+
+impl Selection {
+    /// Everything.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Applies the selection to a shape. Ranges are cut to the array as in Python; a single index
+    /// outside it is an error.
+    pub fn resolve(&self, shape: &Shape) -> Result<Vec<Span>> {
+        let given = self.0.iter().filter(|s| !matches!(s, Slice::Rest)).count();
+        let rank = shape.rank();
+        if given > rank {
+            return Err(Error::argument(format!(
+                "the selection has {given} dimensions, the array ({shape}) has {rank}"
+            )));
+        }
+        let mut spans = Vec::with_capacity(rank);
+        let mut rest_used = false;
+        for slice in &self.0 {
+            if *slice == Slice::Rest {
+                if rest_used {
+                    return Err(Error::argument("`...` may stand only once in a selection"));
+                }
+                rest_used = true;
+                for _ in 0..rank - given {
+                    spans.push(span(Slice::ALL, shape.lengths()[spans.len()])?);
+                }
+            } else {
+                spans.push(span(*slice, shape.lengths()[spans.len()])?);
+            }
+        }
+        while spans.len() < rank {
+            spans.push(span(Slice::ALL, shape.lengths()[spans.len()])?);
+        }
+        Ok(spans)
+    }
+}
+
+fn span(slice: Slice, length: u64) -> Result<Span> {
+    let size = i64::try_from(length).unwrap_or(i64::MAX);
+    match slice {
+        Slice::Index(index) => {
+            let at = if index < 0 { index.saturating_add(size) } else { index };
+            if at < 0 || at >= size {
+                return Err(Error::argument(format!(
+                    "index {index} is outside a dimension of length {length}"
+                )));
+            }
+            Ok(Span { start: at as u64, count: 1, step: 1, dropped: true })
+        }
+        Slice::Range { step: 0, .. } => Err(Error::argument("a step of 0 selects nothing")),
+        Slice::Range { start, stop, step } => {
+            let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
+            let clamp = |end: Option<i64>, default: i64| match end {
+                None => default,
+                Some(i) => (if i < 0 { i.saturating_add(size) } else { i }).clamp(low, high),
+            };
+            let (first, end) = if step > 0 {
+                (clamp(start, low), clamp(stop, high))
+            } else {
+                (clamp(start, high), clamp(stop, low))
+            };
+            let gap = if step > 0 { end.saturating_sub(first) } else { first.saturating_sub(end) };
+            let count =
+                if gap <= 0 { 0 } else { (gap as u64 - 1) / step.unsigned_abs() + 1 };
+            Ok(Span { start: if count == 0 { 0 } else { first as u64 }, count, step, dropped: false })
+        }
+        // Taken apart by the caller; a whole dimension is what it stands for.
+        Slice::Rest => span(Slice::ALL, length),
+    }
+}
+
+impl FromStr for Selection {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let inner = text.trim().trim_start_matches('[').trim_end_matches(']').trim();
+        if inner.is_empty() {
+            return Ok(Self::all());
+        }
+        inner.split(',').map(|part| parse_slice(part.trim())).collect::<Result<_>>().map(Self)
+    }
+}
+
+fn parse_slice(text: &str) -> Result<Slice> {
+    let bad = || {
+        Error::argument(format!("\"{text}\" is not a slice"))
+            .hint("write 3, 0:100, ::10, -5: or ... with commas between dimensions")
+    };
+    let number = |part: &str| -> Result<Option<i64>> {
+        let part = part.trim();
+        if part.is_empty() { Ok(None) } else { part.parse().map(Some).map_err(|_| bad()) }
+    };
+    if text == "..." {
+        return Ok(Slice::Rest);
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts[..] {
+        [index] => Ok(Slice::Index(number(index)?.ok_or_else(bad)?)),
+        [start, stop] => Ok(Slice::Range { start: number(start)?, stop: number(stop)?, step: 1 }),
+        [start, stop, step] => {
+            let step = number(step)?.unwrap_or(1);
+            if step == 0 {
+                return Err(bad());
+            }
+            Ok(Slice::Range { start: number(start)?, stop: number(stop)?, step })
+        }
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one(text: &str, length: u64) -> Span {
+        text.parse::<Selection>().unwrap().resolve(&Shape::new([length])).unwrap()[0]
+    }
+
+    #[test]
+    fn slices_mean_what_they_mean_in_python() {
+        let cases = [
+            (":", 0, 10, 1),
+            ("2:5", 2, 3, 1),
+            ("-3:", 7, 3, 1),
+            ("::3", 0, 4, 3),
+            ("::-1", 9, 10, -1),
+            ("8:2:-3", 8, 2, -3),
+            ("5:2", 0, 0, 1),
+            ("0:100", 0, 10, 1),
+            ("-100:100", 0, 10, 1),
+        ];
+        for (text, start, count, step) in cases {
+            assert_eq!(one(text, 10), Span { start, count, step, dropped: false }, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_index_outside_is_an_error_and_ellipsis_fills_up() {
+        let shape = Shape::new([4, 5, 6]);
+        assert!("4".parse::<Selection>().unwrap().resolve(&shape).is_err());
+        assert!("0,0,0,0".parse::<Selection>().unwrap().resolve(&shape).is_err());
+        let spans = "1, ..., -1".parse::<Selection>().unwrap().resolve(&shape).unwrap();
+        assert_eq!(spans.iter().map(|s| s.count).collect::<Vec<_>>(), [1, 5, 1]);
+        assert_eq!(spans[2].start, 5);
+        for bad in ["a", "1:2:0", "1:2:3:4", "...,..."] {
+            let parsed = bad.parse::<Selection>();
+            assert!(parsed.is_err() || parsed.unwrap().resolve(&shape).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_selected_index_is_inside(
+            start in proptest::option::of(any::<i64>()), stop in proptest::option::of(any::<i64>()),
+            step in any::<i64>().prop_filter("zero", |s| *s != 0), length in 0_u64..1000)
+        {
+            let selection = Selection(vec![Slice::Range { start, stop, step }]);
+            let span = selection.resolve(&Shape::new([length])).unwrap()[0];
+            if span.count > 0 {
+                let last = span.start as i128 + (span.count as i128 - 1) * i128::from(step);
+                prop_assert!((0..i128::from(length)).contains(&last));
+                prop_assert!(span.start < length);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Bytes in.
+//!
+//! A [`Source`] is read at any position, from any thread, without a cursor. It is one of three
+//! things: an open file read with `pread`, the same file with a memory map beside it, or memory.
+//!
+//! Copying reads never touch the map, so a file that shrinks under us gives a `Truncated` error.
+//! The map serves [`Source::view`] alone, for callers who asked for zero-copy access.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+use crate::error::{Error, Result, human_bytes};
+
+/// Bytes to read from; cheap to clone.
+#[derive(Clone)]
+pub struct Source(Arc<Inner>);
+
+struct Inner {
+    path: Option<PathBuf>,
+    len: u64,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    File(File),
+    Mapped { file: File, map: Mmap },
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let (file, len) = open_regular(path).map_err(|e| Error::io(path, e))?;
+        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
+    }
+
+    /// Opens a file for positioned reads and for zero-copy views.
+    ///
+    /// # Safety
+    /// While a slice from [`Source::view`] is alive nobody may shorten or rewrite the file: the
+    /// processor answers an access past the new end with `SIGBUS`, and no check made beforehand
+    /// can rule that out. Whoever calls this knows who else has the file: a finished run, a
+    /// read-only archive, a file of our own. Everything but `view` stays safe whatever happens.
+    #[allow(unsafe_code)]
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let (file, len) = open_regular(path).map_err(|e| Error::io(path, e))?;
+        // SAFETY: handed on to our caller, see above; the map is read-only.
+        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, e))?;
+        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::Mapped { file, map }))
+    }
+
+    /// A mapped copy of `bytes` in a file without a name.
+    #[allow(unsafe_code)]
+    pub fn map_copy(bytes: &[u8]) -> Result<Self> {
+        let file = tempfile::tempfile()?;
+        file.write_all_at(bytes, 0)?;
+        // SAFETY: the file has no name and the only handle to it is moved in here, so nobody
+        // can shorten or rewrite it.
+        let map = unsafe { Mmap::map(&file) }?;
+        Ok(Self::new(None, bytes.len() as u64, Bytes::Mapped { file, map }))
+    }
+
+    /// Bytes that are in memory already.
+    pub fn memory(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self::new(None, bytes.len() as u64, Bytes::Memory(bytes))
+    }
+
+    fn new(path: Option<PathBuf>, len: u64, bytes: Bytes) -> Self {
+        Self(Arc::new(Inner { path, len, bytes }))
+    }
+
+    /// Where it came from, if it is a named file.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Length in bytes when it was opened.
+    pub fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    /// No bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// Length in bytes now; larger than [`Source::len`] when someone is appending.
+    pub fn current_len(&self) -> Result<u64> {
+        match &self.0.bytes {
+            Bytes::File(file) | Bytes::Mapped { file, .. } => {
+                Ok(file.metadata().map_err(|e| self.io(e))?.len())
+            }
+            Bytes::Memory(_) => Ok(self.0.len),
+        }
+    }
+
+    /// Fills `buffer` with the bytes at `offset`, or fails with `Truncated` at the byte that is
+    /// missing. May read past [`Source::len`] when the file has grown since.
+    pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let done = self.read_at_most(offset, buffer)?;
+        if done == buffer.len() { Ok(()) } else { Err(self.short(offset, buffer.len(), done)) }
+    }
+
+    /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end.
+    pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match &self.0.bytes {
+            Bytes::File(file) | Bytes::Mapped { file, .. } => {
+                let mut done = 0;
+                while done < buffer.len() {
+                    // Past i64::MAX the system call itself refuses; there are no bytes there.
+                    let Some(at) = offset.checked_add(done as u64).filter(|at| *at >> 63 == 0)
+                    else {
+                        break;
+                    };
+                    match file.read_at(&mut buffer[done..], at) {
+                        Ok(0) => break,
+                        Ok(n) => done += n,
+                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                        Err(e) => return Err(self.io(e).at(at)),
+                    }
+                }
+                Ok(done)
+            }
+            Bytes::Memory(bytes) => {
+                let rest = usize::try_from(offset).ok().and_then(|o| bytes.get(o..)).unwrap_or(&[]);
+                let n = rest.len().min(buffer.len());
+                buffer[..n].copy_from_slice(&rest[..n]);
+                Ok(n)
+            }
+        }
+    }
+
+    /// `len` bytes at `offset`. The length is checked against the file before memory is asked
+    /// for, so a lying header costs nothing.
+    pub fn read_vec(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        self.require(offset, len)?;
+        let mut bytes = vec![0; usize::try_from(len).map_err(|_| Error::limit("too long"))?];
+        self.read_exact_at(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fails with `Truncated` unless `len` bytes lie at `offset`.
+    pub fn require(&self, offset: u64, len: u64) -> Result<()> {
+        let within = |end: u64| offset.checked_add(len).is_some_and(|e| e <= end);
+        if within(self.0.len) || within(self.current_len()?) {
+            return Ok(());
+        }
+        Err(self.short(offset, usize::try_from(len).unwrap_or(usize::MAX), 0))
+    }
+
+    /// The bytes themselves, without a copy, where the source is memory or mapped and still has
+    /// that many bytes.
+    pub fn view(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let all: &[u8] = match &self.0.bytes {
+            Bytes::File(_) => return None,
+            // A file that has become shorter has no bytes behind the end of its map.
+            Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
+            Bytes::Mapped { .. } => return None,
+            Bytes::Memory(bytes) => bytes,
+        };
+        let start = usize::try_from(offset).ok()?;
+        all.get(start..start.checked_add(usize::try_from(len).ok()?)?)
+    }
+
+    fn io(&self, error: io::Error) -> Error {
+        match self.path() {
+            Some(path) => Error::io(path, error),
+            None => error.into(),
+        }
+    }
+
+    fn short(&self, offset: u64, wanted: usize, got: usize) -> Error {
+        let end = self.current_len().unwrap_or(self.0.len);
+        let message = format!(
+            "{} wanted here, the file ends after {}",
+            human_bytes(wanted as u64),
+            human_bytes(end)
+        );
+        let error = Error::truncated("core-eof", message).at(offset.saturating_add(got as u64));
+        match self.path() {
+            Some(path) => error.with_path(path),
+            None => error,
+        }
+    }
+}
+
+fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !meta.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "not a regular file; this format is read at many positions",
+        ));
+    }
+    Ok((file, meta.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn a_file_that_shrinks_under_us_gives_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        #[allow(unsafe_code)]
+        // SAFETY: no view is taken before the file is shortened.
+        let mapped = unsafe { Source::map(file.path()) }.unwrap();
+        let plain = Source::open(file.path()).unwrap();
+        file.as_file().set_len(100).unwrap();
+        for source in [plain, mapped] {
+            let error = source.read_exact_at(90, &mut [0; 20]).unwrap_err();
+            assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(100)));
+            assert!(source.view(0, 50).is_none());
+        }
+    }
+
+    #[test]
+    fn all_three_answer_alike() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let sources = [
+            Source::open(file.path()).unwrap(),
+            Source::map_copy(&bytes).unwrap(),
+            Source::memory(bytes.clone()),
+        ];
+        for source in &sources {
+            assert_eq!(source.len(), 256);
+            assert_eq!(source.read_vec(250, 6).unwrap(), &bytes[250..]);
+            for (offset, len) in [(250, 7), (257, 1), (u64::MAX, 1), (0, u64::MAX)] {
+                let error = source.read_vec(offset, len).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Truncated, "{offset} {len}");
+            }
+        }
+        assert!(sources[0].view(0, 4).is_none());
+        assert_eq!(sources[1].view(3, 2), sources[2].view(3, 2));
+    }
+}

@@ -1,0 +1,362 @@
+//! What is in a file: groups, arrays and attributes, kept flat and found by path.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::frames::FrameAxis;
+use crate::layout::{ArrayDesc, Layout};
+use crate::limits::Limits;
+
+/// A node's place in its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+/// The group that holds everything.
+pub const ROOT: NodeId = NodeId(0);
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number that is never negative.
+    UInt(u64),
+    /// A real number.
+    Float(f64),
+    /// Real and imaginary part.
+    Complex(f64, f64),
+    /// Text.
+    Text(String),
+    /// Bytes that are not text.
+    Bytes(Vec<u8>),
+    /// Several values.
+    List(Vec<Value>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(v) => write!(f, "{v}"),
+            Self::Int(v) => write!(f, "{v}"),
+            Self::UInt(v) => write!(f, "{v}"),
+            Self::Float(v) => f.write_str(zmij::Buffer::new().format(*v)),
+            Self::Complex(re, im) => write!(f, "{re}{im:+}j"),
+            Self::Text(v) => f.write_str(v),
+            Self::Bytes(v) => write!(f, "{}", v.escape_ascii()),
+            Self::List(v) => {
+                f.write_str("[")?;
+                for (k, item) in v.iter().enumerate() {
+                    write!(f, "{}{item}", if k == 0 { "" } else { ", " })?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::UInt(value)
+    }
+}
+
+/// Attributes, in the order of the file.
+pub type Attrs = Vec<(String, Value)>;
+
+/// A group or an array.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Last part of the path, made unique among its siblings.
+    pub name: String,
+    /// The whole path, without a leading slash; empty for the root.
+    pub path: String,
+    /// The group it is in; the root is in itself.
+    pub parent: NodeId,
+    /// The format's own name for it, where that differs.
+    pub id: Option<String>,
+    /// Set for arrays.
+    pub array: Option<ArrayDesc>,
+    /// What is said about it.
+    pub attrs: Attrs,
+}
+
+/// All nodes of a file.
+#[derive(Clone)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    paths: HashMap<String, NodeId>,
+    frames: Option<Arc<dyn FrameAxis>>,
+    limits: Limits,
+}
+
+impl Tree {
+    /// A tree with an empty root.
+    pub fn new(limits: &Limits) -> Self {
+        let root = Node {
+            name: String::new(),
+            path: String::new(),
+            parent: ROOT,
+            id: None,
+            array: None,
+            attrs: Vec::new(),
+        };
+        Self {
+            nodes: vec![root],
+            paths: HashMap::from([(String::new(), ROOT)]),
+            frames: None,
+            limits: *limits,
+        }
+    }
+
+    /// Adds a group to `parent`.
+    pub fn add_group(&mut self, parent: NodeId, name: &str) -> Result<NodeId> {
+        self.add(parent, name, None)
+    }
+
+    /// Adds an array to `parent`.
+    pub fn add_array(&mut self, parent: NodeId, name: &str, array: ArrayDesc) -> Result<NodeId> {
+        self.add(parent, name, Some(array))
+    }
+
+    /// The group at `path`, made with the groups above it where they are missing. A part of the
+    /// path that is an array already gets a group beside it (`name~2`).
+    pub fn group_at(&mut self, path: &str) -> Result<NodeId> {
+        let mut at = ROOT;
+        for part in path.split('/').filter(|p| !p.is_empty()) {
+            let child = self.child(at, part).filter(|id| self.node(*id).array.is_none());
+            at = match child {
+                Some(id) => id,
+                None => self.add_group(at, part)?,
+            };
+        }
+        Ok(at)
+    }
+
+    fn add(&mut self, parent: NodeId, name: &str, array: Option<ArrayDesc>) -> Result<NodeId> {
+        if self.nodes.len() as u64 >= self.limits.nodes.min(u64::from(u32::MAX)) {
+            return Err(Error::limit(format!("more than {} objects", self.limits.nodes)));
+        }
+        let prefix = &self.node(parent).path;
+        let depth = if prefix.is_empty() { 0 } else { prefix.matches('/').count() + 1 };
+        if depth >= self.limits.depth as usize {
+            return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
+        }
+        // A slash inside a name would make a level that is not there.
+        let clean = match name.replace('/', "\u{2215}") {
+            empty if empty.is_empty() => "_".to_string(),
+            other => other,
+        };
+        let join = |last: &str| match prefix.as_str() {
+            "" => last.to_string(),
+            prefix => format!("{prefix}/{last}"),
+        };
+        let mut unique = clean.clone();
+        let mut path = join(&unique);
+        // Two objects of the same name both stay reachable.
+        let mut count = 2_u64;
+        while self.paths.contains_key(&path) {
+            unique = format!("{clean}~{count}");
+            path = join(&unique);
+            count += 1;
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        self.paths.insert(path.clone(), id);
+        self.nodes.push(Node { name: unique, path, parent, id: None, array, attrs: Vec::new() });
+        Ok(id)
+    }
+
+    /// A node. Ids come from the same tree.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// A node, to add to it.
+    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+
+    /// The root's attributes: what is said about the file.
+    pub fn attrs(&self) -> &Attrs {
+        &self.nodes[0].attrs
+    }
+
+    /// The child of that name.
+    pub fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
+        let prefix = &self.node(parent).path;
+        if prefix.is_empty() {
+            self.paths.get(name).copied()
+        } else {
+            self.paths.get(&format!("{prefix}/{name}")).copied()
+        }
+    }
+
+    /// The node at `path`, or an error with the names that come closest.
+    pub fn find(&self, path: &str) -> Result<NodeId> {
+        let wanted = path.trim_matches('/');
+        if let Some(id) = self.paths.get(wanted) {
+            return Ok(*id);
+        }
+        if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(wanted)) {
+            return Ok(NodeId(k as u32));
+        }
+        let error = Error::argument(format!("there is no object \"{wanted}\""));
+        let names: Vec<String> =
+            closest(wanted, self.nodes[1..].iter().map(|n| n.path.as_str()));
+        Err(match names.is_empty() {
+            true => error.hint("`spile ls` lists what there is"),
+            false => error.hint(format!("did you mean {}?", names.join(" or "))),
+        })
+    }
+
+    /// All nodes but the root, parents before their children, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().skip(1).map(|(k, node)| (NodeId(k as u32), node))
+    }
+
+    /// All arrays, in the order of the file.
+    pub fn arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
+        self.iter().filter_map(|(id, node)| node.array.as_ref().map(|array| (id, node, array)))
+    }
+
+    /// Number of nodes without the root.
+    pub fn len(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// Nothing but the root.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The step or time axis, where the file has one.
+    pub fn frames(&self) -> Option<&Arc<dyn FrameAxis>> {
+        self.frames.as_ref()
+    }
+
+    /// Gives the file a step or time axis.
+    pub fn set_frames(&mut self, frames: Arc<dyn FrameAxis>) {
+        self.frames = Some(frames);
+    }
+
+    /// The array itself where `array` only says "the same as that one".
+    pub fn resolve<'a>(&'a self, array: &'a ArrayDesc) -> Result<&'a ArrayDesc> {
+        let mut at = array;
+        for _ in 0..16 {
+            let Layout::Same(id) = at.layout else { return Ok(at) };
+            at = self.nodes.get(id.0 as usize).and_then(|n| n.array.as_ref()).ok_or_else(|| {
+                Error::malformed("core-same", "an array refers to one that is not there")
+            })?;
+        }
+        Err(Error::malformed("core-same", "arrays refer to each other in a circle"))
+    }
+}
+
+/// Up to three of `names` that look like `wanted`.
+pub fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(usize, &str)> = names
+        .map(|name| {
+            let last = name.rsplit('/').next().unwrap_or(name);
+            let distance = |n: &str| edits(&wanted, &n.to_lowercase());
+            (distance(name).min(distance(last)), name)
+        })
+        .filter(|(distance, name)| *distance <= 1 + wanted.chars().count().min(name.len()) / 3)
+        .collect();
+    scored.sort();
+    scored.into_iter().take(3).map(|(_, name)| name.to_string()).collect()
+}
+
+/// How many letters to add, drop or change.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().take(64).enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::shape::{Order, Shape};
+
+    fn array() -> ArrayDesc {
+        ArrayDesc::new(DType::U8, Shape::new([1]), Layout::Inline([7].into(), Order::C))
+    }
+
+    #[test]
+    fn namesakes_both_stay_reachable() {
+        let mut tree = Tree::new(&Limits::default());
+        let group = tree.group_at("Electric Field").unwrap();
+        let first = tree.add_array(group, "Ex", array()).unwrap();
+        let second = tree.add_array(group, "Ex", array()).unwrap();
+        assert_eq!(tree.find("Electric Field/Ex").unwrap(), first);
+        assert_eq!(tree.find("/Electric Field/Ex~2").unwrap(), second);
+        assert_eq!(tree.group_at("Electric Field").unwrap(), group);
+    }
+
+    #[test]
+    fn a_mistyped_name_gets_a_suggestion() {
+        let mut tree = Tree::new(&Limits::default());
+        for name in ["pressure", "velocity", "density"] {
+            tree.add_array(ROOT, name, array()).unwrap();
+        }
+        let error = tree.find("presure").unwrap_err();
+        assert_eq!(error.hint_text(), Some("did you mean pressure?"));
+        assert!(tree.find("qqqq").unwrap_err().hint_text().unwrap().contains("spile ls"));
+    }
+
+    #[test]
+    fn the_number_and_depth_of_objects_are_limited() {
+        let limits = Limits { nodes: 4, depth: 2, ..Limits::default() };
+        let mut tree = Tree::new(&limits);
+        assert!(tree.group_at("a/b/c").is_err());
+        for k in 0..10 {
+            let added = tree.add_array(ROOT, &k.to_string(), array());
+            assert_eq!(added.is_ok(), tree.len() <= 3 && added.is_ok(), "{k}");
+        }
+        assert_eq!(tree.len(), 3);
+    }
+
+    #[test]
+    fn references_in_a_circle_are_an_error() {
+        let mut tree = Tree::new(&Limits::default());
+        let a = tree.add_array(ROOT, "a", array()).unwrap();
+        let mut same = array();
+        same.layout = Layout::Same(a);
+        let b = tree.add_array(ROOT, "b", same.clone()).unwrap();
+        assert!(tree.resolve(&same).is_ok());
+        tree.node_mut(a).array.as_mut().unwrap().layout = Layout::Same(b);
+        assert!(tree.resolve(&same).is_err());
+    }
+}
