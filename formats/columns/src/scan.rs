@@ -1,0 +1,241 @@
+//! One pass over the lines, in bounded memory.
+
+use spile_core::error::{Error, Result};
+use spile_core::format::Score;
+use spile_core::source::Source;
+
+/// Bytes read at once; also the longest line that is looked at.
+const CHUNK: usize = 1 << 20;
+
+/// Header text that is kept.
+const HEADER: usize = 4 << 10;
+
+/// Where the rows are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) header: String,
+    pub(crate) start: u64,
+    /// Behind the last whole row.
+    pub(crate) end: u64,
+    pub(crate) rows: u64,
+    pub(crate) columns: u64,
+    /// Numbers in a last row that is not whole.
+    pub(crate) partial: u64,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    Blank,
+    Numbers,
+    Words,
+}
+
+/// Lines without their ends; `\n`, `\r\n` and `\r` end one.
+pub(crate) struct Lines<'a>(&'a [u8]);
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self(text)
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let end = self.0.iter().position(|b| matches!(b, b'\n' | b'\r'));
+        let (line, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
+        self.0 = rest.get(1..).unwrap_or(&[]);
+        Some(line)
+    }
+}
+
+/// Parses a line into `numbers`. Between numbers stand white space, commas, semicolons or `&`;
+/// `#` begins a comment.
+pub(crate) fn parse_row(line: &[u8], numbers: &mut Vec<f64>) -> Row {
+    numbers.clear();
+    let line = line.split(|b| *b == b'#').next().unwrap_or(&[]);
+    for token in line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';' | b'&' | 0x0b | 0x0c)) {
+        if token.is_empty() {
+            continue;
+        }
+        match number(token) {
+            Some(value) => numbers.push(value),
+            None => return Row::Words,
+        }
+    }
+    if numbers.is_empty() { Row::Blank } else { Row::Numbers }
+}
+
+/// A number as C, Python or Fortran print it: `1.0D+00` too.
+fn number(token: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(token).ok()?;
+    text.parse().ok().or_else(|| {
+        let at = text.find(['D', 'd'])?;
+        let mantissa = text[..at].bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'+' | b'-'));
+        mantissa.then(|| format!("{}e{}", &text[..at], &text[at + 1..]).parse().ok())?
+    })
+}
+
+/// Finds the rows: the first line of nothing but numbers begins them, unless it is a single
+/// number (a count, say) before wider rows.
+pub(crate) fn scan(source: &Source) -> Result<Table> {
+    let mut table = Table::default();
+    let mut numbers = Vec::new();
+    let mut odd: Option<(u64, u64)> = None;
+    for_each_line(source, |at, line, next| {
+        match parse_row(line, &mut numbers) {
+            Row::Blank => {}
+            Row::Words if table.rows == 0 => {}
+            Row::Words => {
+                let message = format!("row {} is not all numbers", table.rows + 1);
+                return Err(Error::malformed("columns-003", message).at(at));
+            }
+            Row::Numbers => {
+                let width = numbers.len() as u64;
+                if let Some((offset, found)) = odd {
+                    let of = table.columns;
+                    let message = format!("row {} has {found} numbers, not {of}", table.rows + 1);
+                    return Err(Error::malformed("columns-003", message).at(offset));
+                }
+                if table.rows == 0 || (table.rows == 1 && table.columns == 1 && width > 1) {
+                    table.rows = 0;
+                    (table.start, table.columns) = (at, width);
+                }
+                if width == table.columns {
+                    table.rows += 1;
+                    table.end = next;
+                } else {
+                    // Forgiven if nothing follows and it is short: the last row of a cut file.
+                    odd = Some((at, width));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    if table.rows == 0 {
+        return Err(Error::not_this_format("columns-001", "there is no row of numbers").at(0));
+    }
+    if let Some((offset, found)) = odd {
+        if found > table.columns {
+            let message = format!("the last row has {found} numbers, not {}", table.columns);
+            return Err(Error::malformed("columns-003", message).at(offset));
+        }
+        table.partial = found;
+    }
+    let kept = source.read_vec(0, table.start.min(HEADER as u64))?;
+    table.header = String::from_utf8_lossy(&kept).trim_end().to_string();
+    Ok(table)
+}
+
+/// Calls `each` with every line, its byte and the byte after its end.
+fn for_each_line(
+    source: &Source,
+    mut each: impl FnMut(u64, &[u8], u64) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut base = 0;
+    loop {
+        let got = source.read_at_most(base, &mut buffer)?;
+        let whole = got < buffer.len();
+        let text = &buffer[..got];
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let end = match rest.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+                Some(end) => end,
+                None if whole => rest.len(),
+                None => break,
+            };
+            let next = (at + end + 1).min(text.len());
+            each(base + at as u64, &rest[..end], base + next as u64)?;
+            at = next;
+        }
+        if whole {
+            return Ok(());
+        }
+        if at == 0 {
+            let message = format!("a line is longer than {CHUNK} bytes");
+            return Err(Error::not_this_format("columns-002", message).at(base));
+        }
+        base += at as u64;
+    }
+}
+
+/// How much a file's beginning looks like text with rows of numbers.
+pub(crate) fn looks_like_rows(head: &[u8], whole: bool) -> Score {
+    let binary = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
+    if head.is_empty() || head.iter().any(binary) {
+        return 0;
+    }
+    let mut numbers = Vec::new();
+    let mut rows = 0_u32;
+    let mut lines = Lines::new(head).collect::<Vec<_>>();
+    if !whole {
+        // The head ends somewhere in a line.
+        lines.pop();
+    }
+    for line in lines {
+        rows += u32::from(parse_row(line, &mut numbers) == Row::Numbers);
+    }
+    match rows {
+        0 => 0,
+        1 => 5,
+        _ => 20,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        scan(&Source::memory(text)).unwrap()
+    }
+
+    #[test]
+    fn headers_end_at_the_first_row_of_numbers() {
+        let t = table("# a\ntime, volts\n\n1, 2\r\n3;4\n5 &6\n");
+        assert_eq!((t.rows, t.columns, t.start, t.partial), (3, 2, 17, 0));
+        assert_eq!(t.header, "# a\ntime, volts");
+        let counted = table("2\n1 2 3\n4 5 6\n");
+        assert_eq!((counted.rows, counted.columns, counted.start), (2, 3, 2));
+        let single = table("7\n8\n");
+        assert_eq!((single.rows, single.columns), (2, 1));
+    }
+
+    #[test]
+    fn a_partial_last_row_is_left_out_and_an_odd_one_inside_is_an_error() {
+        let t = table("1 2\n3 4\n5");
+        assert_eq!((t.rows, t.partial, t.end), (2, 1, 8));
+        for bad in ["1 2\n3\n4 5\n", "1 2\n3 4 5\n", "1 2\nx\n3 4\n"] {
+            assert_eq!(scan(&Source::memory(bad)).unwrap_err().code(), "columns-003", "{bad}");
+        }
+        assert_eq!(scan(&Source::memory("words\n")).unwrap_err().code(), "columns-001");
+    }
+
+    #[test]
+    fn numbers_of_many_languages() {
+        for (text, value) in [("1.5D+02", 150.0), ("-2d-1", -0.2), ("1e3", 1000.0), (".5", 0.5)] {
+            assert_eq!(number(text.as_bytes()), Some(value));
+        }
+        assert!(number(b"NaN").unwrap().is_nan());
+        assert_eq!(number(b"-Inf"), Some(f64::NEG_INFINITY));
+        for bad in ["1,5", "abc", "d5", "0x10", "1.5DD2", ""] {
+            assert_eq!(number(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn lines_longer_than_a_chunk_are_refused_and_chunks_join() {
+        let mut text = "1 2\n".repeat(CHUNK / 2);
+        assert_eq!(table(&text).rows, CHUNK as u64 / 2);
+        text.clear();
+        text.extend(std::iter::repeat_n('1', CHUNK + 5));
+        assert_eq!(scan(&Source::memory(text)).unwrap_err().code(), "columns-002");
+    }
+}

@@ -1,0 +1,92 @@
+//! TAF, the Thrifty Array Format: one numeric array of any size, made for memory mapping.
+//!
+//! Specification: D. H. Dolan, *Thrifty Array Format (TAF) file specifications*, Sandia report
+//! SAND2023-07387; what is unclear there is decided in `FORMAT.md`.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `wire` | opening and header, field by field |
+//! | `read` | [`File`]: header, array, comments; the tree view |
+//! | `write` | header, array and comments into a sink; any tree with one array as TAF |
+//! | `check` `salvage` | the rules; what can be saved of a cut file |
+//! | `ops` | the operations of the report's Table 3-1 that change or make files |
+//!
+//! ```
+//! use spile_core::{limits::Limits, select::Selection};
+//! use spile_taf::{File, ops};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("example.taf");
+//! ops::example(&path, 2)?;
+//!
+//! let file = File::open(&path, &Limits::default())?;
+//! assert_eq!(file.header().shape().to_string(), "101 x 3");
+//! let (values, grids) = file.read(&"50, :".parse()?)?;
+//! assert_eq!(grids[0], [0.5]);
+//! assert_eq!(values, [0.5, 0.25, 0.125]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod check;
+pub mod ops;
+mod read;
+mod salvage;
+pub mod wire;
+mod write;
+
+pub use read::File;
+
+use spile_core::error::Result;
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::sink::Sink;
+use spile_core::source::Source;
+
+/// The format, for the registry.
+pub struct Taf;
+
+static INFO: FormatInfo = FormatInfo {
+    name: "taf",
+    title: "Thrifty Array Format",
+    users: "experimentalists with digitizers",
+    specification: "SAND2023-07387",
+    extensions: &["taf"],
+    read: Grade::Complete,
+    write: Grade::Complete,
+    check: Grade::Complete,
+    salvage: Grade::Complete,
+};
+
+impl Format for Taf {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    /// "TAF " opens the file and a newline ends the magic; genome alignments, which use the same
+    /// ending, begin with "#".
+    fn probe(&self, head: Head<'_>) -> Score {
+        match head.bytes {
+            [b'T', b'A', b'F', b' ', _, _, _, b'\n', ..] => 100,
+            [b'T', b'A', b'F', b' ', ..] => 60,
+            _ => 0,
+        }
+    }
+
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(File::from_source(source, limits)?))
+    }
+
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        check::check(source, limits, strict)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        write::write_tree(content, sink, limits)
+    }
+
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        salvage::salvage(source, target, limits)
+    }
+}

@@ -1,0 +1,44 @@
+//! `addComment` and `setComment`: the array is never touched.
+
+use std::path::Path;
+
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader as _;
+use spile_core::limits::Limits;
+use spile_core::sink::Sink;
+
+use crate::read::File;
+
+/// Appends a comment on a line of its own. One write at the end of the file: a crash leaves the
+/// old comments and perhaps a part of the new one.
+pub fn add_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
+    if text.is_empty() {
+        return Err(Error::argument("the comment is empty").with_path(path));
+    }
+    let file = File::open(path, limits)?;
+    let (offset, len) = file.comment_range();
+    let end = offset + len;
+    let mut line = Vec::with_capacity(text.len() + 2);
+    if len > 0 && file.source().read_vec(end - 1, 1)? != b"\n" {
+        line.push(b'\n');
+    }
+    line.extend_from_slice(text.as_bytes());
+    if !text.ends_with('\n') {
+        line.push(b'\n');
+    }
+    let sink = Sink::edit(path)?;
+    sink.reserve(end + line.len() as u64)?;
+    sink.write_all_at(end, &line)?;
+    sink.commit()
+}
+
+/// Replaces all comments; an empty text clears them.
+pub fn set_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
+    let file = File::open(path, limits)?;
+    let (offset, _) = file.comment_range();
+    let sink = Sink::edit(path)?;
+    sink.reserve(offset + text.len() as u64)?;
+    sink.write_all_at(offset, text.as_bytes())?;
+    sink.set_len(offset + text.len() as u64)?;
+    sink.commit()
+}

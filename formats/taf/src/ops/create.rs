@@ -1,0 +1,161 @@
+//! `create`: a new file from an array.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::layout::{ArrayDesc, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::reduce::statistics;
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::tree::Tree;
+
+use crate::wire::{Dimension, Header};
+use crate::write::{pad_dimensions, write_array};
+
+/// How a new file is made.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// Element type in the file; the report's default is `flt32`.
+    pub dtype: DType,
+    /// Grid start and step of the first dimensions; the others count 1, 2, 3.
+    pub grids: Vec<(f64, f64)>,
+    /// Comments, written as they are.
+    pub comments: Vec<u8>,
+    /// Whether an existing file may be replaced.
+    pub overwrite: Overwrite,
+}
+
+impl Default for Create {
+    fn default() -> Self {
+        Self {
+            dtype: DType::F32,
+            grids: Vec::new(),
+            comments: Vec::new(),
+            overwrite: Overwrite::Never,
+        }
+    }
+}
+
+/// Writes the selected part of `array` as a TAF file and returns the number of clipped values.
+///
+/// Floats are stored as they are. Whole numbers keep their value where the file's type can hold
+/// every value of theirs; otherwise the range of the finite values is mapped onto the whole range
+/// of the file's type.
+pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) -> Result<u64> {
+    let dtype = array.dtype();
+    if !dtype.is_real() && dtype.kind() != Kind::Bool {
+        let error = Error::argument(format!("{dtype} elements have no place in TAF"));
+        return Err(match dtype.kind() {
+            Kind::Complex | Kind::ComplexX87 => {
+                error.hint("store real and imaginary parts as two columns")
+            }
+            _ => error,
+        });
+    }
+    let selected = array.select(part, Axes::Order(Order::F))?;
+    let lengths = selected.shape();
+    let rank = lengths.rank().max(2);
+    if options.grids.len() > rank {
+        let given = options.grids.len();
+        return Err(Error::argument(format!("{given} grids for {rank} dimensions")));
+    }
+    let mut dimensions =
+        pad_dimensions(lengths.lengths().iter().map(|l| Dimension::counting(*l)).collect());
+    for (dimension, (start, step)) in dimensions.iter_mut().zip(&options.grids) {
+        (dimension.start, dimension.step) = (*start, *step);
+    }
+    let map = if !options.dtype.is_integer() {
+        None
+    } else if keeps_values(dtype, options.dtype) {
+        array.map()
+    } else {
+        let stats = statistics(&array.select(part, Axes::Stored)?)?;
+        Some(fitted_map(options.dtype, stats.min, stats.max))
+    };
+    let header = Header::new(options.dtype, map, dimensions);
+    let mut sink = Sink::create(path, options.overwrite)?;
+    let clipped = write_array(&mut sink, &header, &selected)?;
+    sink.write_all(&options.comments)?;
+    sink.commit()?;
+    Ok(clipped)
+}
+
+/// Every value of the whole-number type `from` is one of `to`.
+fn keeps_values(from: DType, to: DType) -> bool {
+    match (from.kind(), to.kind()) {
+        (Kind::UInt, Kind::UInt) | (Kind::Int, Kind::Int) => from.size() <= to.size(),
+        (Kind::UInt, Kind::Int) => from.size() < to.size(),
+        _ => false,
+    }
+}
+
+/// Maps `min..max` onto the whole range of a type; constant data get a slope of 1.
+fn fitted_map(dtype: DType, min: f64, max: f64) -> Linear {
+    let bits = dtype.size() as i32 * 8;
+    let (levels, half) = (2_f64.powi(bits) - 1.0, 2_f64.powi(bits - 1));
+    // Divided first: the range itself may be larger than any number.
+    let slope = max / levels - min / levels;
+    let exact = (max - min) / levels;
+    let slope = match if exact.is_finite() { exact } else { slope } {
+        slope if slope.is_normal() => slope,
+        _ => 1.0,
+    };
+    let min = if min.is_finite() { min } else { 0.0 };
+    let intercept = if dtype.kind() == Kind::Int { min + half * slope } else { min };
+    Linear { intercept, slope }
+}
+
+/// Writes one of the report's examples (section 3.1): 2 is t, t^2 and t^3 in three columns of 101
+/// points, 3 has three sinusoids on the same time base as well.
+pub fn example(path: &Path, dimensions: u32) -> Result<()> {
+    let pages = match dimensions {
+        2 => 1,
+        3 => 2,
+        _ => return Err(Error::argument("the examples have 2 or 3 dimensions")),
+    };
+    let mut values = Vec::new();
+    for page in 0..pages {
+        for column in 1..=3 {
+            values.extend((0..101).map(|k| {
+                let t = f64::from(k) / 100.0;
+                let angle = 2.0 * std::f64::consts::PI * f64::from(column) * t;
+                (if page == 0 { t.powi(column) } else { angle.sin() }) as f32
+            }));
+        }
+    }
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let shape = if pages == 1 { vec![101, 3] } else { vec![101, 3, 2] };
+    let desc =
+        ArrayDesc::new(DType::F32, Shape::new(shape), Layout::Inline(bytes.into(), Order::F));
+    let limits = Limits::default();
+    let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits)?;
+    let options = Create {
+        grids: vec![(0.0, 0.01)],
+        comments: format!("{dimensions}D example\n").into_bytes(),
+        ..Create::default()
+    };
+    create(path, &array, &Selection::all(), &options)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_map_covers_the_range_and_survives_odd_ones() {
+        let map = fitted_map(DType::U8, -1.0, 1.0);
+        assert_eq!((map.intercept, map.slope), (-1.0, 2.0 / 255.0));
+        let map = fitted_map(DType::I16, 0.0, 65535.0);
+        assert_eq!((map.apply(-32768.0), map.apply(32767.0)), (0.0, 65535.0));
+        assert_eq!(fitted_map(DType::U8, 5.0, 5.0), Linear { intercept: 5.0, slope: 1.0 });
+        assert_eq!(fitted_map(DType::U8, f64::NAN, f64::NAN).slope, 1.0);
+        assert!(fitted_map(DType::U8, -1.7e308, 1.7e308).slope.is_finite());
+    }
+}

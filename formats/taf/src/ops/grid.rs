@@ -1,0 +1,90 @@
+//! `adjust`: the implicit grid of one dimension.
+
+use std::path::Path;
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::sink::Sink;
+
+use super::dimension_index;
+use crate::read::File;
+use crate::wire::{DIMENSION, DIMENSIONS, Dimension};
+
+/// What to do with a grid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Adjust {
+    /// Add to it.
+    Shift(f64),
+    /// Multiply it.
+    Scale(f64),
+    /// Begin it here.
+    Start(f64),
+    /// Space it so.
+    Step(f64),
+    /// Cover this range.
+    Span(f64, f64),
+}
+
+/// Changes the grid of dimension `number` with one write of 16 bytes.
+pub fn adjust(path: &Path, number: usize, how: Adjust, limits: &Limits) -> Result<Dimension> {
+    let file = File::open(path, limits)?;
+    let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
+    let new = adjusted(file.header().dimensions[index], how).map_err(|e| e.with_path(path))?;
+    let sink = Sink::edit(path)?;
+    let entry = [new.start.to_le_bytes(), new.step.to_le_bytes()].concat();
+    sink.write_all_at(DIMENSIONS + DIMENSION * index as u64 + 8, &entry)?;
+    sink.commit()?;
+    Ok(new)
+}
+
+fn adjusted(old: Dimension, how: Adjust) -> Result<Dimension> {
+    let new = match how {
+        Adjust::Shift(by) => Dimension { start: old.start + by, ..old },
+        Adjust::Scale(0.0) => {
+            return Err(Error::argument("a scale of 0 would make all grid points the same"));
+        }
+        Adjust::Scale(by) => Dimension { start: old.start * by, step: old.step * by, ..old },
+        Adjust::Start(start) => Dimension { start, ..old },
+        Adjust::Step(step) => Dimension { step, ..old },
+        Adjust::Span(..) if old.length < 2 => {
+            return Err(Error::argument("a span needs a dimension with two or more elements"));
+        }
+        Adjust::Span(min, max) if min.is_finite() && max.is_finite() && min >= max => {
+            return Err(Error::argument(format!("the span {min} to {max} is empty")));
+        }
+        Adjust::Span(min, max) => {
+            Dimension { start: min, step: (max - min) / (old.length - 1) as f64, ..old }
+        }
+    };
+    if new.start.is_finite() && new.step.is_finite() {
+        return Ok(new);
+    }
+    Err(Error::argument("the new grid would not be finite; nothing was changed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_adjustment_does_what_the_table_says() {
+        let old = Dimension { length: 5, start: 2.0, step: 0.5 };
+        let grid = |how| adjusted(old, how).map(|d| (d.start, d.step)).ok();
+        assert_eq!(grid(Adjust::Shift(-2.0)), Some((0.0, 0.5)));
+        assert_eq!(grid(Adjust::Scale(10.0)), Some((20.0, 5.0)));
+        assert_eq!(grid(Adjust::Start(7.0)), Some((7.0, 0.5)));
+        assert_eq!(grid(Adjust::Step(-1.0)), Some((2.0, -1.0)));
+        assert_eq!(grid(Adjust::Span(0.0, 1.0)), Some((0.0, 0.25)));
+        for bad in [
+            Adjust::Scale(0.0),
+            Adjust::Span(1.0, 1.0),
+            Adjust::Span(2.0, 1.0),
+            Adjust::Shift(f64::NAN),
+            Adjust::Start(f64::INFINITY),
+            Adjust::Span(f64::NEG_INFINITY, 0.0),
+        ] {
+            assert_eq!(grid(bad), None, "{bad:?}");
+        }
+        assert!(adjusted(Dimension { length: 1, ..old }, Adjust::Span(0.0, 1.0)).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! `permute` and `transpose`.
+
+use std::path::Path;
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
+use spile_core::shape::Shape;
+use spile_core::sink::Sink;
+
+use super::{Target, rewrite};
+use crate::read::File;
+use crate::wire::{DIMENSIONS, Header};
+
+/// Larger blocks than this gain nothing.
+const LARGEST_BLOCK: u64 = 128 << 20;
+
+/// Dimension `k` of the result is dimension `order[k]` of the file, counted from 1; grids move
+/// along. Where only dimensions of length one change places, the elements stay where they are and
+/// only the header is written. Returns the new size.
+pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -> Result<Shape> {
+    let file = File::open(path, limits)?;
+    let old = file.header();
+    let rank = old.dimensions.len();
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    if sorted != (1..=rank).collect::<Vec<_>>() {
+        let message = format!("{order:?} does not name each of the {rank} dimensions once");
+        return Err(Error::argument(message).with_path(path));
+    }
+    let dimensions = order.iter().map(|k| old.dimensions[k - 1]).collect();
+    let header = Header { dimensions, ..old.clone() };
+    let moving: Vec<usize> =
+        order.iter().copied().filter(|k| old.dimensions[k - 1].length != 1).collect();
+    if *target == Target::InPlace && moving.is_sorted() {
+        let sink = Sink::edit(path)?;
+        sink.write_all_at(DIMENSIONS, &header.encode_dimensions())?;
+        sink.commit()?;
+        return Ok(header.shape());
+    }
+    let slowest: Vec<usize> = order.iter().rev().map(|k| k - 1).collect();
+    let array = file.array()?;
+    let selected = array.select(&Selection::all(), Axes::Slowest(&slowest))?;
+    let selected = if moving.is_sorted() {
+        selected
+    } else {
+        let share = limits.memory / (2 * rayon::current_num_threads() as u64);
+        selected.with_block_bytes(share.clamp(64 << 10, LARGEST_BLOCK) as usize)
+    };
+    rewrite(&file, path, target, &header, &selected)?;
+    Ok(header.shape())
+}
+
+/// Rows become columns; for arrays of two dimensions.
+pub fn transpose(path: &Path, target: &Target, limits: &Limits) -> Result<Shape> {
+    let rank = File::open(path, limits)?.header().dimensions.len();
+    if rank != 2 {
+        let error = Error::argument(format!("the array has {rank} dimensions, not two"));
+        return Err(error.with_path(path).hint("`spile taf permute` takes any number of them"));
+    }
+    permute(path, &[2, 1], target, limits)
+}

@@ -1,0 +1,56 @@
+//! What can be saved of a file that ends inside its array: every whole slab of the slowest
+//! dimension that has more than one element.
+
+use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::format::Salvage;
+use spile_core::layout::{ArrayDesc, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::Array;
+use spile_core::shape::Order;
+use spile_core::sink::Sink;
+use spile_core::source::Source;
+use spile_core::tree::Tree;
+
+use crate::read::File;
+use crate::wire::Header;
+use crate::write::write_array;
+
+pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+    match File::from_source(source.clone(), limits) {
+        Ok(file) => {
+            let array = file.array()?;
+            write_array(target, file.header(), &array.all()?)?;
+            file.copy_comments(target)?;
+            Ok(Salvage { kept: vec!["array".into(), "comments".into()], lost: Vec::new() })
+        }
+        Err(error) if error.code() == "taf-007" => cut(source, target, limits),
+        Err(error) if error.kind() == ErrorKind::Truncated => {
+            Err(error.hint("the header is not whole; without it nothing can be read"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn cut(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+    let mut header = Header::parse(source, limits)?;
+    let wanted = header.shape();
+    let slowest = header.dimensions.iter().rposition(|d| d.length > 1).ok_or_else(|| {
+        Error::truncated("taf-007", "the only element is cut").at(header.data_offset())
+    })?;
+    let slab: u64 = header.dimensions[..slowest].iter().map(|d| d.length).product::<u64>()
+        * header.dtype.size() as u64;
+    let left = source.len().saturating_sub(header.data_offset());
+    header.dimensions[slowest].length = left / slab;
+    let shape = header.shape();
+    let bytes = header.array_bytes().unwrap_or(0);
+    let layout =
+        Layout::Plain { extents: Extents::one(header.data_offset(), bytes), order: Order::F };
+    let mut desc = ArrayDesc::new(header.dtype, shape.clone(), layout);
+    desc.map = header.map();
+    let array = Array::open(source, &Tree::new(limits), &desc, limits)?;
+    write_array(target, &header, &array.all()?)?;
+    Ok(Salvage {
+        kept: vec![format!("array {shape}")],
+        lost: vec![format!("the rest of the {wanted} array"), "comments".into()],
+    })
+}
