@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use zerocopy::{FromBytes, Immutable};
+
 use crate::dtype::{DType, Kind};
 use crate::layout::Linear;
 use crate::wire::ByteOrder;
@@ -15,23 +17,55 @@ macro_rules! with_number {
         use $crate::dtype::Kind;
         let dtype: $crate::dtype::DType = $dtype;
         match (dtype.kind(), dtype.size()) {
-            (Kind::UInt, 1) => { type $T = u8; $body }
-            (Kind::UInt, 2) => { type $T = u16; $body }
-            (Kind::UInt, 4) => { type $T = u32; $body }
-            (Kind::UInt, 8) => { type $T = u64; $body }
-            (Kind::Int, 1) => { type $T = i8; $body }
-            (Kind::Int, 2) => { type $T = i16; $body }
-            (Kind::Int, 4) => { type $T = i32; $body }
-            (Kind::Int, 8) => { type $T = i64; $body }
-            (Kind::Float, 4) => { type $T = f32; $body }
-            (Kind::Float, 8) => { type $T = f64; $body }
+            (Kind::UInt, 1) => {
+                type $T = u8;
+                $body
+            }
+            (Kind::UInt, 2) => {
+                type $T = u16;
+                $body
+            }
+            (Kind::UInt, 4) => {
+                type $T = u32;
+                $body
+            }
+            (Kind::UInt, 8) => {
+                type $T = u64;
+                $body
+            }
+            (Kind::Int, 1) => {
+                type $T = i8;
+                $body
+            }
+            (Kind::Int, 2) => {
+                type $T = i16;
+                $body
+            }
+            (Kind::Int, 4) => {
+                type $T = i32;
+                $body
+            }
+            (Kind::Int, 8) => {
+                type $T = i64;
+                $body
+            }
+            (Kind::Float, 4) => {
+                type $T = f32;
+                $body
+            }
+            (Kind::Float, 8) => {
+                type $T = f64;
+                $body
+            }
             _ => $other,
         }
     }};
 }
 
 /// A number type that can be read from little-endian bytes.
-pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
+pub trait Number: FromBytes + Immutable + Copy + PartialOrd + Send + Sync + 'static {
+    /// The same type in a file.
+    const DTYPE: DType;
     /// Bytes of one number.
     const SIZE: usize;
     /// From exactly [`Number::SIZE`] little-endian bytes.
@@ -41,8 +75,9 @@ pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
 }
 
 macro_rules! numbers {
-    ($($T:ty),*) => {$(
+    ($($T:ty: $dtype:expr),*) => {$(
         impl Number for $T {
+            const DTYPE: DType = $dtype;
             const SIZE: usize = size_of::<$T>();
             #[inline(always)]
             fn read_le(bytes: &[u8]) -> Self {
@@ -57,7 +92,8 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+numbers!(u8: DType::U8, u16: DType::U16, u32: DType::U32, u64: DType::U64, i8: DType::I8,
+         i16: DType::I16, i32: DType::I32, i64: DType::I64, f32: DType::F32, f64: DType::F64);
 
 /// Reverses every group of `word` bytes.
 pub fn swap(bytes: &mut [u8], word: usize) {
@@ -102,6 +138,36 @@ pub fn to_f64(dtype: DType, map: Option<Linear>, bytes: &[u8], out: &mut Vec<f64
             out.push(map.map_or(value, |m| m.apply(value)));
         }
     });
+}
+
+/// Converts `f64` to little-endian elements, the inverse of [`to_f64`]; `out` is overwritten.
+/// Whole numbers are rounded to the nearest (halves away from zero) and clipped to their type,
+/// NaN becomes 0. Returns how many values were clipped, or nothing for a type that has no such
+/// conversion.
+pub fn from_f64(
+    dtype: DType,
+    map: Option<Linear>,
+    values: &[f64],
+    out: &mut Vec<u8>,
+) -> Option<u64> {
+    out.clear();
+    out.reserve(values.len() * dtype.size());
+    let inverse = |y: f64| map.map_or(y, |m| (y - m.intercept) / m.slope);
+    let mut clipped = 0;
+    if dtype.is_integer() {
+        with_number!(dtype, T => for y in values {
+            let x = inverse(*y).round();
+            // `as` saturates, and turns NaN into 0.
+            let stored = x as T;
+            clipped += u64::from(!(x >= T::MIN as f64 && x <= T::MAX as f64));
+            out.extend_from_slice(&stored.to_le_bytes());
+        }, else return None);
+    } else {
+        with_number!(dtype, T => for y in values {
+            out.extend_from_slice(&(inverse(*y) as T).to_le_bytes());
+        }, else return None);
+    }
+    Some(clipped)
 }
 
 /// One little-endian element as `f64`.
@@ -208,6 +274,40 @@ pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
     }
 }
 
+/// Appends `value` as C's `%.{digits}g` would: at least as many digits as it takes to read the
+/// same number back, an exponent only for very large and very small ones.
+pub fn write_general(value: f64, digits: usize, out: &mut String) {
+    if !value.is_finite() {
+        out.push_str(match value {
+            v if v.is_nan() => "nan",
+            v if v > 0.0 => "inf",
+            _ => "-inf",
+        });
+        return;
+    }
+    let digits = digits.max(1);
+    let mark = out.len();
+    let _ = write!(out, "{value:.0$e}", digits - 1);
+    let split = out[mark..].rfind('e').map_or(out.len(), |at| mark + at);
+    let exponent: i32 = out[split + 1..].parse().unwrap_or(0);
+    out.truncate(split);
+    if exponent < -4 || exponent >= digits as i32 {
+        drop_zeros(mark, out);
+        let _ = write!(out, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
+    } else {
+        out.truncate(mark);
+        // The digits were rounded once already; this prints the same ones without an exponent.
+        let _ = write!(out, "{value:.0$}", (digits as i32 - 1 - exponent) as usize);
+        drop_zeros(mark, out);
+    }
+}
+
+fn drop_zeros(mark: usize, out: &mut String) {
+    if out[mark..].contains('.') {
+        out.truncate(out.trim_end_matches('0').trim_end_matches('.').len());
+    }
+}
+
 /// A text field without what pads it.
 pub fn text_of(field: &[u8]) -> String {
     let cut = field.iter().position(|b| *b == 0).unwrap_or(field.len());
@@ -274,7 +374,8 @@ mod tests {
         assert_eq!(binary128_to_f64(0x7ffe << 112), f64::INFINITY);
         assert_eq!(binary128_to_f64(1), 0.0);
         assert!(binary128_to_f64(1 << 127).is_sign_negative());
-        let x87 = |exponent: u128, significand: u64| x87_to_f64(exponent << 64 | u128::from(significand));
+        let x87 =
+            |exponent: u128, significand: u64| x87_to_f64(exponent << 64 | u128::from(significand));
         assert_eq!(x87(16383, 1 << 63), 1.0);
         assert_eq!(x87(16384, 0xc90f_daa2_2168_c235), std::f64::consts::PI);
         assert_eq!(x87(16383, u64::MAX), 2.0);
@@ -283,6 +384,44 @@ mod tests {
         assert_eq!(x87(0, 1), 0.0);
         assert_eq!(scaled(1, -1074), f64::from_bits(1));
         assert_eq!(scaled(3, -1075), f64::from_bits(2));
+    }
+
+    #[test]
+    fn the_inverse_rounds_clips_and_counts() {
+        let map = Some(Linear { intercept: -1.0, slope: 0.5 });
+        let mut out = Vec::new();
+        let values = [-1.0, -0.74, -1000.0, 1000.0, f64::INFINITY, f64::NAN];
+        assert_eq!(from_f64(DType::U8, map, &values, &mut out), Some(4));
+        assert_eq!(out, [0, 1, 0, 255, 255, 0]);
+        assert_eq!(from_f64(DType::F32, None, &[f64::NAN, 0.1], &mut out), Some(0));
+        assert!(f32::read_le(&out[..4]).is_nan() && f32::read_le(&out[4..]) == 0.1);
+        assert_eq!(from_f64(DType::text(3), None, &[1.0], &mut out), None);
+    }
+
+    #[test]
+    fn general_form_is_the_one_of_c() {
+        let show = |value: f64, digits: usize| {
+            let mut out = String::from("x");
+            write_general(value, digits, &mut out);
+            out.split_off(1)
+        };
+        for (value, digits, text) in [
+            (0.1, 17, "0.10000000000000001"),
+            (1.0, 17, "1"),
+            (-0.0, 17, "-0"),
+            (100_000.0, 17, "100000"),
+            (1e17, 17, "1e+17"),
+            (123_456_789.0, 9, "123456789"),
+            (1_234_567_890.0, 9, "1.23456789e+09"),
+            (1e-5, 17, "1.0000000000000001e-05"),
+            (0.0001, 9, "0.0001"),
+            (9.999_999_999e9, 9, "1e+10"),
+            (999_999_999.6, 9, "1e+09"),
+            (f64::MIN_POSITIVE, 17, "2.2250738585072014e-308"),
+            (f64::NEG_INFINITY, 17, "-inf"),
+        ] {
+            assert_eq!(show(value, digits), text);
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl FromStr for DType {
         let digits = name.find(|c: char| c.is_ascii_digit()).ok_or_else(bad)?;
         let (word, bits) = name.split_at(digits);
         let bits: u32 = bits.parse().map_err(|_| bad())?;
-        if bits == 0 || bits % 8 != 0 {
+        if bits == 0 || !bits.is_multiple_of(8) {
             return Err(bad());
         }
         let kind = match word {

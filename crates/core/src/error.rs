@@ -252,12 +252,10 @@ impl StdError for Error {
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         // Our own error may have travelled through an `io::Write`; it comes back unharmed.
-        if error.get_ref().is_some_and(|inner| inner.is::<Self>()) {
-            if let Some(Ok(own)) = error.into_inner().map(|inner| inner.downcast::<Self>()) {
-                return *own;
-            }
-            return Self::new(ErrorKind::Io, "", "the writer failed");
-        }
+        let error = match error.downcast::<Self>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
         let (kind, message, hint) = match error.kind() {
             io::ErrorKind::NotFound => (ErrorKind::Io, "no such file or folder".into(), None),
             io::ErrorKind::PermissionDenied => (ErrorKind::Io, "permission denied".into(), None),

@@ -219,9 +219,10 @@ impl Registry {
 
     fn unknown(&self, source: &Source) -> Error {
         let known: Vec<_> = self.0.iter().map(|f| f.info().name).collect();
-        let message = match source.is_empty() {
-            true => "the file is empty".to_string(),
-            false => format!("no known format begins like this (tried {})", known.join(", ")),
+        let message = if source.is_empty() {
+            "the file is empty".to_string()
+        } else {
+            format!("no known format begins like this (tried {})", known.join(", "))
         };
         let error = Error::not_this_format("core-unknown", message).at(0);
         match source.path() {

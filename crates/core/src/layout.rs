@@ -210,9 +210,9 @@ impl ArrayDesc {
     /// The order in which elements are stored; C where the layout has no order of its own.
     pub fn order(&self) -> Order {
         match &self.layout {
-            Layout::Plain { order, .. }
-            | Layout::Inline(_, order)
-            | Layout::Text { order, .. } => *order,
+            Layout::Plain { order, .. } | Layout::Inline(_, order) | Layout::Text { order, .. } => {
+                *order
+            }
             _ => Order::C,
         }
     }

@@ -11,7 +11,7 @@
 //! | `wire` | checked fields in both byte orders; every failure knows its offset |
 //! | `dtype` `shape` `select` | element types, extents, slices |
 //! | `layout` `tree` `frames` | where an array's bytes lie; groups, arrays, attributes; the time axis |
-//! | `read` `plan` | the one reader, and how a selection becomes reads |
+//! | `read` `plan` `store` | the one reader; how a selection becomes reads; where those go |
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `format` | what a format offers; probing; the registry |
 //! | `error` `report` `limits` | failures, findings, budgets |
@@ -50,6 +50,7 @@ pub mod select;
 pub mod shape;
 pub mod sink;
 pub mod source;
+mod store;
 pub mod tree;
 pub mod wire;
 

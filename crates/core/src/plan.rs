@@ -9,6 +9,7 @@
 //! fetched with one read, and where the order differs elements are scattered tile by tile.
 
 use crate::error::Result;
+use crate::store::Decoded;
 
 /// Reading over a gap is cheaper than another system call up to about this many bytes.
 const GAP: u64 = 4 << 10;
@@ -53,6 +54,7 @@ pub struct Block {
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) out: Vec<u8>,
+    pub(crate) decoded: Decoded,
     staging: Vec<u8>,
 }
 
@@ -68,6 +70,9 @@ impl Plan {
     /// A plan for the box at `base` with `axes` in output order (slowest first) and blocks of
     /// about `block_bytes`.
     pub(crate) fn new(base: u64, axes: &[Axis], element: usize, block_bytes: usize) -> Self {
+        // Nothing at all, however large the other counts are: their product fits no integer.
+        let empty = [Axis { count: 0, stride: 0 }];
+        let axes = if axes.iter().any(|a| a.count == 0) { &empty } else { axes };
         let elements = axes.iter().map(|a| a.count).product();
         let mut merged: Vec<Axis> = Vec::with_capacity(axes.len());
         for axis in axes.iter().filter(|a| a.count != 1) {
@@ -78,7 +83,8 @@ impl Plan {
                 _ => merged.push(*axis),
             }
         }
-        let wanted = (block_bytes / element.max(1)).max(1) as u64;
+        // Elements of no bytes cost nothing, so any number of them is one block.
+        let wanted = block_bytes.checked_div(element).map_or(u64::MAX, |n| n.max(1) as u64);
         // The slowest axis whose inner part fits a block is cut; the axes before it are walked.
         let mut split = merged.len().saturating_sub(1);
         let mut inner = 1_u64;
@@ -163,7 +169,7 @@ impl Plan {
             }
             steps.push(Step { count, from: from as u64, to: step });
         }
-        let Scratch { out, staging } = scratch;
+        let Scratch { out, staging, .. } = scratch;
         read_box(base as u64, steps, self.element, to, out, staging, fetch)?;
         Ok(block)
     }
@@ -253,8 +259,7 @@ fn read_box(
         let width = (LINE / element.max(1)).max(1) as u64;
         (axis, width.min(STAGING / span.max(1)).clamp(1, axis.count))
     });
-    let (across, width) =
-        tile.unwrap_or((Step { count: 1, from: 0, to: element as i64 }, 1));
+    let (across, width) = tile.unwrap_or((Step { count: 1, from: 0, to: element as i64 }, 1));
     staging.resize((span * width) as usize, 0);
     walk(&outer, base, to, &mut |from, to| {
         let mut done = 0;
@@ -348,5 +353,85 @@ fn scatter_any(
     for k in 0..axis.count {
         let from = from + (k * axis.from) as usize;
         scatter_any(element, staging, rest, from, out, to + k as i64 * axis.to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Reads all blocks of a box out of a store whose bytes tell their place; compares with one
+    /// copy an element and gives back the length of every fetch.
+    fn read(base: u64, axes: &[(u64, i64)], element: usize, block_bytes: usize) -> Vec<usize> {
+        let byte = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+        let axes: Vec<Axis> = axes.iter().map(|&(count, stride)| Axis { count, stride }).collect();
+        let plan = Plan::new(base, &axes, element, block_bytes);
+        let fetches = RefCell::new(Vec::new());
+        let fetch = |at: u64, buffer: &mut [u8]| {
+            fetches.borrow_mut().push(buffer.len());
+            buffer.iter_mut().zip(at..).for_each(|(slot, at)| *slot = byte(at));
+            Ok(())
+        };
+        let mut expected = vec![base as i64];
+        for axis in &axes {
+            let along = |at: i64| (0..axis.count as i64).map(move |k| at + k * axis.stride);
+            expected = expected.into_iter().flat_map(along).collect();
+        }
+        let mut scratch = Scratch::default();
+        let mut next = 0;
+        for number in 0..plan.blocks() {
+            let block = plan.read(number, &mut scratch, &fetch).unwrap();
+            let places = &expected[next..next + block.count as usize];
+            let found = scratch.out.chunks(element);
+            assert!(found.len() == places.len() && block.first == next as u64);
+            for (found, at) in found.zip(places) {
+                let right = found.iter().zip(*at as u64..).all(|(b, at)| *b == byte(at));
+                assert!(right, "{axes:?} {element} {block_bytes}: byte {at} of the store");
+            }
+            next += places.len();
+        }
+        assert_eq!(next, expected.len());
+        fetches.into_inner()
+    }
+
+    #[test]
+    fn runs_longer_than_the_staging_buffer_are_cut_without_loss() {
+        for element in [1, 3, 8] {
+            for stride in [1, 3] {
+                let step = (element * stride) as i64;
+                let full = STAGING / step as u64;
+                for count in [full - 1, full, full + 1, full + 2, 2 * full + 1, 2 * full + 3] {
+                    let base = count * step as u64;
+                    read(base, &[(count, -step)], element, 16 << 20);
+                    read(base, &[(count, step)], element, 16 << 20);
+                    // The same twice, and with the long axis outside: elements are interleaved.
+                    read(base, &[(2, 1 << 30), (count, -step)], element, 16 << 20);
+                    read(base, &[(count, step), (2, 1 << 30)], element, 16 << 20);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_transposed_array_is_right_in_blocks_of_any_size() {
+        for (rows, columns) in [(700, 500), (3, 100_000), (100_000, 3), (65, 4097)] {
+            for block_bytes in [4 << 10, 100_000, 16 << 20] {
+                read(8, &[(columns, 4), (rows, 4 * columns as i64)], 4, block_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn close_neighbours_share_a_read_and_far_ones_do_not() {
+        // 32 numbers, 64 bytes apart: one read over all of them.
+        assert_eq!(read(0, &[(32, 64)], 8, 1 << 20), [31 * 64 + 8]);
+        // 8 KiB apart: nothing between them is read.
+        assert_eq!(read(0, &[(32, 8 << 10)], 8, 1 << 20), [8; 32]);
+        assert_eq!(read(0, &[(32, 8 << 10), (5, 8)], 8, 1 << 20), [40; 32]);
+        // Whole rows are one run, and so is a whole array.
+        assert_eq!(read(0, &[(4, 80), (10, 8)], 8, 1 << 20), [320]);
+        assert!(read(0, &[(0, 80), (10, 8)], 8, 1 << 20).is_empty());
     }
 }

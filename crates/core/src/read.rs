@@ -4,27 +4,30 @@
 //! little-endian, in the order the caller asks for; only the bytes that a selection needs are
 //! read. Blocks are read and worked on by all threads of the current rayon pool.
 
-use std::sync::Arc;
+use std::cell::RefCell;
 
 use rayon::prelude::*;
+use zerocopy::FromBytes as _;
 
-use crate::convert;
+use crate::convert::{self, Number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::{ArrayDesc, Codec, Extents, Layout, Linear};
+use crate::layout::{ArrayDesc, Layout, Linear};
 use crate::limits::Limits;
 use crate::plan::{Axis, Plan, Scratch};
 use crate::select::{Selection, Span};
 use crate::shape::{Order, Shape};
 use crate::source::Source;
+use crate::store::{Store, read_whole};
 use crate::tree::Tree;
 use crate::wire::ByteOrder;
 
 pub use crate::plan::Block;
 
-/// A fold is cut into at most this many tasks; results do not depend on the number of threads
-/// because the cut does not.
+/// A fold is cut into at most this many tasks, in blocks as they are for this many threads;
+/// results do not depend on the number of threads because the cut does not.
 const TASKS: u64 = 512;
+const FOLD_THREADS: usize = 16;
 
 /// Blocks whose elements change order are larger, so that each read of the store is worth it.
 const REORDER_BLOCK: u64 = 16 << 20;
@@ -39,15 +42,6 @@ pub struct Array {
     map: Option<Linear>,
     store: Store,
     limits: Limits,
-}
-
-/// Elements as one run of bytes.
-#[derive(Clone)]
-enum Store {
-    File(Extents),
-    Memory(Arc<[u8]>),
-    Fill(Arc<[u8]>),
-    Encoded { starts: Arc<[u64]>, decoded: Arc<[u64]>, data: Extents, codec: Arc<dyn Codec> },
 }
 
 /// In which order elements are handed out.
@@ -124,8 +118,8 @@ impl Array {
             }
             Layout::Text { extents, codec, order: own } => {
                 (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
-                let mut text = vec![0; limits.allow(extents.len(), "the text")?];
-                read_extents(source, extents, 0, &mut text)?;
+                let mut text = Vec::new();
+                read_whole(source, extents, 0, extents.len(), limits, &mut text)?;
                 let mut values = vec![0; limits.allow(bytes, "the parsed numbers")?];
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
@@ -151,7 +145,8 @@ impl Array {
                 return Err(Error::malformed("core-layout", "a layout refers to another"));
             }
         };
-        let array = Self {
+        store.check(dtype.size(), shape.bytes(dtype.size())?)?;
+        Ok(Self {
             source: source.clone(),
             dtype,
             shape,
@@ -159,14 +154,7 @@ impl Array {
             map: desc.map,
             store,
             limits: *limits,
-        };
-        let needed = array.shape.bytes(dtype.size())?;
-        if array.store_len() < needed {
-            let message =
-                format!("the array needs {needed} bytes, its ranges hold {}", array.store_len());
-            return Err(Error::malformed("core-short", message));
-        }
-        Ok(array)
+        })
     }
 
     /// Element type; the byte order is the file's own, blocks are always little-endian.
@@ -198,14 +186,17 @@ impl Array {
     /// one range of memory. Nothing is copied.
     pub fn view(&self) -> Option<&[u8]> {
         let len = self.shape.bytes(self.dtype.size()).ok()?;
-        match &self.store {
-            Store::Memory(bytes) => bytes.get(..usize::try_from(len).ok()?),
-            Store::File(extents) => match extents.parts() {
-                [one] => self.source.view(one.offset, len),
-                _ => None,
-            },
-            Store::Fill(_) | Store::Encoded { .. } => None,
-        }
+        self.store.view(&self.source, len)
+    }
+
+    /// The stored numbers themselves, in the file's element order, without a copy: where
+    /// [`Array::view`] gives bytes, the type is `T` in the machine's byte order and they are
+    /// aligned for it.
+    pub fn view_as<T: Number>(&self) -> Option<&[T]> {
+        let native = !self.dtype.needs_swap(ByteOrder::NATIVE);
+        (native && self.dtype.with_order(ByteOrder::Little) == T::DTYPE)
+            .then(|| <[T]>::ref_from_bytes(self.view()?).ok())
+            .flatten()
     }
 
     /// A part of the array, ready to be read in the order of `axes`.
@@ -287,91 +278,16 @@ impl Array {
         let moving = |axes: &[usize]| -> Vec<usize> {
             axes.iter().copied().filter(|k| spans[*k].count > 1).collect()
         };
-        let threads = rayon::current_num_threads();
-        let small = self.limits.worker_buffer(threads) as u64;
-        let bytes = if moving(&stored) == moving(&wanted) {
-            small
-        } else {
-            (self.limits.memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK)
+        let reorder = moving(&stored) != moving(&wanted);
+        let block_bytes = |threads: usize| {
+            let small = self.limits.worker_buffer(threads) as u64;
+            let large = (self.limits.memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
+            (if reorder { large } else { small }) as usize
         };
-        let plan = Plan::new(base, &ordered, size, bytes as usize);
-        Ok(Selected { array: self, spans, axes: ordered, base, plan })
+        let plan = Plan::new(base, &ordered, size, block_bytes(rayon::current_num_threads()));
+        let fold_bytes = block_bytes(FOLD_THREADS);
+        Ok(Selected { array: self, spans, axes: ordered, base, plan, fold_bytes })
     }
-
-    fn store_len(&self) -> u64 {
-        match &self.store {
-            Store::File(extents) => extents.len(),
-            Store::Memory(bytes) => bytes.len() as u64,
-            Store::Fill(_) => u64::MAX,
-            Store::Encoded { decoded, .. } => decoded.last().copied().unwrap_or(0),
-        }
-    }
-
-    /// Fills `buffer` from byte `offset` of the run of elements.
-    fn fetch(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        match &self.store {
-            Store::File(extents) => read_extents(&self.source, extents, offset, buffer),
-            Store::Memory(bytes) => {
-                let at = offset as usize;
-                buffer.copy_from_slice(&bytes[at..at + buffer.len()]);
-                Ok(())
-            }
-            Store::Fill(element) => {
-                for (k, byte) in buffer.iter_mut().enumerate() {
-                    *byte = element[(offset as usize + k) % element.len().max(1)];
-                }
-                Ok(())
-            }
-            Store::Encoded { starts, decoded, data, codec } => {
-                self.fetch_encoded(starts, decoded, data, &**codec, offset, buffer)
-            }
-        }
-    }
-
-    fn fetch_encoded(
-        &self,
-        starts: &[u64],
-        decoded: &[u64],
-        data: &Extents,
-        codec: &dyn Codec,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<()> {
-        let end = offset + buffer.len() as u64;
-        let mut element = decoded.partition_point(|d| *d <= offset).saturating_sub(1);
-        let (mut stored, mut whole) = (Vec::new(), Vec::new());
-        while element + 1 < decoded.len() && decoded[element] < end {
-            let (from, to) = (decoded[element], decoded[element + 1]);
-            let length = starts[element + 1] - starts[element];
-            stored.resize(self.limits.allow(length, "an encoded element")?, 0);
-            read_extents(&self.source, data, starts[element], &mut stored)?;
-            let (first, last) = (from.max(offset), to.min(end));
-            let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
-            if (first, last) == (from, to) {
-                codec.decode(&stored, slot)?;
-            } else {
-                whole.resize(self.limits.allow(to - from, "a decoded element")?, 0);
-                codec.decode(&stored, &mut whole)?;
-                slot.copy_from_slice(&whole[(first - from) as usize..(last - from) as usize]);
-            }
-            element += 1;
-        }
-        Ok(())
-    }
-}
-
-/// Fills `buffer` from byte `offset` of the joined `extents`.
-fn read_extents(source: &Source, extents: &Extents, offset: u64, buffer: &mut [u8]) -> Result<()> {
-    let mut done = 0;
-    for piece in extents.pieces(offset, buffer.len() as u64) {
-        let slot = &mut buffer[done..done + piece.len as usize];
-        source.read_exact_at(piece.offset, slot)?;
-        done += slot.len();
-    }
-    if done == buffer.len() {
-        return Ok(());
-    }
-    Err(Error::truncated("core-short", "the byte ranges of an array end too early").at(offset))
 }
 
 /// A part of an array in a given order.
@@ -381,6 +297,7 @@ pub struct Selected<'a> {
     axes: Vec<Axis>,
     base: u64,
     plan: Plan,
+    fold_bytes: usize,
 }
 
 impl Selected<'_> {
@@ -407,26 +324,32 @@ impl Selected<'_> {
 
     /// The same in blocks of about `bytes`; larger ones suit a change of order.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
-        self.plan = Plan::new(self.base, &self.axes, self.array.dtype.size(), bytes);
+        self.plan = self.plan_in(bytes);
+        self.fold_bytes = bytes;
         self
+    }
+
+    fn plan_in(&self, block_bytes: usize) -> Plan {
+        Plan::new(self.base, &self.axes, self.array.dtype.size(), block_bytes)
     }
 
     /// Hands out the blocks one after the other.
     pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
         let mut scratch = Scratch::default();
         for number in 0..self.plan.blocks() {
-            self.block(number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
+            self.block(&self.plan, number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
         }
         Ok(())
     }
 
     /// Hands out the blocks to all threads, in no order.
     pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
-        (0..self.plan.blocks())
-            .into_par_iter()
-            .try_for_each_init(Scratch::default, |scratch, number| {
-                self.block(number, scratch, &mut |block, bytes| each(block, bytes))
-            })
+        (0..self.plan.blocks()).into_par_iter().try_for_each_init(
+            Scratch::default,
+            |scratch, number| {
+                self.block(&self.plan, number, scratch, &mut |block, bytes| each(block, bytes))
+            },
+        )
     }
 
     /// Folds the blocks on all threads. Neighbouring blocks are folded one after the other and
@@ -437,14 +360,15 @@ impl Selected<'_> {
         step: impl Fn(&mut A, Block, &[u8]) -> Result<()> + Sync,
         merge: impl Fn(A, A) -> A,
     ) -> Result<A> {
-        let blocks = self.plan.blocks();
+        let plan = self.plan_in(self.fold_bytes);
+        let blocks = plan.blocks();
         let tasks = blocks.min(TASKS);
         let parts: Vec<A> = (0..tasks)
             .into_par_iter()
             .map_init(Scratch::default, |scratch, task| {
                 let mut part = start();
                 for number in blocks * task / tasks..blocks * (task + 1) / tasks {
-                    self.block(number, scratch, &mut |block, bytes| {
+                    self.block(&plan, number, scratch, &mut |block, bytes| {
                         step(&mut part, block, bytes)
                     })?;
                 }
@@ -454,22 +378,58 @@ impl Selected<'_> {
         Ok(parts.into_iter().fold(start(), merge))
     }
 
+    /// Lets all threads work on the blocks and hands the results to `each` in order, a few blocks
+    /// at a time, so that memory stays bounded.
+    pub fn ordered<T: Send>(
+        &self,
+        work: impl Fn(Block, &[u8]) -> Result<T> + Sync,
+        mut each: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let blocks = self.plan.blocks();
+        let batch = 2 * rayon::current_num_threads() as u64;
+        let mut first = 0;
+        while first < blocks {
+            let end = blocks.min(first + batch);
+            let done: Vec<T> = (first..end)
+                .into_par_iter()
+                .map_init(Scratch::default, |scratch, number| {
+                    let mut result = None;
+                    self.block(&self.plan, number, scratch, &mut |block, bytes| {
+                        result = Some(work(block, bytes)?);
+                        Ok(())
+                    })?;
+                    Ok(result)
+                })
+                .filter_map(Result::transpose)
+                .collect::<Result<_>>()?;
+            done.into_iter().try_for_each(&mut each)?;
+            first = end;
+        }
+        Ok(())
+    }
+
     fn block(
         &self,
+        plan: &Plan,
         number: u64,
         scratch: &mut Scratch,
         each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let (array, size) = (self.array, self.array.dtype.size());
         let swap = array.dtype.needs_swap(ByteOrder::Little);
-        if !swap && let (Some(start), Some(all)) = (self.plan.contiguous(), array.view()) {
-            let block = self.plan.block(number);
+        if !swap && let (Some(start), Some(all)) = (plan.contiguous(), array.view()) {
+            let block = plan.block(number);
             let from = start as usize + block.first as usize * size;
             return each(block, &all[from..from + block.count as usize * size]);
         }
-        let needed = self.plan.block(number).count.saturating_mul(size as u64);
+        let needed = plan.block(number).count.saturating_mul(size as u64);
         array.limits.allow(needed, "a block of elements")?;
-        let block = self.plan.read(number, scratch, &|at, buffer| array.fetch(at, buffer))?;
+        let kept = RefCell::new(std::mem::take(&mut scratch.decoded));
+        let fetch = |at, buffer: &mut [u8]| {
+            array.store.fetch(&array.source, &array.limits, at, buffer, &mut kept.borrow_mut())
+        };
+        let block = plan.read(number, scratch, &fetch)?;
+        scratch.decoded = kept.into_inner();
         convert::to_little(array.dtype, &mut scratch.out);
         each(block, &scratch.out)
     }

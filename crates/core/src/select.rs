@@ -32,7 +32,9 @@ impl Slice {
 
     /// `start` to `stop`, not included.
     pub fn range(start: u64, stop: u64) -> Self {
-        Self::Range { start: Some(start as i64), stop: Some(stop as i64), step: 1 }
+        // A number too large for the sign would count from the end; there is nothing up there.
+        let end = |at: u64| Some(i64::try_from(at).unwrap_or(i64::MAX));
+        Self::Range { start: end(start), stop: end(stop), step: 1 }
     }
 }
 
@@ -116,9 +118,13 @@ fn span(slice: Slice, length: u64) -> Result<Span> {
                 (clamp(start, high), clamp(stop, low))
             };
             let gap = if step > 0 { end.saturating_sub(first) } else { first.saturating_sub(end) };
-            let count =
-                if gap <= 0 { 0 } else { (gap as u64 - 1) / step.unsigned_abs() + 1 };
-            Ok(Span { start: if count == 0 { 0 } else { first as u64 }, count, step, dropped: false })
+            let count = if gap <= 0 { 0 } else { (gap as u64 - 1) / step.unsigned_abs() + 1 };
+            Ok(Span {
+                start: if count == 0 { 0 } else { first as u64 },
+                count,
+                step,
+                dropped: false,
+            })
         }
         // Taken apart by the caller; a whole dimension is what it stands for.
         Slice::Rest => span(Slice::ALL, length),

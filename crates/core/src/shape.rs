@@ -47,9 +47,12 @@ impl Shape {
         self.0.iter().try_fold(1_u64, |product, length| product.checked_mul(*length))
     }
 
-    /// Number of bytes for elements of `size`, or a `Limit` error.
+    /// Number of bytes for elements of `size`, or a `Limit` error. No file is longer than
+    /// `i64::MAX`, so neither is an array: distances inside it fit a signed number.
     pub fn bytes(&self, size: usize) -> Result<u64> {
-        self.count().and_then(|n| n.checked_mul(size as u64)).ok_or_else(|| {
+        let fits = |n: &u64| i64::try_from(*n).is_ok();
+        let count = self.count().filter(fits);
+        count.and_then(|n| n.checked_mul(size as u64)).filter(fits).ok_or_else(|| {
             Error::limit(format!("an array of {self} elements does not fit any file"))
         })
     }
@@ -99,6 +102,7 @@ mod tests {
         assert_eq!(Shape::new([1 << 33, 1 << 33]).count(), None);
         assert_eq!(Shape::new([1 << 33, 1 << 33, 0]).count(), Some(0));
         assert!(Shape::new([1 << 61]).bytes(8).is_err());
+        assert!(Shape::new([1 << 63]).bytes(1).is_err());
         assert_eq!(Shape::scalar().count(), Some(1));
     }
 

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::FallocateFlags;
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -48,14 +49,15 @@ impl Sink {
                 return Err(exists(asked));
             }
             if !meta.is_file() {
-                return Err(Error::argument("is not a regular file; nothing was written")
-                    .with_path(asked));
+                return Err(
+                    Error::argument("is not a regular file; nothing was written").with_path(asked)
+                );
             }
             mode = meta.permissions().mode();
         }
-        let name = path.file_name().ok_or_else(|| {
-            Error::argument("names no file to write").with_path(asked)
-        })?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| Error::argument("names no file to write").with_path(asked))?;
         let prefix = format!(".{}.", name.to_string_lossy());
         let temporary = tempfile::Builder::new()
             .prefix(&prefix)
@@ -92,6 +94,37 @@ impl Sink {
     /// Cuts the file, or extends it with zeros that take no room.
     pub fn set_len(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|e| self.io(e))
+    }
+
+    /// Makes the file `len` bytes long with disk blocks behind all of them, so that writing there
+    /// cannot run out of space. Fails with the file as it was.
+    pub fn reserve(&self, len: u64) -> Result<()> {
+        let old = self.file.metadata().map_err(|e| self.io(e))?.len();
+        if len <= old {
+            return Ok(());
+        }
+        let reserved =
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), old, len - old) {
+                Ok(()) => Ok(()),
+                // This file system cannot; zeros written by hand take their blocks too.
+                Err(rustix::io::Errno::OPNOTSUPP) => self.fill_with_zeros(old, len),
+                Err(error) => Err(self.io(error.into())),
+            };
+        if reserved.is_err() {
+            self.set_len(old)?;
+        }
+        reserved
+    }
+
+    fn fill_with_zeros(&self, from: u64, to: u64) -> Result<()> {
+        let zeros = vec![0; 64 << 10];
+        let mut at = from;
+        while at < to {
+            let part = (to - at).min(zeros.len() as u64);
+            self.write_all_at(at, &zeros[..part as usize])?;
+            at += part;
+        }
+        Ok(())
     }
 
     /// Waits until everything written so far is on the disk.
@@ -153,8 +186,7 @@ impl Write for Sink {
 /// Copies a file to a name that must be free, sharing the blocks where the file system can.
 pub fn copy_new(from: &Path, to: &Path) -> Result<()> {
     let source = File::open(from).map_err(|e| Error::io(from, e))?;
-    let temporary =
-        NamedTempFile::new_in(folder(to)).map_err(|e| Error::io(to, e))?;
+    let temporary = NamedTempFile::new_in(folder(to)).map_err(|e| Error::io(to, e))?;
     let meta = source.metadata().map_err(|e| Error::io(from, e))?;
     if rustix::fs::ioctl_ficlone(temporary.as_file(), &source).is_err() {
         // `io::copy` between files stays inside the kernel.

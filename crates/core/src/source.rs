@@ -160,11 +160,10 @@ impl Source {
     /// that many bytes.
     pub fn view(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let all: &[u8] = match &self.0.bytes {
-            Bytes::File(_) => return None,
+            Bytes::Memory(bytes) => bytes,
             // A file that has become shorter has no bytes behind the end of its map.
             Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
-            Bytes::Mapped { .. } => return None,
-            Bytes::Memory(bytes) => bytes,
+            Bytes::Mapped { .. } | Bytes::File(_) => return None,
         };
         let start = usize::try_from(offset).ok()?;
         all.get(start..start.checked_add(usize::try_from(len).ok()?)?)

@@ -107,6 +107,9 @@ pub struct Node {
 pub struct Tree {
     nodes: Vec<Node>,
     paths: HashMap<String, NodeId>,
+    /// The last number given to namesakes of a path: a million of them must not take a million
+    /// tries each.
+    namesakes: HashMap<String, u64>,
     frames: Option<Arc<dyn FrameAxis>>,
     limits: Limits,
 }
@@ -125,6 +128,7 @@ impl Tree {
         Self {
             nodes: vec![root],
             paths: HashMap::from([(String::new(), ROOT)]),
+            namesakes: HashMap::new(),
             frames: None,
             limits: *limits,
         }
@@ -158,7 +162,7 @@ impl Tree {
         if self.nodes.len() as u64 >= self.limits.nodes.min(u64::from(u32::MAX)) {
             return Err(Error::limit(format!("more than {} objects", self.limits.nodes)));
         }
-        let prefix = &self.node(parent).path;
+        let prefix = &self.nodes[parent.0 as usize].path;
         let depth = if prefix.is_empty() { 0 } else { prefix.matches('/').count() + 1 };
         if depth >= self.limits.depth as usize {
             return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
@@ -175,11 +179,13 @@ impl Tree {
         let mut unique = clean.clone();
         let mut path = join(&unique);
         // Two objects of the same name both stay reachable.
-        let mut count = 2_u64;
-        while self.paths.contains_key(&path) {
-            unique = format!("{clean}~{count}");
-            path = join(&unique);
-            count += 1;
+        if self.paths.contains_key(&path) {
+            let count = self.namesakes.entry(path.clone()).or_insert(1);
+            while self.paths.contains_key(&path) {
+                *count += 1;
+                unique = format!("{clean}~{count}");
+                path = join(&unique);
+            }
         }
         let id = NodeId(self.nodes.len() as u32);
         self.paths.insert(path.clone(), id);
@@ -222,11 +228,11 @@ impl Tree {
             return Ok(NodeId(k as u32));
         }
         let error = Error::argument(format!("there is no object \"{wanted}\""));
-        let names: Vec<String> =
-            closest(wanted, self.nodes[1..].iter().map(|n| n.path.as_str()));
-        Err(match names.is_empty() {
-            true => error.hint("`spile ls` lists what there is"),
-            false => error.hint(format!("did you mean {}?", names.join(" or "))),
+        let names: Vec<String> = closest(wanted, self.nodes[1..].iter().map(|n| n.path.as_str()));
+        Err(if names.is_empty() {
+            error.hint("`spile ls` lists what there is")
+        } else {
+            error.hint(format!("did you mean {}?", names.join(" or ")))
         })
     }
 
@@ -284,7 +290,7 @@ pub fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<St
         })
         .filter(|(distance, name)| *distance <= 1 + wanted.chars().count().min(name.len()) / 3)
         .collect();
-    scored.sort();
+    scored.sort_unstable();
     scored.into_iter().take(3).map(|(_, name)| name.to_string()).collect()
 }
 
@@ -323,6 +329,18 @@ mod tests {
         assert_eq!(tree.find("Electric Field/Ex").unwrap(), first);
         assert_eq!(tree.find("/Electric Field/Ex~2").unwrap(), second);
         assert_eq!(tree.group_at("Electric Field").unwrap(), group);
+    }
+
+    #[test]
+    fn a_hundred_thousand_namesakes_take_no_time() {
+        let mut tree = Tree::new(&Limits::default());
+        tree.add_array(ROOT, "x~3", array()).unwrap();
+        for _ in 0..100_000 {
+            tree.add_array(ROOT, "x", array()).unwrap();
+        }
+        // The name that was taken already is passed over.
+        assert!(tree.find("x~100001").is_ok() && tree.find("x~100002").is_err());
+        assert_eq!(tree.len(), 100_001);
     }
 
     #[test]

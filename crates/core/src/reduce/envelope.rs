@@ -175,8 +175,7 @@ mod tests {
         let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
         desc.map = map;
         let limits = Limits::default();
-        let array =
-            Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
+        let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
         envelope(&array.all().unwrap().with_block_bytes(100), buckets).unwrap()
     }
 

@@ -65,7 +65,14 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
         return Err(Error::argument(format!("{dtype} elements have no statistics")));
     }
     if dtype.is_integer() {
-        let whole = selected.fold(Whole::new, |t, _, bytes| { t.add(dtype, bytes); Ok(()) }, Whole::merge)?;
+        let whole = selected.fold(
+            Whole::new,
+            |t, _, bytes| {
+                t.add(dtype, bytes);
+                Ok(())
+            },
+            Whole::merge,
+        )?;
         let stats = whole.finish(map);
         // A map may overflow; then some values are infinite and have to be counted one by one.
         if stats.count == 0 || (stats.min.is_finite() && stats.max.is_finite()) {
@@ -75,7 +82,7 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
     }
     let stats = floats(selected, dtype, map, 1.0)?;
     let largest = stats.min.abs().max(stats.max.abs());
-    if !stats.mean.is_finite() && stats.finite > 0 || stats.std.is_infinite() {
+    if stats.finite > 1 && !stats.std.is_finite() {
         return floats(selected, dtype, map, SHRINK);
     }
     if stats.min < stats.max && largest < SMALL {
@@ -207,7 +214,7 @@ impl Moments {
             min: known(self.min),
             max: known(self.max),
             // The mean lies between the extremes; the last bit of a division may not know that.
-            mean: known(self.mean().clamp(self.min, self.max.max(self.min))),
+            mean: known(self.mean().max(self.min).min(self.max)),
             std,
             exact: None,
         }
@@ -351,10 +358,13 @@ impl Whole {
             negative_infinity: 0,
             min: low.min(high),
             max: low.max(high),
-            mean: mapped(q as f64 + r).clamp(low.min(high), low.max(high)),
+            mean: mapped(q as f64 + r).max(low.min(high)).min(low.max(high)),
             std: if count < 2 { f64::NAN } else { std * map.map_or(1.0, |m| m.slope.abs()) },
-            exact: (count > 0)
-                .then_some(ExactRange { min: self.min, max: self.max, sum: self.sum }),
+            exact: (count > 0).then_some(ExactRange {
+                min: self.min,
+                max: self.max,
+                sum: self.sum,
+            }),
         }
     }
 }
@@ -482,8 +492,7 @@ mod tests {
         let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
         desc.map = map;
         let limits = Limits::default();
-        let array =
-            Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
+        let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
         // Small blocks, so that merging is tested too.
         statistics(&array.all().unwrap().with_block_bytes(1000)).unwrap()
     }

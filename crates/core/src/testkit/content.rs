@@ -1,0 +1,142 @@
+//! Is it the right content, recognised, listed and written?
+
+use std::collections::BTreeMap;
+
+use super::exercise::bad_finding;
+use super::same::{differences, object_hashes};
+use super::{Random, Suite, name};
+use crate::error::{ErrorKind, Result};
+use crate::format::{Format, Grade, HEAD_BYTES, Head, write_file};
+use crate::report::Severity;
+use crate::sink::Overwrite;
+use crate::source::Source;
+use crate::wire;
+
+pub(super) fn probe(suite: &Suite) -> Vec<String> {
+    let mut failures = Vec::new();
+    for path in &suite.good {
+        let head = Source::open(path)
+            .and_then(|source| Ok((wire::fetch(&source, 0, HEAD_BYTES)?, source.len())));
+        match head {
+            Ok((bytes, len)) if suite.format.probe(Head { bytes: &bytes, len }) > 0 => {
+                // A file that is still being written may be shorter than any header.
+                for cut in 0..bytes.len() {
+                    suite.format.probe(Head { bytes: &bytes[..cut], len: cut as u64 });
+                }
+            }
+            Ok(_) => failures.push(format!("{}: not recognised", name(path))),
+            Err(error) => failures.push(format!("{error:?}")),
+        }
+    }
+    let mut random = Random(9);
+    for round in 0..200 {
+        let len = if round == 0 { 0 } else { random.below(HEAD_BYTES as u64) + 1 };
+        let noise: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+        let score = suite.format.probe(Head { bytes: &noise, len });
+        if score > 0 {
+            failures.push(format!("claims {len} random bytes with a score of {score}"));
+        }
+    }
+    failures
+}
+
+pub(super) fn check(suite: &Suite) -> Vec<String> {
+    suite.each_good(|reader| {
+        let mut failures = Vec::new();
+        for strict in [false, true] {
+            let report = suite.format.check(reader.source(), &suite.limits, strict)?;
+            failures.extend(report.findings.iter().filter_map(bad_finding));
+            // What only `strict` minds may be in a good file.
+            let bad = report.findings.iter().filter(|f| !strict && f.severity == Severity::Error);
+            failures.extend(bad.map(|f| format!("a good file has a finding: {}", f.message)));
+        }
+        Ok(failures)
+    })
+}
+
+pub(super) fn regions(suite: &Suite) -> Vec<String> {
+    suite.each_good(|reader| {
+        let len = reader.source().len();
+        let mut failures = Vec::new();
+        let mut end = 0;
+        reader.regions(&mut |region| {
+            let next = region.offset.saturating_add(region.len);
+            if region.offset < end || next > len {
+                failures.push(format!(
+                    "region \"{}\" ({} to {next}) overlaps the one before, which ends at {end}, \
+                     or the end of the file, {len}",
+                    region.name, region.offset
+                ));
+            }
+            end = next;
+            Ok(())
+        })?;
+        Ok(failures)
+    })
+}
+
+pub(super) fn golden(suite: &Suite) -> Vec<String> {
+    let mut failures = Vec::new();
+    for (path, expected) in &suite.golden {
+        let found = Source::open(path)
+            .and_then(|source| suite.open(source))
+            .and_then(|reader| object_hashes(&*reader, &suite.limits));
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                failures.push(format!("{error:?}"));
+                continue;
+            }
+        };
+        let mut balance: BTreeMap<&str, i64> = BTreeMap::new();
+        for hash in &found {
+            *balance.entry(hash).or_default() += 1;
+        }
+        for hash in expected {
+            *balance.entry(hash).or_default() -= 1;
+        }
+        let list = |wanted: fn(i64) -> bool| {
+            let some = balance.iter().filter(|(_, n)| wanted(**n)).map(|(hash, _)| *hash);
+            some.collect::<Vec<_>>().join(" ")
+        };
+        let (extra, missing) = (list(|n| n > 0), list(|n| n < 0));
+        if !(extra.is_empty() && missing.is_empty()) {
+            failures.push(format!(
+                "{}: {} objects, {} expected; missing: [{missing}]; not expected: [{extra}]",
+                name(path),
+                found.len(),
+                expected.len()
+            ));
+        }
+    }
+    failures
+}
+
+pub(super) fn round_trip(suite: &Suite) -> Vec<String> {
+    let grade = suite.format.info().write;
+    if grade == Grade::None {
+        return Vec::new();
+    }
+    suite.each_good(|reader| {
+        let folder = tempfile::tempdir()?;
+        // The same name: some formats have several forms, told apart by their endings.
+        let file = reader.source().path().and_then(|p| p.file_name()).unwrap_or_default();
+        let target = folder.path().join(file);
+        match write_file(suite.format, reader, &target, Overwrite::Never, &suite.limits) {
+            Err(e) if e.kind() == ErrorKind::Unsupported && grade == Grade::Partial => {
+                return Ok(Vec::new());
+            }
+            written => written?,
+        }
+        let again = suite.open(Source::open(&target)?)?;
+        let mut failures = differences(reader, &*again, &suite.limits)?;
+        failures.extend(recognised(suite.format, again.source())?);
+        Ok(failures.into_iter().map(|f| format!("written and read back: {f}")).collect())
+    })
+}
+
+fn recognised(format: &dyn Format, source: &Source) -> Result<Option<String>> {
+    let bytes = wire::fetch(source, 0, HEAD_BYTES)?;
+    let score = format.probe(Head { bytes: &bytes, len: source.len() });
+    Ok((score == 0).then(|| "not recognised any more".to_string()))
+}

@@ -1,0 +1,148 @@
+//! Everything that can be done with a file, done once.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Format, HEAD_BYTES, Head, Reader};
+use crate::layout::{ArrayDesc, Layout};
+use crate::limits::Limits;
+use crate::read::Array;
+use crate::report::Finding;
+use crate::source::Source;
+use crate::wire;
+
+/// Frames of an array that are looked at: a lying header may promise any number of them.
+const FRAMES: u64 = 32;
+
+/// What came of it.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) errors: Vec<(&'static str, Error)>,
+    pub(super) findings: Vec<Finding>,
+    /// Nodes and levels of the tree.
+    pub(super) nodes: u64,
+    pub(super) depth: u64,
+}
+
+impl Outcome {
+    fn note(&mut self, stage: &'static str, result: Result<()>) {
+        if let Err(error) = result {
+            self.errors.push((stage, error));
+        }
+    }
+
+    /// What is wrong with the errors: they blame the system or the caller, name no rule, or do
+    /// not say where.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for (stage, error) in &self.errors {
+            let fault = if matches!(error.kind(), ErrorKind::Io | ErrorKind::Argument) {
+                format!("a damaged file is no `{}` error", error.kind().name())
+            } else if error.code().is_empty() {
+                "an error without a code".to_string()
+            } else if error.offset().is_none() && error.object().is_none() {
+                "an error without a place".to_string()
+            } else {
+                continue;
+            };
+            out.push(format!("{stage}: {fault}: {error}"));
+        }
+        out.extend(self.findings.iter().filter_map(bad_finding));
+        out
+    }
+}
+
+/// What is missing in a finding, if anything is.
+pub(super) fn bad_finding(finding: &Finding) -> Option<String> {
+    let missing = match finding {
+        f if f.code.is_empty() => "code",
+        f if f.offset.is_none() && f.object.is_none() => "place",
+        _ => return None,
+    };
+    Some(format!("check: a finding without a {missing}: {}", finding.message))
+}
+
+/// Probes, checks and opens, then looks at every node, region and object and reads every array.
+pub(super) fn exercise(format: &dyn Format, source: &Source, limits: &Limits) -> Outcome {
+    let mut outcome = Outcome::default();
+    match wire::fetch(source, 0, HEAD_BYTES) {
+        Ok(bytes) => drop(format.probe(Head { bytes: &bytes, len: source.len() })),
+        Err(error) => outcome.errors.push(("probe", error)),
+    }
+    match format.check(source, limits, true) {
+        Ok(report) => outcome.findings = report.findings,
+        Err(error) => outcome.errors.push(("check", error)),
+    }
+    match format.open(source.clone(), limits) {
+        Ok(reader) => walk(&*reader, limits, &mut outcome),
+        Err(error) => outcome.errors.push(("open", error)),
+    }
+    outcome
+}
+
+fn walk(reader: &dyn Reader, limits: &Limits, outcome: &mut Outcome) {
+    for (_, value) in reader.summary() {
+        let _ = value.to_string();
+    }
+    outcome.note("regions", reader.regions(&mut |_| Ok(())));
+    let tree = reader.tree();
+    outcome.nodes = tree.len() as u64;
+    // Enough to read a sound file several times over, too little to be kept busy by a header that
+    // promises more than the file has.
+    let mut allowed = reader.source().len().saturating_mul(16).saturating_add(4 << 20);
+    for (_, node) in tree.iter() {
+        outcome.depth = outcome.depth.max(node.path.split('/').count() as u64);
+        for (_, value) in &node.attrs {
+            let _ = value.to_string();
+        }
+    }
+    for (_, node, desc) in tree.arrays() {
+        let read = read_frames(reader, desc, limits, &mut allowed);
+        // The array itself does not know its name, whoever reads it does.
+        outcome.note("read", read.map_err(|e| e.in_object(&node.path)));
+    }
+    let objects = reader.objects(&mut |object| {
+        let opened = Array::open(reader.source(), tree, &object.array, limits);
+        let read = opened.and_then(|array| drain(&array, &mut allowed));
+        outcome.note("object", read.map_err(|e| e.in_object(&object.path)));
+        Ok(())
+    });
+    outcome.note("objects", objects);
+}
+
+fn read_frames(
+    reader: &dyn Reader,
+    desc: &ArrayDesc,
+    limits: &Limits,
+    allowed: &mut u64,
+) -> Result<()> {
+    let (source, tree) = (reader.source(), reader.tree());
+    for frame in some_frames(reader, desc)? {
+        Array::open_frame(source, tree, desc, frame, limits)
+            .and_then(|array| array.map_or(Ok(()), |array| drain(&array, allowed)))?;
+    }
+    Ok(())
+}
+
+/// The first frames of an array and the last; just the number 0 where it has none.
+pub(super) fn some_frames(reader: &dyn Reader, desc: &ArrayDesc) -> Result<Vec<u64>> {
+    Ok(match &reader.tree().resolve(desc)?.layout {
+        Layout::PerFrame(table) => {
+            let n = table.len();
+            (0..n.min(FRAMES)).chain(n.saturating_sub(2).max(FRAMES.min(n))..n).collect()
+        }
+        _ => vec![0],
+    })
+}
+
+/// Reads an array to its end, or until `allowed` is used up.
+fn drain(array: &Array, allowed: &mut u64) -> Result<()> {
+    let mut stopped = *allowed == 0;
+    if stopped {
+        return Ok(());
+    }
+    let result = array.all()?.stream(|_, bytes| {
+        *allowed = allowed.saturating_sub(bytes.len() as u64);
+        stopped = *allowed == 0;
+        if stopped { Err(Error::limit("enough")) } else { Ok(()) }
+    });
+    if stopped { Ok(()) } else { result }
+}

@@ -1,0 +1,137 @@
+//! What a random draw never hits: huge empty arrays, tables that lie, elements of no size.
+
+use std::sync::Arc;
+
+use spile_core::dtype::DType;
+use spile_core::error::{ErrorKind, Result};
+use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::Tree;
+
+use crate::toys::Xor;
+
+fn open(bytes: &[u8], dtype: DType, shape: &[u64], layout: Layout) -> Result<Array> {
+    let limits = Limits::default();
+    let desc = ArrayDesc::new(dtype, Shape::new(shape), layout);
+    Array::open(&Source::memory(bytes), &Tree::new(&limits), &desc, &limits)
+}
+
+fn plain(offset: u64, len: u64) -> Layout {
+    Layout::Plain { extents: Extents::one(offset, len), order: Order::C }
+}
+
+#[test]
+fn an_empty_array_may_have_huge_lengths() {
+    for shape in [[1 << 40, 1 << 40, 0], [0, u64::MAX, u64::MAX], [u64::MAX, 0, 1]] {
+        let array = open(&[], DType::F64, &shape, plain(0, 0)).unwrap();
+        for axes in [Axes::Stored, Axes::Order(Order::F), Axes::Slowest(&[1, 2, 0])] {
+            let selected = array.select(&Selection::all(), axes).unwrap();
+            assert_eq!(selected.count(), 0);
+            assert!(array.read(&Selection::all(), axes).unwrap().is_empty());
+            assert_eq!(selected.fold(|| 7, |_, _, _| panic!(), |a, _| a).unwrap(), 7);
+        }
+    }
+    // A selection of nothing out of an array that has something.
+    let huge = open(&[], DType::U8, &[1 << 30, 1 << 30], Layout::Fill([1].into())).unwrap();
+    assert!(huge.read(&"5:5, :".parse().unwrap(), Axes::Stored).unwrap().is_empty());
+}
+
+#[test]
+fn an_array_longer_than_any_file_is_refused() {
+    let fill = || Layout::Fill([1].into());
+    let error = open(&[], DType::U8, &[1 << 63], fill()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    let largest = open(&[], DType::U8, &[(1 << 63) - 1], fill()).unwrap();
+    let last = Selection(vec![Slice::Range { start: Some(-3), stop: None, step: 1 }]);
+    assert_eq!(largest.read(&last, Axes::Stored).unwrap(), [1, 1, 1]);
+    let backwards = Selection(vec![Slice::Range { start: None, stop: None, step: -(1 << 62) }]);
+    assert_eq!(largest.read(&backwards, Axes::Stored).unwrap(), [1, 1]);
+    let all = Selection(vec![Slice::range(0, u64::MAX)]);
+    assert_eq!(largest.select(&all, Axes::Stored).unwrap().count(), (1 << 63) - 1);
+}
+
+#[test]
+fn any_number_of_elements_of_no_bytes_costs_nothing() {
+    let array = open(&[], DType::text(0), &[1 << 20, 1 << 40], plain(0, 0)).unwrap();
+    for axes in [Axes::Stored, Axes::Order(Order::F)] {
+        let selected = array.select(&"::3, ::-2".parse().unwrap(), axes).unwrap();
+        let mut blocks = 0;
+        selected
+            .stream(|block, bytes| {
+                blocks += 1;
+                assert_eq!((block.first, bytes.len()), (0, 0));
+                assert_eq!(block.count, 349_526 << 39);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(blocks, 1);
+    }
+}
+
+#[test]
+fn a_layout_that_holds_too_little_is_an_error_with_its_place() {
+    let error = open(&[0; 100], DType::F64, &[5], plain(60, 39)).err().unwrap();
+    assert_eq!((error.code(), error.offset()), ("core-short", Some(60)));
+    // The range promises enough, the file does not have it.
+    let array = open(&[0; 100], DType::F64, &[5], plain(70, 40)).unwrap();
+    let error = array.read(&Selection::all(), Axes::Stored).unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(100)));
+    assert!(open(&[], DType::F64, &[5], Layout::Inline([0; 39].into(), Order::C)).is_err());
+    for element in [&[][..], &[0; 7], &[0; 9]] {
+        assert!(open(&[], DType::F64, &[5], Layout::Fill(element.into())).is_err());
+    }
+}
+
+#[test]
+fn tables_of_encoded_elements_may_lie() {
+    let stored = Xor::encode(&[1, 2, 3, 4]);
+    let open = |starts: &[u64], decoded: &[u64], len: u64| {
+        let layout = Layout::Encoded {
+            starts: starts.into(),
+            decoded: decoded.into(),
+            data: Extents::one(0, len),
+            codec: Arc::new(Xor::default()),
+        };
+        open(&stored, DType::U8, &[4], layout)
+    };
+    let all = Selection::all();
+    assert_eq!(open(&[0, 8], &[0, 4], 8).unwrap().read(&all, Axes::Stored).unwrap(), [1, 2, 3, 4]);
+    for (starts, decoded) in [
+        (&[0, 8][..], &[0, 2, 4][..]),
+        (&[0, 5, 2, 8], &[0, 1, 2, 4]),
+        (&[0, 2, 5, 8], &[0, 6, 2, 4]),
+        (&[0, 9], &[0, 4]),
+        (&[1, 8], &[0, 4]),
+        (&[], &[]),
+    ] {
+        let error = open(starts, decoded, 8).err().unwrap();
+        assert_eq!((error.code(), error.offset()), ("core-layout", Some(0)));
+    }
+    // More than the file has: the memory for it is never asked for.
+    let long = open(&[0, 1 << 28], &[0, 4], 1 << 28).unwrap();
+    assert_eq!(long.read(&all, Axes::Stored).unwrap_err().kind(), ErrorKind::Truncated);
+    // Another length than the table says: bytes, because the shape does not fit.
+    let bytes = open(&[0, 8], &[0, 3], 8).unwrap();
+    assert_eq!((bytes.dtype(), bytes.shape().lengths()), (DType::opaque(1), &[3][..]));
+    assert!(bytes.read(&all, Axes::Stored).is_err());
+}
+
+#[test]
+fn numbers_come_out_mapped_in_the_order_asked_for() {
+    let big: DType = "int16-be".parse().unwrap();
+    let mut desc = ArrayDesc::new(big, Shape::new([2, 2]), plain(0, 8));
+    desc.map = Some(Linear { intercept: 0.5, slope: 2.0 });
+    let limits = Limits::default();
+    let source = Source::memory([0, 1, 0, 2, 0xff, 0xff, 1, 0]);
+    let array = Array::open(&source, &Tree::new(&limits), &desc, &limits).unwrap();
+    let read = |text: &str, axes| array.read_f64(&text.parse().unwrap(), axes).unwrap();
+    assert_eq!(read("", Axes::Order(Order::F)), [2.5, -1.5, 4.5, 512.5]);
+    assert_eq!(read("::-1, 1", Axes::Stored), [512.5, 4.5]);
+    for wrong in [&[0][..], &[0, 0], &[0, 2], &[0, 1, 2]] {
+        assert!(array.select(&Selection::all(), Axes::Slowest(wrong)).is_err());
+    }
+}

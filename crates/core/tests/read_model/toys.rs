@@ -1,0 +1,221 @@
+//! Files made for the test: every layout, with the elements torn apart and put in odd places.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spile_core::convert::swap;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::frames::{FrameCell, FrameTable};
+use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{ROOT, Tree};
+use spile_core::wire::ByteOrder;
+
+use crate::cases::{Case, Form, Via};
+use crate::model::Random;
+
+/// A file, the array in it, and the values it holds.
+pub(crate) struct Sample {
+    pub source: Source,
+    pub tree: Tree,
+    pub desc: ArrayDesc,
+    pub frame: Option<u64>,
+    /// Little-endian, in stored order.
+    pub values: Vec<u8>,
+    /// Keeps the file in place while it is read.
+    _file: Option<tempfile::NamedTempFile>,
+}
+
+/// Each byte exclusive-or 0x5a behind the length in four bytes; counts how often it is asked.
+#[derive(Default)]
+pub(crate) struct Xor(pub AtomicU64);
+
+impl Xor {
+    pub(crate) fn encode(plain: &[u8]) -> Vec<u8> {
+        let mut out = (plain.len() as u32).to_le_bytes().to_vec();
+        out.extend(plain.iter().map(|b| b ^ 0x5a));
+        out
+    }
+}
+
+impl Codec for Xor {
+    fn name(&self) -> &'static str {
+        "xor"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let promised = (out.len() as u32).to_le_bytes();
+        match stored.split_first_chunk::<4>() {
+            Some((length, body)) if *length == promised && body.len() == out.len() => {
+                out.iter_mut().zip(body).for_each(|(o, b)| *o = b ^ 0x5a);
+                Ok(())
+            }
+            _ => Err(Error::malformed("toy-xor", "an element of another length")),
+        }
+    }
+}
+
+/// Two hexadecimal digits a byte.
+struct Hex;
+
+impl Codec for Hex {
+    fn name(&self) -> &'static str {
+        "hex"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let bad = || Error::malformed("toy-hex", "not the digits that were promised");
+        let text = std::str::from_utf8(stored).map_err(|_| bad())?;
+        if text.len() != 2 * out.len() {
+            return Err(bad());
+        }
+        for (k, byte) in out.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * k..2 * k + 2], 16).map_err(|_| bad())?;
+        }
+        Ok(())
+    }
+}
+
+/// Frame 2 is the array asked for, 0 and 4 have other shapes, the others nothing.
+struct Frames {
+    cell: FrameCell,
+}
+
+impl FrameTable for Frames {
+    fn len(&self) -> u64 {
+        6
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let other = |n: u64| FrameCell {
+            shape: Shape::new([n]),
+            layout: Layout::Plain { extents: Extents::one(0, n * 64), order: Order::C },
+        };
+        Ok(match frame {
+            2 => Some(self.cell.clone()),
+            0 | 4 => Some(other(frame)),
+            _ => None,
+        })
+    }
+}
+
+/// Cuts `bytes` into `parts` pieces and scatters them over a file with gaps between them.
+fn scatter(random: &mut Random, bytes: &[u8], parts: u8, file: &mut Vec<u8>) -> Extents {
+    let mut cuts: Vec<usize> =
+        (1..parts).map(|_| random.below(bytes.len() as u64 + 1) as usize).collect();
+    cuts.extend([0, bytes.len()]);
+    cuts.sort_unstable();
+    let mut places = vec![Extent { offset: 0, len: 0 }; cuts.len() - 1];
+    let mut turn: Vec<usize> = (0..places.len()).collect();
+    for k in (1..turn.len()).rev() {
+        turn.swap(k, random.below(k as u64 + 1) as usize);
+    }
+    for k in turn {
+        let gap = random.below(70) as usize;
+        file.extend(random.bytes(gap));
+        let piece = &bytes[cuts[k]..cuts[k + 1]];
+        places[k] = Extent { offset: file.len() as u64, len: piece.len() as u64 };
+        file.extend_from_slice(piece);
+    }
+    Extents::several(places).expect("short ranges")
+}
+
+/// Elements of random lengths that have nothing to do with those of the array.
+pub(crate) fn encoded(random: &mut Random, bytes: &[u8], parts: u8, file: &mut Vec<u8>) -> Layout {
+    let (mut starts, mut decoded, mut data) = (vec![0], vec![0], Vec::new());
+    let mut at = 0;
+    while at < bytes.len() {
+        // Sometimes of no length at all.
+        let longest = if random.below(9) == 0 { 1 } else { 1500 };
+        let len = (random.below(longest) as usize).min(bytes.len() - at);
+        data.extend(Xor::encode(&bytes[at..at + len]));
+        at += len;
+        starts.push(data.len() as u64);
+        decoded.push(at as u64);
+    }
+    Layout::Encoded {
+        starts: starts.into(),
+        decoded: decoded.into(),
+        data: scatter(random, &data, parts, file),
+        codec: Arc::new(Xor::default()),
+    }
+}
+
+pub(crate) fn sample(case: &Case) -> Sample {
+    let mut random = Random(case.seed);
+    let (dtype, order) = (case.dtype, case.order);
+    let bytes = case.bytes() as usize;
+    let mut values = random.bytes(bytes);
+    if case.form == Form::Fill {
+        let element = random.bytes(dtype.size());
+        values = element.iter().copied().cycle().take(bytes).collect();
+    }
+    let mut stored = values.clone();
+    if dtype.order() == ByteOrder::Big {
+        swap(&mut stored, dtype.word());
+    }
+    let mut file = Vec::new();
+    let plain = |random: &mut Random, file: &mut Vec<u8>, parts| Layout::Plain {
+        extents: scatter(random, &stored, parts, file),
+        order,
+    };
+    let layout = match case.form {
+        Form::Plain(parts) => plain(&mut random, &mut file, parts),
+        Form::Same | Form::PerFrame => plain(&mut random, &mut file, 2),
+        Form::Inline => Layout::Inline(values.clone().into(), order),
+        Form::Fill => {
+            let size = dtype.size().min(values.len());
+            // An array without elements still says which element it has none of.
+            let element = if size == 0 { vec![0; dtype.size()] } else { values[..size].to_vec() };
+            Layout::Fill(element.into())
+        }
+        Form::Encoded(parts) => encoded(&mut random, &stored, parts, &mut file),
+        Form::Text => {
+            let digit = |b: u8| char::from_digit(u32::from(b), 16).expect("four bits");
+            let text: String = values.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect();
+            let extents = scatter(&mut random, text.as_bytes(), 3, &mut file);
+            Layout::Text { extents, codec: Arc::new(Hex), order }
+        }
+        Form::Ragged => {
+            let starts = [0, stored.len() as u64 / 3, stored.len() as u64].into();
+            Layout::Ragged { starts, data: scatter(&mut random, &stored, 3, &mut file) }
+        }
+    };
+    let gap = random.below(20) as usize;
+    file.extend(random.bytes(gap));
+
+    let mut tree = Tree::new(&Limits::default());
+    let shape = Shape::new(case.shape.clone());
+    let mut desc = match case.form {
+        Form::PerFrame => {
+            let table = Frames { cell: FrameCell { shape: shape.clone(), layout } };
+            ArrayDesc::new(dtype, shape, Layout::PerFrame(Arc::new(table)))
+        }
+        Form::Ragged => ArrayDesc::new(DType::opaque(1), Shape::new([2]), layout),
+        _ => ArrayDesc::new(dtype, shape, layout),
+    };
+    let id = tree.add_array(ROOT, "array", desc.clone()).expect("room for one array");
+    if case.form == Form::Same {
+        desc.layout = Layout::Same(id);
+        tree.add_array(ROOT, "again", desc.clone()).expect("room for two");
+    }
+    let (source, kept) = open(&file, case.via);
+    let frame = (case.form == Form::PerFrame).then_some(2);
+    Sample { source, tree, desc, frame, values, _file: kept }
+}
+
+fn open(bytes: &[u8], via: Via) -> (Source, Option<tempfile::NamedTempFile>) {
+    match via {
+        Via::Memory => (Source::memory(bytes), None),
+        Via::Mapped => (Source::map_copy(bytes).expect("a mapped copy"), None),
+        Via::Positioned => {
+            let file = tempfile::NamedTempFile::new().expect("a temporary file");
+            std::fs::write(file.path(), bytes).expect("written");
+            (Source::open(file.path()).expect("opened"), Some(file))
+        }
+    }
+}

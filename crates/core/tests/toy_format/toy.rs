@@ -1,0 +1,221 @@
+//! The smallest format that has everything: a header, an attribute, one array.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | `TOY1` |
+//! | 4 | length of the note, little-endian |
+//! | 4 + 4 | rows and columns |
+//! | ... | the note |
+//! | rows x columns x 2 | 16-bit numbers, big-endian, row by row |
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use spile_core::dtype::DType;
+use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region, Role};
+use spile_core::layout::{ArrayDesc, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::report::Report;
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::Sink;
+use spile_core::source::Source;
+use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::wire::{self, ByteOrder, Wire};
+
+/// What is wrong with this implementation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    /// Trusts the length of the note and runs out of its buffer.
+    Panics,
+    /// Asks for as much memory as the file says, before looking at the file.
+    Allocates,
+    /// Blames the operating system for a file that is too short.
+    BlamesTheSystem,
+    /// Does not say where a file is too short.
+    NoPlace,
+    /// Waits for bytes that never come.
+    Hangs,
+    /// Loses the note when writing.
+    Forgets,
+    /// Takes every file for its own.
+    ClaimsAll,
+    /// Uses limits of its own.
+    NoLimits,
+    /// Lists a region that goes past the end.
+    LongRegion,
+}
+
+pub(crate) struct Toy(pub(crate) Fault);
+
+static INFO: FormatInfo = FormatInfo {
+    name: "toy",
+    title: "Toy",
+    users: "tests",
+    specification: "this file",
+    extensions: &["toy"],
+    read: Grade::Complete,
+    write: Grade::Complete,
+    check: Grade::Complete,
+    salvage: Grade::None,
+};
+
+const MAGIC: &[u8] = b"TOY1";
+const HEADER: u64 = 16;
+
+struct Open {
+    source: Source,
+    tree: Tree,
+    note: String,
+    data: u64,
+    array: ArrayDesc,
+}
+
+/// A sound file.
+pub(crate) fn file(note: &str, rows: u32, columns: u32) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    for number in [note.len() as u32, rows, columns] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(note.as_bytes());
+    bytes.extend((0..rows * columns).flat_map(|k| ((k * 37) as u16).to_be_bytes()));
+    bytes
+}
+
+impl Toy {
+    fn note(&self, source: &Source, len: u32) -> Result<String> {
+        match self.0 {
+            Fault::Panics => {
+                let all = source.read_vec(HEADER, source.len() - HEADER)?;
+                return Ok(String::from_utf8_lossy(&all[..len as usize]).into());
+            }
+            Fault::Allocates => drop(Vec::<u8>::with_capacity(len as usize)),
+            _ => {}
+        }
+        let bytes = source.read_vec(HEADER, u64::from(len))?;
+        Ok(String::from_utf8_lossy(&bytes).into())
+    }
+
+    fn read(&self, source: &Source, limits: &Limits) -> Result<Open> {
+        let head = wire::fetch(source, 0, HEADER as usize)?;
+        if self.0 == Fault::Hangs && head.len() < HEADER as usize && head.starts_with(MAGIC) {
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        }
+        let mut fields = Wire::new(&head, 0, ByteOrder::Little, "toy-002");
+        fields.expect(MAGIC, "toy-001")?;
+        let (len, rows, columns) = (fields.u32()?, fields.u32()?, fields.u32()?);
+        let note = self.note(source, len)?;
+        let data = HEADER + u64::from(len);
+        let shape = Shape::new([u64::from(rows), u64::from(columns)]);
+        let dtype = DType::U16.with_order(ByteOrder::Big);
+        let bytes = shape.bytes(dtype.size()).map_err(|e| e.at(8))?;
+        source.require(data, bytes)?;
+        let limits = if self.0 == Fault::NoLimits { Limits::default() } else { *limits };
+        let mut tree = Tree::new(&limits);
+        let extents = Extents::one(data, bytes);
+        let array = ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::C });
+        let id = tree.add_array(ROOT, "data", array.clone())?;
+        tree.node_mut(id).attrs.push(("note".into(), note.as_str().into()));
+        Ok(Open { source: source.clone(), tree, note, data, array })
+    }
+
+    /// Puts the fault in where an error passes by.
+    fn spoil(&self, error: Error) -> Error {
+        match (self.0, error.kind()) {
+            (Fault::BlamesTheSystem, ErrorKind::Truncated) => {
+                std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()
+            }
+            (Fault::NoPlace, ErrorKind::Truncated) => Error::truncated("toy-002", "too short"),
+            _ => error,
+        }
+    }
+}
+
+impl Format for Toy {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn probe(&self, head: Head<'_>) -> u8 {
+        if self.0 == Fault::ClaimsAll || head.bytes.starts_with(MAGIC) { 90 } else { 0 }
+    }
+
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        let mut open = self.read(&source, limits).map_err(|e| self.spoil(e))?;
+        if self.0 == Fault::LongRegion {
+            open.data += 1;
+        }
+        Ok(Box::new(open))
+    }
+
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        let mut report = Report::default();
+        match self.read(source, limits) {
+            Ok(open) => {
+                let end = open.data + open.array.bytes()?;
+                if strict && end < source.len() {
+                    report.warn("toy-003", "bytes behind the data").at(end);
+                }
+            }
+            Err(error) => report.absorb(self.spoil(error))?,
+        }
+        Ok(report)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        let (_, node, desc) = content.tree().arrays().next().expect("one array");
+        let note = match &node.attrs[..] {
+            [(_, Value::Text(note))] if self.0 != Fault::Forgets => note,
+            _ => "",
+        };
+        let array = Array::open(content.source(), content.tree(), desc, limits)?;
+        let [rows, columns] = array.shape().lengths() else { panic!("two dimensions") };
+        let mut bytes = MAGIC.to_vec();
+        for number in [note.len() as u64, *rows, *columns] {
+            bytes.extend((number as u32).to_le_bytes());
+        }
+        bytes.extend(note.as_bytes());
+        for number in array.read(&Selection::all(), Axes::Order(Order::C))?.as_chunks::<2>().0 {
+            bytes.extend([number[1], number[0]]);
+        }
+        Ok(sink.write_all(&bytes)?)
+    }
+}
+
+impl Reader for Open {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        vec![("note".into(), self.note.as_str().into())]
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let region = |offset, len, role, name: &str| Region {
+            offset,
+            len,
+            role,
+            name: name.into(),
+            value: String::new(),
+        };
+        each(region(0, 4, Role::Header, "magic"))?;
+        each(region(4, HEADER - 4, Role::Header, "lengths"))?;
+        each(region(HEADER, self.data - HEADER, Role::Text, "note"))?;
+        each(region(self.data, self.array.bytes()?, Role::Data, "data"))
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        let array = self.array.clone();
+        each(Object { path: "data".into(), id: None, frame: None, kind: "numbers".into(), array })
+    }
+}
