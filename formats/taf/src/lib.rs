@@ -12,12 +12,12 @@
 //! | `ops` | the operations of the report's Table 3-1 that change or make files |
 //!
 //! ```
-//! use spile_core::{limits::Limits, select::Selection};
+//! use spile_core::{limits::Limits, sink::Overwrite};
 //! use spile_taf::{File, ops};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("example.taf");
-//! ops::example(&path, 2)?;
+//! ops::example(&path, 2, Overwrite::Never)?;
 //!
 //! let file = File::open(&path, &Limits::default())?;
 //! assert_eq!(file.header().shape().to_string(), "101 x 3");

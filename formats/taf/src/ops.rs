@@ -17,7 +17,7 @@ pub use append::{append, replace};
 pub use comment::{add_comment, set_comment};
 pub use create::{Create, create, example};
 pub use crop::{Bounds, crop};
-pub use export::export;
+pub use export::{export, write_rows};
 pub use grid::{Adjust, adjust};
 pub use reorder::{permute, transpose};
 

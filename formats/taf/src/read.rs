@@ -124,6 +124,9 @@ impl File {
         let array = self.array()?;
         let spans = selection.resolve(array.shape())?;
         let data = array.read_f64(selection, Axes::Stored)?;
+        // An empty array may have other lengths that no memory holds.
+        let points = spans.iter().fold(0_u64, |sum, span| sum.saturating_add(span.count));
+        self.limits.allow(points.saturating_mul(8), "the grids")?;
         let grids = spans.iter().zip(&self.header.dimensions).map(|(span, dimension)| {
             let index = |k: u64| span.start.wrapping_add_signed(k as i64 * span.step);
             (0..span.count).map(|k| dimension.at(index(k))).collect()

@@ -103,7 +103,7 @@ fn the_examples_are_those_of_the_report() {
     let temp = tempfile::tempdir().unwrap();
     for (dimensions, golden) in [(2, "example_2d_101x3"), (3, "example_3d_101x3x2")] {
         let path = temp.path().join(golden);
-        spile_taf::ops::example(&path, dimensions).unwrap();
+        spile_taf::ops::example(&path, dimensions, Overwrite::Never).unwrap();
         let want = std::fs::read(folder().join(format!("good/{golden}.taf"))).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), want, "{golden}");
     }
@@ -149,7 +149,9 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
     // A zero length makes the array empty, however impossible the others are.
     let odd = folder().join("bad/overflow_zero_dim.taf");
     let file = File::open(&odd, &Limits::default()).unwrap();
-    assert!(file.read(&Selection::all()).unwrap().0.is_empty());
+    let array = file.array().unwrap();
+    assert!(array.read_f64(&Selection::all(), Axes::Stored).unwrap().is_empty());
+    assert_eq!(file.read(&Selection::all()).unwrap_err().kind(), ErrorKind::Limit);
     let report = Taf.check(file.source(), &Limits::default(), false).unwrap();
     assert_eq!(report.findings[0].code, "taf-020");
 }

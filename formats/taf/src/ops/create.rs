@@ -113,7 +113,7 @@ fn fitted_map(dtype: DType, min: f64, max: f64) -> Linear {
 
 /// Writes one of the report's examples (section 3.1): 2 is t, t^2 and t^3 in three columns of 101
 /// points, 3 has three sinusoids on the same time base as well.
-pub fn example(path: &Path, dimensions: u32) -> Result<()> {
+pub fn example(path: &Path, dimensions: u32, overwrite: Overwrite) -> Result<()> {
     let pages = match dimensions {
         2 => 1,
         3 => 2,
@@ -138,6 +138,7 @@ pub fn example(path: &Path, dimensions: u32) -> Result<()> {
     let options = Create {
         grids: vec![(0.0, 0.01)],
         comments: format!("{dimensions}D example\n").into_bytes(),
+        overwrite,
         ..Create::default()
     };
     create(path, &array, &Selection::all(), &options)?;

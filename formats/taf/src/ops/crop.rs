@@ -49,9 +49,9 @@ pub fn crop(
 }
 
 /// First and last index that stay, counted from zero.
-fn kept(dimension: Dimension, bounds: Bounds) -> Result<(u64, u64)> {
+pub(super) fn kept(dimension: Dimension, bounds: Bounds) -> Result<(u64, u64)> {
     let length = dimension.length;
-    let empty = || Error::argument("nothing would be left; the file was not changed");
+    let empty = || Error::argument("no element lies inside the bounds");
     let (mut first, mut last) = (0, length.checked_sub(1).ok_or_else(empty)?);
     if let Some((from, to)) = bounds.index {
         if from < 1 || to > length {

@@ -6,9 +6,9 @@ use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::read::Axes;
-use spile_core::select::Selection;
-use spile_core::shape::Order;
+use spile_core::select::{Selection, Slice};
 
+use super::crop::{Bounds, kept};
 use crate::read::File;
 
 /// Bytes of stored elements that are formatted at once; their text is many times longer.
@@ -17,32 +17,45 @@ const BLOCK: usize = 32 << 10;
 /// Writes comments as `# ` lines, then a line a row: the grid value and the row's elements,
 /// with as many digits as it takes to read them back unchanged.
 pub fn export(file: &File, out: &mut dyn Write) -> Result<()> {
-    let header = file.header();
-    let [rows, columns] = header.dimensions[..] else {
-        let rank = header.dimensions.len();
+    let rank = file.header().dimensions.len();
+    if rank != 2 {
         return Err(Error::argument(format!("the array has {rank} dimensions, not two"))
-            .hint("`spile cat` prints any part of it"));
-    };
+            .hint("`spile taf read` prints the columns of any array"));
+    }
     for line in String::from_utf8_lossy(&file.comments()?).lines() {
         writeln!(out, "# {line}")?;
     }
+    write_rows(file, Bounds::default(), out)
+}
+
+/// Writes the rows of dimension 1 inside `bounds`, each with its grid value and the elements of
+/// all columns.
+pub fn write_rows(file: &File, bounds: Bounds, out: &mut dyn Write) -> Result<()> {
+    let header = file.header();
+    let rows = header.dimensions[0];
+    if rows.length == 0 && bounds == Bounds::default() {
+        return Ok(());
+    }
+    let (first, last) = kept(rows, bounds)?;
     let digits = if header.dtype == DType::F32 && header.map().is_none() { 9 } else { 17 };
-    let grid = |row: u64, text: &mut String| {
-        convert::write_general(rows.at(row), 17, text);
-    };
-    if columns.length == 0 {
+    let columns = file.columns();
+    if columns == 0 {
         // No elements, but the grid is there all the same.
         let mut text = String::new();
-        for row in 0..rows.length {
+        for row in first..=last {
             text.clear();
-            grid(row, &mut text);
+            convert::write_general(rows.at(row), 17, &mut text);
             writeln!(out, "{text}")?;
         }
         return Ok(());
     }
     let array = file.array()?;
+    // Rows slowest, then the columns in the order in which they are stored.
+    let mut slowest = vec![0];
+    slowest.extend((1..header.dimensions.len()).rev());
+    let selection = Selection(vec![Slice::range(first, last + 1), Slice::Rest]);
+    let selected = array.select(&selection, Axes::Slowest(&slowest))?.with_block_bytes(BLOCK);
     // Blocks begin and end anywhere in a row.
-    let selected = array.select(&Selection::all(), Axes::Order(Order::C))?.with_block_bytes(BLOCK);
     selected.ordered(
         |block, bytes| {
             let mut numbers = Vec::new();
@@ -50,12 +63,12 @@ pub fn export(file: &File, out: &mut dyn Write) -> Result<()> {
             let mut text = String::with_capacity(numbers.len() * 24);
             for (k, value) in numbers.iter().enumerate() {
                 let element = block.first + k as u64;
-                if element % columns.length == 0 {
-                    grid(element / columns.length, &mut text);
+                if element.is_multiple_of(columns) {
+                    convert::write_general(rows.at(first + element / columns), 17, &mut text);
                 }
                 text.push('\t');
                 convert::write_general(*value, digits, &mut text);
-                if (element + 1) % columns.length == 0 {
+                if (element + 1).is_multiple_of(columns) {
                     text.push('\n');
                 }
             }

@@ -1,0 +1,180 @@
+//! The command line. Help, man pages and completions are made from this one definition.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use spile_ops::Pick;
+
+use crate::cmd;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const AFTER_HELP: &str = "\
+Exit status:
+  0    yes, or done; also when the reader of a pipe went away
+  1    the answer is no: `check` found errors
+  2    an error: a wrong argument, a file that cannot be read
+  3    some of it worked
+  130  interrupted
+
+JSON: every command takes --json; docs/json.md describes what it prints.
+Colour: only on a terminal, never when NO_COLOR is set; --color decides otherwise.";
+
+/// Opens the files that simulations and instruments leave behind.
+#[derive(Debug, Parser)]
+#[command(
+    name = "spile",
+    bin_name = "spile",
+    version,
+    about,
+    long_about = None,
+    after_help = AFTER_HELP,
+    override_usage = "spile [OPTIONS] FILE...\n       spile [OPTIONS] COMMAND ...",
+    arg_required_else_help = true,
+    allow_external_subcommands = true,
+    subcommand_required = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    styles = STYLES
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Print JSON, one document a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say less: only what was asked for, and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Use colour: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub(crate) color: When,
+    /// Work with N threads instead of one a processor
+    #[arg(short, long, global = true, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Memory to use at most, for example 64M or 1GiB [default: 512M]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) max_memory: Option<u64>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    Always,
+    Never,
+}
+
+/// Which objects and frames of a file.
+#[derive(Debug, Args)]
+pub(crate) struct PickArgs {
+    /// Only objects whose path, or a group above them, matches: 'Electric*/E?', '**/Ex'
+    #[arg(long, value_name = "GLOB")]
+    select: Vec<String>,
+    /// Only these frames, as a slice: 5, 0:100, 0:100:10
+    #[arg(long, value_name = "A:B:C", allow_hyphen_values = true)]
+    frames: Option<String>,
+}
+
+impl PickArgs {
+    pub(crate) fn pick(&self) -> spile::error::Result<Pick> {
+        let pick = Pick::new(&self.select)?;
+        match &self.frames {
+            Some(frames) => pick.with_frames(frames),
+            None => Ok(pick),
+        }
+    }
+}
+
+// A variant without a comment has a longer one at its arguments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what a file is; the same as `spile FILE`
+    Info(cmd::info::InfoArgs),
+    /// List the groups and arrays of a file
+    Ls(cmd::ls::LsArgs),
+    Cat(cmd::cat::CatArgs),
+    Stat(cmd::stat::StatArgs),
+    /// Show which bytes of a file are what
+    Map(cmd::map::MapArgs),
+    Check(cmd::check::CheckArgs),
+    Hash(cmd::hash::HashArgs),
+    /// Draw the arrays of a file
+    Plot(cmd::plot::PlotArgs),
+    /// Save what can be read of a damaged file
+    Salvage(cmd::salvage::SalvageArgs),
+    /// Operations on TAF files
+    Taf(cmd::taf::TafArgs),
+    /// Make a sample of every format and show what spile does with it
+    Tour(cmd::tour::TourArgs),
+    /// List the formats that spile knows
+    Formats(cmd::formats::FormatsArgs),
+    /// Print the completion script of a shell
+    Completions(cmd::completions::CompletionsArgs),
+    /// Print the manual page, or write all pages into a folder
+    Man(cmd::man::ManArgs),
+    /// Not a command: the file of `spile FILE`
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// `64M`, `1GiB`, `1.5g`, `4096`: letters are powers of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.to_ascii_lowercase();
+    let letter = unit.strip_suffix("ib").or(unit.strip_suffix('b')).unwrap_or(&unit);
+    let power = ["", "k", "m", "g", "t"].iter().position(|l| *l == letter);
+    let number = number.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    match (number, power) {
+        (Some(n), Some(power)) => Ok((n * 1024_f64.powi(power as i32)) as u64),
+        _ => Err("write a number with K, M, G or T, for example 64M or 1GiB".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("64M"), Ok(64 << 20));
+        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_size("1.5 kb"), Ok(1536));
+        for bad in ["", "M", "-1M", "1X", "nan", "1e400", "12MM", "0"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}

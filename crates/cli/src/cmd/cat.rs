@@ -1,0 +1,169 @@
+//! `spile cat`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use spile::error::{Error, ErrorKind, Result};
+use spile::format::Opened;
+use spile::layout::{ArrayDesc, Layout};
+use spile::read::{Array, Axes};
+use spile::select::Selection;
+use spile::tree::{Node, Tree};
+use spile_ops::cat::{self, Values};
+
+use crate::context::{Context, Entry};
+use crate::exit::Exit;
+use crate::print::Output;
+
+/// Names shown when one has to be chosen.
+const NAMES: usize = 5;
+
+/// Print the values of an array, or of a part of it.
+///
+/// A selection is written as in Python, with commas between dimensions: '0:100, 3', '::10', '-5:',
+/// '..., 0'. Indices count from zero. Rows are lines, columns are separated by tabs; whatever the
+/// order in the file, the last index runs fastest.
+#[derive(Debug, Args)]
+pub(crate) struct CatArgs {
+    /// The file; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The array; a file with only one needs no name
+    // Two arguments of one value each: a list that allows hyphens would swallow options.
+    #[arg(value_name = "NAME", allow_hyphen_values = true)]
+    name: Option<String>,
+    /// The part of it
+    #[arg(value_name = "SELECTION", allow_hyphen_values = true)]
+    selection: Option<String>,
+    /// Write little-endian bytes instead of text
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    /// The frame, of an array that has frames
+    #[arg(long, value_name = "N")]
+    frame: Option<u64>,
+    /// Values as stored, before any linear map
+    #[arg(long)]
+    stored: bool,
+}
+
+pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(std::slice::from_ref(&args.file), out, |entry, out| {
+        let file = context.open(entry.path)?;
+        print(args, entry, &file, context, out)?;
+        Ok(Exit::Yes)
+    })
+}
+
+fn print(
+    args: &CatArgs,
+    entry: Entry<'_>,
+    file: &Opened,
+    context: &Context,
+    out: &mut Output,
+) -> Result<()> {
+    let tree = file.reader.tree();
+    let (node, desc, selection) = choose(tree, args.name.as_deref(), args.selection.as_deref())?;
+    // A wrong selection and a full disk are not the array's fault.
+    let place = |e: Error| match e.kind() {
+        ErrorKind::Argument | ErrorKind::Io => e,
+        _ => e.in_object(format!("\"{}\"", node.path)),
+    };
+    let (frame, array) = open(file, desc, args.frame, context).map_err(place)?;
+    let values = if args.stored { Values::Stored } else { Values::Mapped };
+    if context.json {
+        let shape = array.select(&selection, Axes::Stored)?.shape();
+        let mut document = out.document()?;
+        document.field("file", &entry.name())?;
+        document.field("format", file.format.info().name)?;
+        document.field("path", &node.path)?;
+        document.some("id", node.id.as_ref())?;
+        document.some("frame", frame.as_ref())?;
+        document.field("dtype", &cat::dtype(&array, values).to_string())?;
+        document.field("shape", shape.lengths())?;
+        document.raw("values", |out| cat::json(&array, &selection, values, out)).map_err(place)?;
+        return document.end();
+    }
+    let write = if args.raw { cat::raw } else { cat::text };
+    write(&array, &selection, values, out).map_err(place)
+}
+
+/// The array and the part of it that are meant. A lone word is a name or, in a file with one
+/// array, a selection.
+pub(super) fn choose<'a>(
+    tree: &'a Tree,
+    name: Option<&str>,
+    selection: Option<&str>,
+) -> Result<(&'a Node, &'a ArrayDesc, Selection)> {
+    let ((node, desc), selection) = match (name, selection) {
+        (None, _) => (only(tree)?, Selection::all()),
+        (Some(name), Some(selection)) => (named(tree, name)?, selection.parse()?),
+        (Some(word), None) => match (named(tree, word), word.parse::<Selection>()) {
+            (Err(_), Ok(selection)) => (only(tree)?, selection),
+            (found, _) => (found?, Selection::all()),
+        },
+    };
+    Ok((node, desc, selection))
+}
+
+fn named<'a>(tree: &'a Tree, name: &str) -> Result<(&'a Node, &'a ArrayDesc)> {
+    let node = tree.node(tree.find(name)?);
+    if let Some(desc) = &node.array {
+        return Ok((node, desc));
+    }
+    let inside = format!("{}/", node.path);
+    let names = tree.arrays().map(|(_, n, _)| &n.path).filter(|p| p.starts_with(&inside));
+    Err(which(format!("\"{name}\" is a group; name an array"), names))
+}
+
+pub(super) fn only(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
+    let mut arrays = tree.arrays();
+    match (arrays.next(), arrays.next()) {
+        (Some((_, node, desc)), None) => Ok((node, desc)),
+        (None, _) => Err(Error::argument("there is no array in this file")),
+        _ => {
+            let message = format!("there are {} arrays; name one", tree.arrays().count());
+            Err(which(message, tree.arrays().map(|(_, node, _)| &node.path)))
+        }
+    }
+}
+
+fn which<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Error {
+    let mut names: Vec<&str> = names.map(String::as_str).take(NAMES + 1).collect();
+    let more = names.len() > NAMES;
+    names.truncate(NAMES);
+    let error = Error::argument(message);
+    if names.is_empty() {
+        return error;
+    }
+    error.hint(format!("for example {}{}", names.join(", "), if more { ", ..." } else { "" }))
+}
+
+/// The array, in the frame that was asked for or in the only one there is.
+pub(super) fn open(
+    file: &Opened,
+    desc: &ArrayDesc,
+    frame: Option<u64>,
+    context: &Context,
+) -> Result<(Option<u64>, Array)> {
+    let (source, tree) = (file.reader.source(), file.reader.tree());
+    let frames = match &tree.resolve(desc)?.layout {
+        Layout::PerFrame(table) => Some(table.len()),
+        _ => None,
+    };
+    let frame = match (frames, frame) {
+        (None, None) => return Ok((None, Array::open(source, tree, desc, &context.limits)?)),
+        (None, Some(_)) => {
+            return Err(Error::argument("this array has no frames").hint("leave --frame away"));
+        }
+        (Some(_), Some(frame)) => frame,
+        (Some(1), None) => 0,
+        (Some(n), None) => {
+            return Err(Error::argument(format!("this array has {n} frames; name one"))
+                .hint("for example --frame 0"));
+        }
+    };
+    match Array::open_frame(source, tree, desc, frame, &context.limits)? {
+        Some(array) => Ok((Some(frame), array)),
+        None => Err(Error::argument(format!("frame {frame} does not have this array"))),
+    }
+}

@@ -1,0 +1,106 @@
+//! `spile hash`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use spile::error::Result;
+use spile::format::Opened;
+
+use crate::args::PickArgs;
+use crate::context::{Context, Entry};
+use crate::exit::Exit;
+use crate::print::{Output, text};
+
+/// Print sums of a file's content, of its arrays or of its native objects.
+///
+/// The digest of a file does not depend on its layout: the same content in another byte order,
+/// element order or compression has the same one. With -v or --json the SHA-256 of every array
+/// follows: its stored values as little-endian bytes in the file's own element order, before any
+/// linear map. With --select or --frames there is no digest, only these.
+#[derive(Debug, Args)]
+pub(crate) struct HashArgs {
+    /// Files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Sums of the format's own objects: sections, blocks, chunks, records
+    #[arg(long, conflicts_with_all = ["select", "frames"])]
+    native: bool,
+    #[command(flatten)]
+    pick: PickArgs,
+}
+
+pub(crate) fn run(args: &HashArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(&args.files, out, |entry, out| {
+        let file = context.open(entry.path)?;
+        match (args.native, context.json) {
+            (true, true) => native_json(entry, &file, context, out)?,
+            (true, false) => {
+                out.heading(entry)?;
+                spile_ops::hash::native(&*file.reader, &context.limits, &mut |row| {
+                    line(&row.sha256, &row.path, row.frame, out)
+                })?;
+            }
+            (false, true) => json(args, entry, &file, context, out)?,
+            (false, false) => show(args, entry, &file, context, out)?,
+        }
+        Ok(Exit::Yes)
+    })
+}
+
+fn native_json(entry: Entry<'_>, file: &Opened, context: &Context, out: &mut Output) -> Result<()> {
+    let mut document = out.document()?;
+    document.field("file", &entry.name())?;
+    document.field("format", file.format.info().name)?;
+    document.list("objects", |add| spile_ops::hash::native(&*file.reader, &context.limits, add))?;
+    document.end()
+}
+
+fn json(
+    args: &HashArgs,
+    entry: Entry<'_>,
+    file: &Opened,
+    context: &Context,
+    out: &mut Output,
+) -> Result<()> {
+    let (pick, limits) = (args.pick.pick()?, &context.limits);
+    let mut document = out.document()?;
+    document.field("file", &entry.name())?;
+    document.field("format", file.format.info().name)?;
+    if pick.is_all() {
+        document.field("digest", &spile_ops::content(&*file.reader, limits)?)?;
+    }
+    document.list("arrays", |add| spile_ops::hash(&*file.reader, &pick, limits, add))?;
+    document.end()
+}
+
+fn show(
+    args: &HashArgs,
+    entry: Entry<'_>,
+    file: &Opened,
+    context: &Context,
+    out: &mut Output,
+) -> Result<()> {
+    let (pick, limits) = (args.pick.pick()?, &context.limits);
+    if pick.is_all() {
+        line(&spile_ops::content(&*file.reader, limits)?, &entry.name(), None, out)?;
+        if !context.verbose {
+            return Ok(());
+        }
+    } else {
+        out.heading(entry)?;
+    }
+    spile_ops::hash(&*file.reader, &pick, limits, &mut |row| {
+        line(&row.sha256, &row.path, row.frame, out)
+    })
+}
+
+/// As `sha256sum` writes it.
+fn line(sum: &str, name: &str, frame: Option<u64>, out: &mut Output) -> Result<()> {
+    write!(out, "{sum}  {}", text::clean(name))?;
+    if let Some(frame) = frame {
+        write!(out, " [{frame}]")?;
+    }
+    writeln!(out)?;
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! `spile man`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _};
+use spile::error::{Error, Result};
+
+use crate::args::Cli;
+use crate::exit::Exit;
+use crate::print::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for every command into this folder
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<Exit> {
+    if let Some(folder) = &args.folder {
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+        written.map_err(|e| Error::io(folder, e))?;
+    } else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        out.write_all(&page)?;
+    }
+    Ok(Exit::Yes)
+}

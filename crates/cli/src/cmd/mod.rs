@@ -1,0 +1,51 @@
+//! One file a verb: its arguments, a call into `ops`, a call into `print`.
+
+pub(crate) mod cat;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod formats;
+pub(crate) mod hash;
+pub(crate) mod info;
+pub(crate) mod ls;
+pub(crate) mod man;
+pub(crate) mod map;
+pub(crate) mod plot;
+pub(crate) mod salvage;
+pub(crate) mod stat;
+pub(crate) mod taf;
+pub(crate) mod tour;
+
+use spile::error::{Error, Result};
+use spile::sink::Overwrite;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::Output;
+
+/// Runs a command.
+pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Result<Exit> {
+    match command {
+        Command::Info(args) => info::run(args, context, out),
+        Command::Ls(args) => ls::run(args, context, out),
+        Command::Cat(args) => cat::run(args, context, out),
+        Command::Stat(args) => stat::run(args, context, out),
+        Command::Map(args) => map::run(args, context, out),
+        Command::Check(args) => check::run(args, context, out),
+        Command::Hash(args) => hash::run(args, context, out),
+        Command::Plot(args) => plot::run(args, context, out),
+        Command::Salvage(args) => salvage::run(args, context, out),
+        Command::Taf(args) => taf::run(args, context, out),
+        Command::Tour(args) => tour::run(args, context, out),
+        Command::Formats(args) => formats::run(args, context, out),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man(args) => man::run(args, out),
+        // Turned into `info` or refused before we get here.
+        Command::Other(_) => Err(Error::argument("no such command")),
+    }
+}
+
+/// The option `--overwrite`.
+fn overwrite(allowed: bool) -> Overwrite {
+    if allowed { Overwrite::Replace } else { Overwrite::Never }
+}

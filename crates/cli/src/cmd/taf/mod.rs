@@ -1,0 +1,223 @@
+//! `spile taf`: the file operations of the report's Table 3-1, under its own names.
+
+mod change;
+mod make;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use spile::error::{Error, Result};
+use spile::format::Opened;
+use spile::read::Array;
+use spile_taf::ops::{Bounds, Target};
+
+use super::{cat, overwrite, plot};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::Output;
+
+/// Operations on TAF files.
+///
+/// Dimensions and indices count from 1, as in the TAF report. What changes an array is written to
+/// a temporary file first and replaces the old one when it is whole.
+#[derive(Debug, Args)]
+pub(crate) struct TafArgs {
+    #[command(subcommand)]
+    operation: Operation,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Operation {
+    /// Show header, offsets and comments; reads no array bytes
+    Probe(show::FilesArgs),
+    /// Print grid values and elements, all or a window of dimension 1
+    Read(show::ReadArgs),
+    /// Statistics of the whole array and of every column
+    Summarize(show::FilesArgs),
+    /// Where the elements lie, for programs that map the file
+    Map(show::FilesArgs),
+    /// Write grid, columns and comments of a two-dimensional array as text
+    Export(show::ExportArgs),
+    /// Draw the columns
+    Plot(plot::PlotArgs),
+    /// Add a comment at the end
+    #[command(alias = "addComment")]
+    AddComment(change::CommentArgs),
+    /// Replace all comments; an empty text clears them
+    #[command(alias = "setComment")]
+    SetComment(change::CommentArgs),
+    /// Change the implicit grid of a dimension
+    Adjust(change::AdjustArgs),
+    /// Add elements along the last dimension
+    Append(change::AppendArgs),
+    /// Put other elements of the same size into a file
+    Replace(change::ReplaceArgs),
+    /// Keep a part of one dimension
+    Crop(change::CropArgs),
+    /// Put the dimensions in another order
+    Permute(change::PermuteArgs),
+    /// Swap rows and columns of a two-dimensional array
+    Transpose(change::TransposeArgs),
+    /// Copy a file to NAME-backup-K.taf beside it
+    Backup(show::FilesArgs),
+    /// Make a file from a NumPy array, text columns, or standard input
+    Create(make::CreateArgs),
+    /// Make NAME.taf of every array that spile can read
+    Convert(make::ConvertArgs),
+}
+
+pub(crate) fn run(args: &TafArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    match &args.operation {
+        Operation::Probe(args) => show::probe(args, context, out),
+        Operation::Read(args) => show::read(args, context, out),
+        Operation::Summarize(args) => show::summarize(args, context, out),
+        Operation::Map(args) => show::map(args, context, out),
+        Operation::Export(args) => show::export(args, context, out),
+        Operation::Plot(args) => plot::run(args, context, out),
+        Operation::AddComment(args) => change::add_comment(args, context, out),
+        Operation::SetComment(args) => change::set_comment(args, context, out),
+        Operation::Adjust(args) => change::adjust(args, context, out),
+        Operation::Append(args) => change::append(args, context, out),
+        Operation::Replace(args) => change::replace(args, context, out),
+        Operation::Crop(args) => change::crop(args, context, out),
+        Operation::Permute(args) => change::permute(args, context, out),
+        Operation::Transpose(args) => change::transpose(args, context, out),
+        Operation::Backup(args) => show::backup(args, context, out),
+        Operation::Create(args) => make::create(args, context, out),
+        Operation::Convert(args) => make::convert(args, context, out),
+    }
+}
+
+/// Where a changed file goes.
+#[derive(Debug, Args)]
+struct TargetArgs {
+    /// Write to this file instead of changing the one that was named
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the output file if it exists
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl TargetArgs {
+    fn target(&self) -> Target {
+        match &self.output {
+            Some(path) => Target::File(path.clone(), overwrite(self.overwrite)),
+            None => Target::InPlace,
+        }
+    }
+
+    /// The file that was written.
+    fn written<'a>(&'a self, file: &'a Path) -> &'a Path {
+        self.output.as_deref().unwrap_or(file)
+    }
+}
+
+/// Bounds of one dimension, inclusive.
+#[derive(Debug, Args)]
+struct BoundsArgs {
+    /// Grid bounds, inclusive; an empty side is open: 0:1e-6, :5, -2:
+    #[arg(long, value_name = "MIN:MAX", allow_hyphen_values = true)]
+    grid: Option<String>,
+    /// Index bounds, inclusive, the first element is 1: 1:1000
+    #[arg(long, value_name = "FROM:TO")]
+    index: Option<String>,
+}
+
+impl BoundsArgs {
+    fn bounds(&self) -> Result<Bounds> {
+        let grid = match &self.grid {
+            Some(text) => {
+                let (low, high) = pair(text, "--grid")?;
+                Some((low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)))
+            }
+            None => None,
+        };
+        let index = match &self.index {
+            Some(text) => {
+                let (Some(from), Some(to)) = pair(text, "--index")? else {
+                    return Err(Error::argument("--index needs both ends, for example 1:1000"));
+                };
+                Some((whole(from)?, whole(to)?))
+            }
+            None => None,
+        };
+        Ok(Bounds { grid, index })
+    }
+}
+
+/// `A:B`, either side of which may be missing.
+fn pair(text: &str, option: &str) -> Result<(Option<f64>, Option<f64>)> {
+    let bad =
+        || Error::argument(format!("{option} takes two numbers with a colon, not \"{text}\""));
+    let side = |part: &str| match part.trim() {
+        "" => Ok(None),
+        number => number.parse::<f64>().map(Some).map_err(|_| bad()),
+    };
+    let (a, b) = text.split_once(':').ok_or_else(bad)?;
+    Ok((side(a)?, side(b)?))
+}
+
+/// An index that may be written as 5e8.
+fn whole(number: f64) -> Result<u64> {
+    if number >= 0.0 && number.fract() == 0.0 && number < 9e15 {
+        return Ok(number as u64);
+    }
+    Err(Error::argument(format!("{number} is not an index")))
+}
+
+/// The only array of an input file.
+fn input(path: &Path, context: &Context) -> Result<(Opened, Array)> {
+    let file = context.open(path)?;
+    let tree = file.reader.tree();
+    let (_, desc) = cat::only(tree).map_err(|e| e.with_path(path))?;
+    let array = Array::open(file.reader.source(), tree, desc, &context.limits)
+        .map_err(|e| e.with_path(path))?;
+    Ok((file, array))
+}
+
+/// What an operation that changed a file has to say.
+#[derive(Serialize)]
+struct Done {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clipped: Option<u64>,
+}
+
+impl Done {
+    fn new(path: &Path) -> Self {
+        Self { file: path.to_string_lossy().into_owned(), shape: None, clipped: None }
+    }
+
+    fn shape(mut self, shape: &spile::shape::Shape) -> Self {
+        self.shape = Some(shape.lengths().to_vec());
+        self
+    }
+
+    fn clipped(mut self, clipped: u64) -> Self {
+        self.clipped = Some(clipped);
+        self
+    }
+
+    /// Silence is success; only what the user may not expect is told.
+    fn tell(&self, context: &Context, out: &mut Output) -> Result<Exit> {
+        use std::io::Write as _;
+        if context.json {
+            out.json(self)?;
+            return Ok(Exit::Yes);
+        }
+        if let Some(clipped) = self.clipped.filter(|n| *n > 0 && !context.quiet) {
+            writeln!(out, "{}: {clipped} values were clipped", self.file)?;
+        }
+        if let Some(shape) = self.shape.as_ref().filter(|_| context.verbose) {
+            let shape = spile::shape::Shape::new(shape.clone());
+            writeln!(out, "{}: {shape}", self.file)?;
+        }
+        Ok(Exit::Yes)
+    }
+}

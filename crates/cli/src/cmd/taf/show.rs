@@ -1,0 +1,235 @@
+//! Operations that leave the file alone: probe, read, summarize, map, export, backup.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use spile::error::Result;
+use spile::format::Reader as _;
+use spile::reduce::Stats;
+use spile::sink::Sink;
+use spile_ops::json::{Attr, Real};
+use spile_taf::wire::type_name;
+use spile_taf::{File, ops};
+
+use super::super::overwrite;
+use super::{BoundsArgs, Done};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::{Align, Output, Table, text};
+
+#[derive(Debug, Args)]
+pub(super) struct FilesArgs {
+    /// TAF files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReadArgs {
+    /// A TAF file
+    file: PathBuf,
+    #[command(flatten)]
+    bounds: BoundsArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// A TAF file
+    file: PathBuf,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the output file if it exists
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub(super) fn probe(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(&args.files, out, |entry, out| {
+        let file = File::open(entry.path, &context.limits)?;
+        let comments = file.comments()?;
+        let comments = String::from_utf8_lossy(&comments);
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &entry.name())?;
+            for (name, value) in file.summary() {
+                document.field(&name.replace(' ', "_"), &Attr(&value))?;
+            }
+            document.field("comments", &*comments)?;
+            document.end()?;
+            return Ok(Exit::Yes);
+        }
+        out.heading(entry)?;
+        let mut fields: Vec<(String, String)> =
+            file.summary().into_iter().map(|(name, value)| (name, value.to_string())).collect();
+        if !comments.is_empty() {
+            fields.push(("comments".into(), comments.into_owned()));
+        }
+        text::fields(&fields, usize::MAX, out)?;
+        Ok(Exit::Yes)
+    })
+}
+
+pub(super) fn read(args: &ReadArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let file = File::open(&args.file, &context.limits)?;
+    let bounds = args.bounds.bounds()?;
+    if !context.json {
+        ops::write_rows(&file, bounds, out).map_err(|e| e.with_path(&args.file))?;
+        return Ok(Exit::Yes);
+    }
+    let mut text = Vec::new();
+    ops::write_rows(&file, bounds, &mut text).map_err(|e| e.with_path(&args.file))?;
+    let rows: Vec<Vec<Real>> = String::from_utf8_lossy(&text)
+        .lines()
+        .map(|line| line.split('\t').map(|n| Real(n.parse().unwrap_or(f64::NAN))).collect())
+        .collect();
+    let mut document = out.document()?;
+    document.field("file", &args.file.to_string_lossy())?;
+    document.field("rows", &rows)?;
+    document.end()?;
+    Ok(Exit::Yes)
+}
+
+/// One line of a summary; `column` counts from 1, and is absent for the whole array.
+#[derive(Serialize)]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u64>,
+    n: u64,
+    finite: u64,
+    min: Real,
+    max: Real,
+    mean: Real,
+    std: Real,
+}
+
+impl Line {
+    fn new(column: Option<u64>, stats: &Stats) -> Self {
+        Self {
+            column,
+            n: stats.count,
+            finite: stats.finite,
+            min: Real(stats.min),
+            max: Real(stats.max),
+            mean: Real(stats.mean),
+            std: Real(stats.std),
+        }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let column = self.column.map_or_else(|| "all".to_string(), |c| c.to_string());
+        let short = |value: &Real| text::short(value.0);
+        [
+            column,
+            self.n.to_string(),
+            self.finite.to_string(),
+            short(&self.min),
+            short(&self.max),
+            short(&self.mean),
+            short(&self.std),
+        ]
+    }
+}
+
+pub(super) fn summarize(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(&args.files, out, |entry, out| {
+        let file = File::open(entry.path, &context.limits)?;
+        // One column is the whole array.
+        let columns = if file.columns() == 1 { 0 } else { file.columns() };
+        let lines = |each: &mut dyn FnMut(Line) -> Result<()>| -> Result<()> {
+            each(Line::new(None, &file.summarize(None)?))?;
+            for column in 0..columns {
+                each(Line::new(Some(column + 1), &file.summarize(Some(column))?))?;
+            }
+            Ok(())
+        };
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &entry.name())?;
+            document.list("columns", |add| lines(add))?;
+            document.end()?;
+            return Ok(Exit::Yes);
+        }
+        out.heading(entry)?;
+        let names = ["column", "n", "finite", "min", "max", "mean", "std"];
+        let mut table = Table::new(&names.map(|name| (name, Align::Right)));
+        lines(&mut |line| table.row(line.cells(), out))?;
+        table.print(out)?;
+        Ok(Exit::Yes)
+    })
+}
+
+pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(&args.files, out, |entry, out| {
+        let file = File::open(entry.path, &context.limits)?;
+        let header = file.header();
+        let (offset, shape) = (header.data_offset(), header.shape());
+        let dtype = type_name(header.dtype);
+        let numpy = format!(
+            "numpy.memmap({:?}, \"<{}{}\", \"r\", {offset}, {}, \"F\")",
+            entry.name(),
+            dtype.chars().next().unwrap_or('u'),
+            header.dtype.size(),
+            format!("{:?}", shape.lengths()).replace('[', "(").replace(']', ")"),
+        );
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &entry.name())?;
+            document.field("offset", &offset)?;
+            document.field("type", dtype)?;
+            document.field("shape", shape.lengths())?;
+            document.field("order", "F")?;
+            document.some("intercept", header.map().map(|m| Real(m.intercept)).as_ref())?;
+            document.some("slope", header.map().map(|m| Real(m.slope)).as_ref())?;
+            document.field("numpy", &numpy)?;
+            document.end()?;
+            return Ok(Exit::Yes);
+        }
+        out.heading(entry)?;
+        let mut fields = vec![
+            ("elements".into(), format!("{shape} {dtype}, little-endian, first index fastest")),
+            ("at byte".into(), offset.to_string()),
+        ];
+        if let Some(map) = header.map() {
+            let float = |x: f64| spile::tree::Value::Float(x).to_string();
+            let formula = format!("{} + {} * stored", float(map.intercept), float(map.slope));
+            fields.push(("value".into(), formula));
+        }
+        fields.push(("in Python".into(), numpy));
+        text::fields(&fields, usize::MAX, out)?;
+        Ok(Exit::Yes)
+    })
+}
+
+pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let file = File::open(&args.file, &context.limits)?;
+    let Some(path) = &args.output else {
+        ops::export(&file, out).map_err(|e| e.with_path(&args.file))?;
+        return Ok(Exit::Yes);
+    };
+    let sink = Sink::create(path, overwrite(args.overwrite))?;
+    let mut buffered = std::io::BufWriter::with_capacity(256 << 10, sink);
+    ops::export(&file, &mut buffered).map_err(|e| e.with_path(&args.file))?;
+    let sink = buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    sink.commit()?;
+    Done::new(path).shape(&file.header().shape()).tell(context, out)
+}
+
+pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(&args.files, out, |entry, out| {
+        let file = File::open(entry.path, &context.limits)?;
+        drop(file);
+        let copy = ops::backup(entry.path)?;
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &entry.name())?;
+            document.field("backup", &copy.to_string_lossy())?;
+            document.end()?;
+        } else if !context.quiet {
+            writeln!(out, "{}", text::clean(&copy.to_string_lossy()))?;
+        }
+        Ok(Exit::Yes)
+    })
+}

@@ -1,0 +1,138 @@
+//! `spile tour`: a newcomer's first minute.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser as _};
+use spile::dtype::DType;
+use spile::error::{Error, Result};
+use spile::layout::{ArrayDesc, Layout};
+use spile::read::Array;
+use spile::select::Selection;
+use spile::shape::{Order, Shape};
+use spile::sink::Overwrite;
+use spile::source::Source;
+use spile::tree::Tree;
+use spile_taf::ops::{self, Create};
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::{Output, style};
+
+/// Samples in the signal that the tour draws.
+const SAMPLES: u64 = 1_000_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct TourArgs {
+    /// Put the samples here; a folder that does not exist yet [default: a new temporary folder]
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let folder = match &args.folder {
+        Some(folder) => {
+            fs::create_dir(folder).map_err(|e| Error::io(folder, e))?;
+            folder.clone()
+        }
+        None => tempfile::Builder::new().prefix("spile-tour-").tempdir()?.keep(),
+    };
+    let file = |name: &str| folder.join(name);
+    ops::example(&file("example.taf"), 2, Overwrite::Never)?;
+    signal(&file("burst.taf"), context)?;
+    fs::write(file("table.txt"), "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
+    fs::write(file("counts.npy"), npy())?;
+    damaged(&file("example.taf"), &file("cut.taf"))?;
+
+    let show: [(&str, &[&str]); 12] = [
+        ("These are the formats spile knows.", &["formats"]),
+        ("What is in a file:", &["info", "example.taf"]),
+        ("Its arrays, as in a folder:", &["ls", "-l", "example.taf", "table.txt", "counts.npy"]),
+        ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
+        ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
+        ("A million samples, drawn in the terminal:", &["plot", "burst.taf", "--height", "16"]),
+        ("The same as a picture:", &["plot", "burst.taf", "-o", "burst.svg"]),
+        ("Which bytes are what:", &["map", "example.taf"]),
+        ("Is it sound?", &["check", "example.taf"]),
+        ("And this one, which ends too early?", &["check", "cut.taf"]),
+        ("What can be saved of it:", &["salvage", "cut.taf", "-o", "saved.taf"]),
+        ("Sums that do not depend on the layout:", &["hash", "example.taf", "saved.taf"]),
+    ];
+    writeln!(out, "Samples are in {}", folder.display())?;
+    for (words, command) in show {
+        step(&folder, words, command, context, out)?;
+    }
+    writeln!(out, "\nThat was the tour. `spile --help` lists all commands; the files stay in")?;
+    writeln!(out, "{}", folder.display())?;
+    Ok(Exit::Yes)
+}
+
+/// Runs one command as if it had been typed in the folder.
+fn step(
+    folder: &Path,
+    words: &str,
+    command: &[&str],
+    context: &Context,
+    out: &mut Output,
+) -> Result<()> {
+    let shown: Vec<String> = command
+        .iter()
+        .map(|w| if w.contains([' ', ',']) { format!("'{w}'") } else { (*w).into() })
+        .collect();
+    let line = out.paint(style::NAME, &format!("$ spile {}", shown.join(" ")));
+    writeln!(out, "\n{words}\n{line}")?;
+    let place = |word: &&str| match Path::new(word).extension() {
+        Some(_) if !word.contains(':') => folder.join(word).into_os_string(),
+        _ => (*word).into(),
+    };
+    let words = std::iter::once("spile".into()).chain(command.iter().map(place));
+    let cli = Cli::try_parse_from(words).map_err(|e| Error::argument(e.to_string()))?;
+    match super::run(&cli.command, context, out) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            out.flush()?;
+            context.fail(&error);
+            Ok(())
+        }
+    }
+}
+
+/// A noisy burst as an 8-bit digitizer would see it.
+fn signal(path: &Path, context: &Context) -> Result<()> {
+    let mut noise = 1_u32;
+    let samples = (0..SAMPLES).flat_map(|k| {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let t = k as f64 / SAMPLES as f64;
+        let envelope = (-((t - 0.4) / 0.12).powi(2)).exp();
+        let volts = envelope * (t * 180.0).sin() + f64::from(noise >> 16) / 1e6;
+        (volts as f32).to_le_bytes()
+    });
+    let layout = Layout::Inline(samples.collect::<Vec<u8>>().into(), Order::F);
+    let desc = ArrayDesc::new(DType::F32, Shape::new([SAMPLES]), layout);
+    let limits = &context.limits;
+    let array = Array::open(&Source::memory([]), &Tree::new(limits), &desc, limits)?;
+    let options = Create {
+        dtype: DType::U8,
+        grids: vec![(-4e-4, 1e-9)],
+        comments: b"a burst, one million samples of 8 bits\n".to_vec(),
+        overwrite: Overwrite::Never,
+    };
+    ops::create(path, &array, &Selection::all(), &options).map(drop)
+}
+
+/// Six numbers as NumPy saves them.
+fn npy() -> Vec<u8> {
+    let header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }";
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{header:<117}\n").bytes());
+    bytes.extend((1..=6_i32).flat_map(i32::to_le_bytes));
+    bytes
+}
+
+/// A copy that ends in the middle of the last column.
+fn damaged(from: &Path, to: &Path) -> Result<()> {
+    let bytes = fs::read(from)?;
+    fs::write(to, &bytes[..bytes.len() * 7 / 8])?;
+    Ok(())
+}

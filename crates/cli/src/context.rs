@@ -1,0 +1,191 @@
+//! What all verbs share.
+
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use spile::error::{Error, Result};
+use spile::format::Opened;
+use spile::limits::Limits;
+use spile::source::Source;
+use spile_ops::json::Failure;
+
+use crate::args::{Global, When};
+use crate::exit::Exit;
+use crate::print::{Output, SCHEMA, paint, style, text};
+
+/// The options of every command, decided.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
+pub(crate) struct Context {
+    /// Budgets for everything that is opened.
+    pub(crate) limits: Limits,
+    /// JSON is wanted.
+    pub(crate) json: bool,
+    /// Only what was asked for, and errors.
+    pub(crate) quiet: bool,
+    /// All there is to say.
+    pub(crate) verbose: bool,
+    /// Colour on standard output.
+    pub(crate) colour: bool,
+    /// Colour on standard error.
+    pub(crate) error_colour: bool,
+    /// Columns of the terminal; nothing where standard output is none.
+    pub(crate) width: Option<usize>,
+}
+
+/// One of the files of a command line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// The file; `-` is standard input.
+    pub(crate) path: &'a Path,
+    /// Its number on the command line.
+    pub(crate) number: usize,
+    /// It is not the only one.
+    pub(crate) many: bool,
+}
+
+impl Entry<'_> {
+    /// The name as it stands in JSON.
+    pub(crate) fn name(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+}
+
+impl Context {
+    pub(crate) fn new(global: &Global) -> Self {
+        let wanted = |terminal: bool| match global.color {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                terminal && !refused && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+            }
+        };
+        let terminal = io::stdout().is_terminal();
+        let limits = Limits::default();
+        Self {
+            limits: global.max_memory.map_or(limits, |bytes| limits.with_memory(bytes)),
+            json: global.json,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            colour: wanted(terminal),
+            error_colour: wanted(io::stderr().is_terminal()),
+            width: terminal.then(columns).flatten(),
+        }
+    }
+
+    /// The bytes of a file; `-` is standard input, read whole within the memory budget.
+    pub(crate) fn source(&self, path: &Path) -> Result<Source> {
+        if path != Path::new("-") {
+            return Source::open(path);
+        }
+        let mut bytes = Vec::new();
+        let budget = self.limits.memory;
+        io::stdin().lock().take(budget.saturating_add(1)).read_to_end(&mut bytes)?;
+        self.limits.allow(bytes.len() as u64, "standard input")?;
+        Ok(Source::memory(bytes))
+    }
+
+    /// Opens a file in whatever format it is.
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
+        spile::REGISTRY.open(self.source(path)?, &self.limits)
+    }
+
+    /// Does `work` with every file, patterns expanded. One that fails is reported and the rest
+    /// goes on; the exit is the worst of all.
+    pub(crate) fn each_file(
+        &self,
+        files: &[PathBuf],
+        out: &mut Output,
+        mut work: impl FnMut(Entry<'_>, &mut Output) -> Result<Exit>,
+    ) -> Result<Exit> {
+        let files: Vec<Result<PathBuf>> = files.iter().flat_map(|f| expand(f)).collect();
+        let many = files.len() > 1;
+        let mut worst = Exit::Yes;
+        for (number, file) in files.into_iter().enumerate() {
+            let done = file.and_then(|path| {
+                work(Entry { path: &path, number, many }, out).map_err(|e| e.with_path(&path))
+            });
+            let exit = match done {
+                Ok(exit) => exit,
+                // Nobody reads what the rest would print.
+                Err(error) if is_closed_pipe(&error) => return Err(error),
+                Err(error) => {
+                    out.flush()?;
+                    self.fail(&error)
+                }
+            };
+            worst = worst.max(exit);
+        }
+        Ok(worst)
+    }
+
+    /// Tells about a failure on standard error, in one line and a hint, or as JSON.
+    pub(crate) fn fail(&self, error: &Error) -> Exit {
+        if is_closed_pipe(error) {
+            return Exit::Yes;
+        }
+        let message = if self.json {
+            #[derive(Serialize)]
+            struct Document<'a> {
+                schema: u32,
+                error: Failure<'a>,
+            }
+            let document = Document { schema: SCHEMA, error: Failure::from(error) };
+            serde_json::to_string(&document).unwrap_or_else(|e| e.to_string())
+        } else {
+            let mut message = text::clean(&error.to_string()).into_owned();
+            if error.path().is_none() {
+                message.insert_str(0, "spile: ");
+            }
+            if let Some(hint) = error.hint_text() {
+                let word = paint(self.error_colour, style::GOOD, "hint:");
+                message = format!("{message}\n{word} {}", text::clean(hint));
+            }
+            message
+        };
+        // Without standard error there is nobody left to tell.
+        let _ = writeln!(io::stderr().lock(), "{message}");
+        Exit::Error
+    }
+}
+
+/// The reader of our output went away: not a failure, just the end.
+fn is_closed_pipe(error: &Error) -> bool {
+    error.io_kind() == Some(io::ErrorKind::BrokenPipe)
+}
+
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// The files that a pattern stands for, where the shell did not expand it; sorted.
+fn expand(file: &Path) -> Vec<Result<PathBuf>> {
+    let Some(pattern) = file.to_str().filter(|t| t.contains(['*', '?', '['])) else {
+        return vec![Ok(file.to_path_buf())];
+    };
+    // A file may really be called like that.
+    if file.exists() {
+        return vec![Ok(file.to_path_buf())];
+    }
+    let paths = match glob::glob(pattern) {
+        Ok(paths) => paths,
+        Err(e) => {
+            return vec![Err(Error::argument(format!("is not a pattern: {e}")).with_path(file))];
+        }
+    };
+    let found: Vec<_> = paths
+        .map(|found| {
+            found.map_err(|e| {
+                let path = e.path().to_path_buf();
+                Error::io(path, e.into())
+            })
+        })
+        .collect();
+    if found.is_empty() {
+        return vec![Err(Error::argument("no file matches this pattern").with_path(file))];
+    }
+    found
+}

@@ -1,0 +1,287 @@
+//! The values of an array, in C order: the last index runs fastest, whatever the file does.
+//!
+//! Memory does not grow with the array: blocks are put into words by all threads and written in
+//! order, a few at a time.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use spile_core::convert;
+use spile_core::dtype::DType;
+use spile_core::error::Result;
+use spile_core::layout::Linear;
+use spile_core::read::{Array, Axes, Block, Selected};
+use spile_core::select::{Selection, Span};
+use spile_core::shape::Order;
+
+use crate::json;
+
+/// Which values are wanted of an array with a linear map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// What they mean: `float64`, mapped. Without a map the same as stored.
+    Mapped,
+    /// What the file holds.
+    Stored,
+}
+
+/// The element type that [`raw`] writes and JSON names.
+pub fn dtype(array: &Array, values: Values) -> DType {
+    match map(array, values) {
+        Some(_) => DType::F64,
+        None => array.dtype(),
+    }
+}
+
+/// A line for every row, columns separated by tabs. More than two dimensions: the planes follow
+/// each other with an empty line and a comment between them.
+pub fn text(
+    array: &Array,
+    selection: &Selection,
+    values: Values,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let selected = select(array, selection)?;
+    let shape = selected.shape();
+    let (row, plane) = match *shape.lengths() {
+        [.., rows, columns] => (columns, rows.saturating_mul(columns)),
+        _ => (1, u64::MAX),
+    };
+    let planes = shape.rank() > 2;
+    let words = Words { dtype: array.dtype(), map: map(array, values), element: text_element };
+    selected.ordered(
+        |block, bytes| {
+            let mut line = String::with_capacity(8 * block.count as usize);
+            words.each(
+                block,
+                bytes,
+                &mut line,
+                |k, line| {
+                    if planes && k % plane == 0 {
+                        plane_heading(k / plane, selected.spans(), line);
+                    }
+                },
+                |k, line| line.push(if (k + 1) % row == 0 { '\n' } else { '\t' }),
+            );
+            Ok(line)
+        },
+        |line| Ok(out.write_all(line.as_bytes())?),
+    )
+}
+
+/// Nested JSON lists, a bare value for a scalar; `[]` where there are no elements.
+pub fn json(
+    array: &Array,
+    selection: &Selection,
+    values: Values,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let selected = select(array, selection)?;
+    let count = selected.count();
+    if count == 0 {
+        return Ok(out.write_all(b"[]")?);
+    }
+    // Elements in a list of each level, outermost first.
+    let mut sizes: Vec<u64> = Vec::new();
+    for length in selected.shape().lengths().iter().rev() {
+        let below = sizes.last().copied().unwrap_or(1);
+        sizes.push(below.saturating_mul(*length));
+    }
+    let words = Words { dtype: array.dtype(), map: map(array, values), element: json_element };
+    selected.ordered(
+        |block, bytes| {
+            let mut line = String::with_capacity(8 * block.count as usize);
+            words.each(
+                block,
+                bytes,
+                &mut line,
+                |k, line| {
+                    let opened = sizes.iter().take_while(|size| k % **size == 0).count();
+                    line.extend(std::iter::repeat_n('[', opened));
+                },
+                |k, line| {
+                    let closed = sizes.iter().take_while(|size| (k + 1) % **size == 0).count();
+                    line.extend(std::iter::repeat_n(']', closed));
+                    if k + 1 < count {
+                        line.push(',');
+                    }
+                },
+            );
+            Ok(line)
+        },
+        |line| Ok(out.write_all(line.as_bytes())?),
+    )
+}
+
+/// Little-endian bytes, nothing else; [`dtype`] tells of which type.
+pub fn raw(
+    array: &Array,
+    selection: &Selection,
+    values: Values,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let selected = select(array, selection)?;
+    let Some(map) = map(array, values) else {
+        return selected.stream(|_, block| Ok(out.write_all(block)?));
+    };
+    let (mut numbers, mut bytes) = (Vec::new(), Vec::new());
+    selected.stream(|_, block| {
+        convert::to_f64(array.dtype(), Some(map), block, &mut numbers);
+        bytes.clear();
+        bytes.extend(numbers.iter().flat_map(|v| v.to_le_bytes()));
+        Ok(out.write_all(&bytes)?)
+    })
+}
+
+fn map(array: &Array, values: Values) -> Option<Linear> {
+    array.map().filter(|_| values == Values::Mapped && array.dtype().is_real())
+}
+
+fn select<'a>(array: &'a Array, selection: &Selection) -> Result<Selected<'a>> {
+    let selected = array.select(selection, Axes::Order(Order::C))?;
+    Ok(match array.order() {
+        Order::C => selected,
+        // Large enough that a read of the other order is worth it; the words for a block are
+        // several times as long as its bytes.
+        Order::F => selected
+            .with_block_bytes((array.limits().memory / 128).clamp(4 << 10, 4 << 20) as usize),
+    })
+}
+
+/// Elements turned into words.
+struct Words {
+    dtype: DType,
+    map: Option<Linear>,
+    element: fn(DType, &[u8], Option<Linear>, &mut String),
+}
+
+impl Words {
+    /// Calls `before`, writes the element, calls `after`, for all elements of a block.
+    fn each(
+        &self,
+        block: Block,
+        bytes: &[u8],
+        out: &mut String,
+        before: impl Fn(u64, &mut String),
+        after: impl Fn(u64, &mut String),
+    ) {
+        let size = self.dtype.size();
+        for k in 0..block.count {
+            let at = k as usize * size;
+            before(block.first + k, out);
+            (self.element)(self.dtype, &bytes[at..at + size], self.map, out);
+            after(block.first + k, out);
+        }
+    }
+}
+
+fn text_element(dtype: DType, element: &[u8], map: Option<Linear>, out: &mut String) {
+    match map {
+        Some(map) => convert::write_f64(map.apply(convert::element_f64(dtype, element)), out),
+        None => convert::write_element(dtype, element, out),
+    }
+}
+
+fn json_element(dtype: DType, element: &[u8], map: Option<Linear>, out: &mut String) {
+    match map {
+        Some(map) => json::write_real(map.apply(convert::element_f64(dtype, element)), out),
+        None => json::write_element(dtype, element, out),
+    }
+}
+
+/// `# 4, :, :`, the selection that gives this plane of the array.
+fn plane_heading(number: u64, spans: &[Span], out: &mut String) {
+    let mut places = vec![":".to_string(); spans.len()];
+    let kept: Vec<usize> = (0..spans.len()).filter(|k| !spans[*k].dropped).collect();
+    let mut rest = number;
+    for k in kept.iter().rev().skip(2) {
+        let span = spans[*k];
+        let index = span.start as i64 + (rest % span.count) as i64 * span.step;
+        places[*k] = index.to_string();
+        rest /= span.count;
+    }
+    for (k, span) in spans.iter().enumerate().filter(|(_, s)| s.dropped) {
+        places[k] = span.start.to_string();
+    }
+    let _ = writeln!(out, "{}# {}", if number == 0 { "" } else { "\n" }, places.join(", "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spile_core::layout::{ArrayDesc, Layout};
+    use spile_core::limits::Limits;
+    use spile_core::shape::Shape;
+    use spile_core::source::Source;
+    use spile_core::tree::Tree;
+
+    fn array(shape: &[u64], map: Option<Linear>) -> Array {
+        let limits = Limits::default();
+        let count: u64 = shape.iter().product();
+        let bytes: Vec<u8> = (0..count as u8).collect();
+        let layout = Layout::Inline(bytes.into(), Order::C);
+        let mut desc = ArrayDesc::new(DType::U8, Shape::new(shape), layout);
+        desc.map = map;
+        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+    }
+
+    fn show(
+        verb: fn(&Array, &Selection, Values, &mut dyn Write) -> Result<()>,
+        array: &Array,
+        selection: &str,
+    ) -> String {
+        let mut out = Vec::new();
+        verb(array, &selection.parse().unwrap(), Values::Mapped, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_are_lines_and_planes_say_which_they_are() {
+        assert_eq!(show(text, &array(&[3], None), ""), "0\n1\n2\n");
+        assert_eq!(show(text, &array(&[2, 3], None), ""), "0\t1\t2\n3\t4\t5\n");
+        assert_eq!(show(text, &array(&[2, 3], None), ":,1"), "1\n4\n");
+        assert_eq!(show(text, &array(&[], None), ""), "0\n");
+        assert_eq!(show(text, &array(&[0, 3], None), ""), "");
+        let cube = array(&[3, 2, 2], None);
+        assert_eq!(show(text, &cube, "::-2"), "# 2, :, :\n8\t9\n10\t11\n\n# 0, :, :\n0\t1\n2\t3\n");
+    }
+
+    #[test]
+    fn json_nests_as_the_selection_does() {
+        assert_eq!(show(json, &array(&[2, 3], None), ""), "[[0,1,2],[3,4,5]]");
+        assert_eq!(show(json, &array(&[2, 3], None), "1"), "[3,4,5]");
+        assert_eq!(show(json, &array(&[2, 1, 2], None), ""), "[[[0,1]],[[2,3]]]");
+        assert_eq!(show(json, &array(&[2, 3], None), "1,1"), "4");
+        assert_eq!(show(json, &array(&[5, 0], None), ""), "[]");
+    }
+
+    #[test]
+    fn maps_apply_unless_stored_values_are_wanted() {
+        let mapped = array(&[2], Some(Linear { intercept: 0.5, slope: 2.0 }));
+        assert_eq!(show(text, &mapped, ""), "0.5\n2.5\n");
+        let mut out = Vec::new();
+        raw(&mapped, &Selection::all(), Values::Mapped, &mut out).unwrap();
+        assert_eq!(out, [0.5_f64.to_le_bytes(), 2.5_f64.to_le_bytes()].concat());
+        out.clear();
+        raw(&mapped, &Selection::all(), Values::Stored, &mut out).unwrap();
+        assert_eq!(out, [0, 1]);
+    }
+
+    #[test]
+    fn many_blocks_join_without_a_seam() {
+        let limits = Limits::default().with_memory(1 << 20);
+        let bytes: Vec<u8> = (0..300_000_u32).flat_map(|k| (k as u16).to_le_bytes()).collect();
+        let layout = Layout::Inline(bytes.into(), Order::F);
+        let desc = ArrayDesc::new(DType::U16, Shape::new([100_000, 3]), layout);
+        let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
+        let lines = show(text, &array, "");
+        assert_eq!(lines.lines().count(), 100_000);
+        for (k, line) in lines.lines().enumerate() {
+            let row: Vec<String> =
+                (0..3).map(|c| (k + c * 100_000) as u16).map(|v| v.to_string()).collect();
+            assert_eq!(line, row.join("\t"));
+        }
+        let nested: Vec<[u16; 3]> = serde_json::from_str(&show(json, &array, "")).unwrap();
+        assert_eq!((nested.len(), nested[99_999][2]), (100_000, 299_999_u32 as u16));
+    }
+}

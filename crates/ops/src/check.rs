@@ -1,0 +1,88 @@
+//! What is wrong with a file.
+
+use serde::Serialize;
+use spile_core::error::{ErrorKind, Result};
+use spile_core::format::Registry;
+use spile_core::limits::Limits;
+use spile_core::report::{Finding, Report, Severity};
+use spile_core::source::Source;
+
+/// The verdict on one file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// The format it was checked as.
+    pub format: &'static str,
+    /// Nothing of severity `error`.
+    pub ok: bool,
+    /// Number of errors.
+    pub errors: u64,
+    /// Number of warnings.
+    pub warnings: u64,
+    /// Number of notes.
+    pub notes: u64,
+    /// Everything noticed, in the order of the file.
+    pub findings: Vec<Row>,
+}
+
+/// One thing noticed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// `error`, `warning` or `note`.
+    pub severity: &'static str,
+    /// The rule.
+    pub code: &'static str,
+    /// The sentence.
+    pub message: String,
+    /// The object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u64>,
+    /// The byte of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// A way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// Checks a file as the format it turns out to be. An error means that the file could not be
+/// examined at all: it cannot be read, is of no known format, or is over budget.
+pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool) -> Result<Check> {
+    let format = registry.probe(source)?;
+    let name = format.info().name;
+    let report = match format.check(source, limits, strict) {
+        Ok(report) => report,
+        Err(error) if error.kind() == ErrorKind::NotThisFormat => {
+            return Err(error.with_format(name));
+        }
+        Err(error) => {
+            // A format that gives up with a complaint about the content has found something.
+            let mut report = Report::default();
+            report.absorb(error.with_format(name))?;
+            report
+        }
+    };
+    Ok(verdict(name, report))
+}
+
+fn verdict(format: &'static str, report: Report) -> Check {
+    let count = |severity| report.findings.iter().filter(|f| f.severity == severity).count() as u64;
+    let errors = count(Severity::Error);
+    Check {
+        format,
+        ok: errors == 0,
+        errors,
+        warnings: count(Severity::Warning),
+        notes: count(Severity::Note),
+        findings: report.findings.into_iter().map(Row::from).collect(),
+    }
+}
+
+impl From<Finding> for Row {
+    fn from(finding: Finding) -> Self {
+        let Finding { severity, code, message, object, frame, offset, hint } = finding;
+        Self { severity: severity.name(), code, message, object, frame, offset, hint }
+    }
+}

@@ -1,0 +1,185 @@
+//! Sums of the arrays and of the format's own objects.
+
+use rayon::prelude::*;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use spile_core::error::{Error, Result};
+use spile_core::format::{Object, Reader};
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::tree::Node;
+
+use crate::json::hex;
+use crate::pick::Pick;
+
+/// Arrays, frames or objects hashed at once; a bound for memory, not for speed.
+pub(crate) const BATCH: usize = 256;
+
+/// The sum of an array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArrayHash {
+    /// Its path.
+    pub path: String,
+    /// The format's own name, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The frame, where the array has frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u64>,
+    /// Element type as stored.
+    pub dtype: String,
+    /// Lengths.
+    pub shape: Vec<u64>,
+    /// Bytes that the sum covers.
+    pub nbytes: u64,
+    /// Over the stored values, little-endian, in the file's own element order.
+    pub sha256: String,
+}
+
+/// The sum of one of the format's own objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ObjectHash {
+    /// Its name.
+    pub path: String,
+    /// Its other name, where it has two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u64>,
+    /// Its type in the format's own words.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Bytes that the sum covers.
+    pub nbytes: u64,
+    /// Over the stored values, little-endian, in the file's own element order.
+    pub sha256: String,
+}
+
+pub(crate) type Sum = [u8; 32];
+
+/// Hands out the sums of the wanted arrays, in the order of the file.
+pub fn hash(
+    reader: &dyn Reader,
+    pick: &Pick,
+    limits: &Limits,
+    each: &mut dyn FnMut(ArrayHash) -> Result<()>,
+) -> Result<()> {
+    let (source, tree) = (reader.source(), reader.tree());
+    let mut single: Vec<(&Node, &ArrayDesc)> = Vec::new();
+    let flush = |batch: &mut Vec<(&Node, &ArrayDesc)>,
+                 each: &mut dyn FnMut(ArrayHash) -> Result<()>| {
+        let work = |(node, desc): &(&Node, &ArrayDesc)| {
+            Array::open(source, tree, desc, limits)
+                .and_then(|array| array_hash(node, None, &array))
+                .map_err(|e| e.in_object(quoted(node)))
+        };
+        let rows = batch.par_iter().map(work).collect::<Result<Vec<_>>>()?;
+        batch.clear();
+        rows.into_iter().try_for_each(each)
+    };
+    for (node, own) in pick.arrays(tree)? {
+        let Layout::PerFrame(table) = &tree.resolve(own)?.layout else {
+            single.push((node, own));
+            if single.len() == BATCH {
+                flush(&mut single, each)?;
+            }
+            continue;
+        };
+        flush(&mut single, each)?;
+        batches(pick.frames(table.len())?, |frames| {
+            let work = |frame: &u64| {
+                let cell = Array::open_frame(source, tree, own, *frame, limits)?;
+                cell.map(|array| array_hash(node, Some(*frame), &array)).transpose()
+            };
+            let rows = frames
+                .par_iter()
+                .map(|f| work(f).map_err(|e| e.in_object(quoted(node)).in_frame(*f)))
+                .collect::<Result<Vec<_>>>()?;
+            rows.into_iter().flatten().try_for_each(&mut *each)
+        })?;
+    }
+    flush(&mut single, each)
+}
+
+/// Hands out the sums of the format's own objects, in the order of the file.
+pub fn native(
+    reader: &dyn Reader,
+    limits: &Limits,
+    each: &mut dyn FnMut(ObjectHash) -> Result<()>,
+) -> Result<()> {
+    let mut batch: Vec<Object> = Vec::new();
+    let mut flush = |batch: &mut Vec<Object>| {
+        let work = |object: &Object| object_hash(reader, object, limits);
+        let rows = batch.par_iter().map(work).collect::<Result<Vec<_>>>()?;
+        batch.clear();
+        rows.into_iter().try_for_each(&mut *each)
+    };
+    reader.objects(&mut |object| {
+        batch.push(object);
+        if batch.len() == BATCH { flush(&mut batch) } else { Ok(()) }
+    })?;
+    flush(&mut batch)
+}
+
+pub(crate) fn sum(array: &Array, axes: Axes<'_>) -> Result<Sum> {
+    let mut hasher = Sha256::new();
+    array.select(&Selection::all(), axes)?.stream(|_, block| {
+        hasher.update(block);
+        Ok(())
+    })?;
+    Ok(hasher.finalize().into())
+}
+
+fn array_hash(node: &Node, frame: Option<u64>, array: &Array) -> Result<ArrayHash> {
+    Ok(ArrayHash {
+        path: node.path.clone(),
+        id: node.id.clone(),
+        frame,
+        dtype: array.dtype().to_string(),
+        shape: array.shape().lengths().to_vec(),
+        nbytes: array.shape().bytes(array.dtype().size())?,
+        sha256: hex(&sum(array, Axes::Stored)?),
+    })
+}
+
+fn object_hash(reader: &dyn Reader, object: &Object, limits: &Limits) -> Result<ObjectHash> {
+    let place = |e: Error| {
+        let e = e.in_object(format!("\"{}\"", object.path));
+        match object.frame {
+            Some(frame) => e.in_frame(frame),
+            None => e,
+        }
+    };
+    let work = || -> Result<ObjectHash> {
+        let array = Array::open(reader.source(), reader.tree(), &object.array, limits)?;
+        Ok(ObjectHash {
+            path: object.path.clone(),
+            id: object.id.clone(),
+            frame: object.frame,
+            kind: object.kind.clone(),
+            nbytes: array.shape().bytes(array.dtype().size())?,
+            sha256: hex(&sum(&array, Axes::Stored)?),
+        })
+    };
+    work().map_err(place)
+}
+
+/// Calls `work` with a few of `items` at a time.
+pub(crate) fn batches(
+    items: impl Iterator<Item = u64>,
+    mut work: impl FnMut(&[u64]) -> Result<()>,
+) -> Result<()> {
+    let mut items = items.peekable();
+    while items.peek().is_some() {
+        let batch: Vec<u64> = items.by_ref().take(BATCH).collect();
+        work(&batch)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn quoted(node: &Node) -> String {
+    format!("\"{}\"", node.path)
+}

@@ -1,0 +1,80 @@
+//! What a person wants to know first. Reads no array.
+
+use serde::Serialize;
+use spile_core::error::Result;
+use spile_core::format::Opened;
+
+use crate::json::{Pairs, Real};
+
+/// A file in a few lines.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Info {
+    /// Short name of the format.
+    pub format: &'static str,
+    /// Full name of the format.
+    pub title: &'static str,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Number of groups, without the root.
+    pub groups: u64,
+    /// Number of arrays.
+    pub arrays: u64,
+    /// The step or time axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
+    /// In the format's own words.
+    pub summary: Pairs,
+}
+
+/// The step or time axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Frames {
+    /// Number of frames.
+    pub count: u64,
+    /// The first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<Moment>,
+    /// The last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Moment>,
+}
+
+/// A point of the step or time axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Moment {
+    /// The simulation step, where the format tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// The simulation time, where the format tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Real>,
+}
+
+/// Looks at an open file.
+pub fn info(file: &Opened) -> Result<Info> {
+    let (what, tree) = (file.format.info(), file.reader.tree());
+    let arrays = tree.arrays().count() as u64;
+    let frames = match tree.frames() {
+        None => None,
+        Some(axis) => {
+            let moment = |k: u64| -> Result<Moment> {
+                Ok(Moment { step: axis.step(k)?, time: axis.time(k)?.map(Real) })
+            };
+            let count = axis.len();
+            let (first, last) = match count {
+                0 => (None, None),
+                n => (Some(moment(0)?), Some(moment(n - 1)?)),
+            };
+            Some(Frames { count, first, last })
+        }
+    };
+    Ok(Info {
+        format: what.name,
+        title: what.title,
+        bytes: file.reader.source().len(),
+        groups: tree.len() as u64 - arrays,
+        arrays,
+        frames,
+        summary: Pairs(file.reader.summary()),
+    })
+}

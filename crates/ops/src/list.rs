@@ -1,0 +1,130 @@
+//! The objects of a file.
+
+use serde::Serialize;
+use spile_core::error::Result;
+use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::tree::{Node, Tree};
+
+use crate::json::{Pairs, Real};
+use crate::pick::Pick;
+
+/// A group or an array.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The whole path.
+    pub path: String,
+    /// The format's own name, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// `group` or `array`.
+    pub kind: &'static str,
+    /// Everything else about an array.
+    #[serde(flatten)]
+    pub array: Option<ArrayRow>,
+    /// What is said about it.
+    pub attrs: Pairs,
+}
+
+/// An array without its values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArrayRow {
+    /// Element type as stored.
+    pub dtype: String,
+    /// Lengths; in the first frame that has the array, where it has frames.
+    pub shape: Vec<u64>,
+    /// Names of the dimensions.
+    pub dims: Vec<String>,
+    /// Where the points of each dimension are.
+    pub coords: Vec<CoordRow>,
+    /// Bytes once decoded; of one frame, where it has frames.
+    pub bytes: u64,
+    /// From stored to meant values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapRow>,
+    /// Number of frames, where the array has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
+}
+
+/// Where the points of a dimension are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CoordRow {
+    /// Nothing known but the index: `null`.
+    None,
+    /// `start + k * step`.
+    Uniform {
+        /// The first point.
+        start: Real,
+        /// The distance.
+        step: Real,
+    },
+    /// In another array.
+    Array {
+        /// Its path.
+        path: String,
+    },
+}
+
+/// `intercept + slope * stored`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MapRow {
+    /// Added last.
+    pub intercept: Real,
+    /// Multiplied first.
+    pub slope: Real,
+}
+
+impl From<Linear> for MapRow {
+    fn from(map: Linear) -> Self {
+        Self { intercept: Real(map.intercept), slope: Real(map.slope) }
+    }
+}
+
+/// The wanted objects down to `depth` levels, parents before their children.
+pub fn list(tree: &Tree, pick: &Pick, depth: Option<usize>) -> Result<Vec<Row>> {
+    let level = |node: &Node| node.path.matches('/').count() + 1;
+    pick.nodes(tree)?
+        .into_iter()
+        .filter(|(_, node)| depth.is_none_or(|d| level(node) <= d))
+        .map(|(_, node)| row(tree, node))
+        .collect()
+}
+
+fn row(tree: &Tree, node: &Node) -> Result<Row> {
+    let array = node.array.as_ref().map(|a| array_row(tree, a)).transpose()?;
+    Ok(Row {
+        path: node.path.clone(),
+        id: node.id.clone(),
+        kind: if array.is_some() { "array" } else { "group" },
+        array,
+        attrs: Pairs(node.attrs.clone()),
+    })
+}
+
+fn array_row(tree: &Tree, own: &ArrayDesc) -> Result<ArrayRow> {
+    let desc = tree.resolve(own)?;
+    let frames = match &desc.layout {
+        Layout::PerFrame(table) => Some(table.len()),
+        _ => None,
+    };
+    Ok(ArrayRow {
+        dtype: desc.dtype.to_string(),
+        shape: desc.shape.lengths().to_vec(),
+        dims: own.dims.clone(),
+        coords: own.coords.iter().map(|c| coord(tree, c)).collect(),
+        bytes: desc.bytes()?,
+        map: desc.map.map(MapRow::from),
+        frames,
+    })
+}
+
+fn coord(tree: &Tree, coord: &Coord) -> CoordRow {
+    match coord {
+        Coord::None => CoordRow::None,
+        Coord::Uniform { start, step } => {
+            CoordRow::Uniform { start: Real(*start), step: Real(*step) }
+        }
+        Coord::Node(id) => CoordRow::Array { path: tree.node(*id).path.clone() },
+    }
+}

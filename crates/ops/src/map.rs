@@ -1,0 +1,178 @@
+//! Which bytes are what, with the bytes that nothing claims.
+
+use serde::Serialize;
+use spile_core::error::Result;
+use spile_core::format::{Reader, Role};
+
+/// A range of bytes with a meaning, or without one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+    /// `header`, `data`, `text`, `padding`, `unknown`, or `gap` where nothing claims the bytes.
+    pub role: &'static str,
+    /// Its name in the format's own words.
+    pub name: String,
+    /// What it says.
+    pub value: String,
+    /// Bytes at its beginning that an earlier range claimed already.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub overlap: u64,
+}
+
+/// What all parts add up to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Totals {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Bytes and share of each role, in the order in which roles appear.
+    pub roles: Vec<Share>,
+    /// Bytes claimed twice.
+    pub overlapping: u64,
+    /// Bytes claimed behind the end of the file.
+    pub past_end: u64,
+}
+
+/// How much of a file has one role. Bytes claimed twice count once, for the first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// The role.
+    pub role: &'static str,
+    /// Bytes.
+    pub bytes: u64,
+    /// Percent of the file.
+    pub percent: f64,
+}
+
+const GAP: &str = "gap";
+
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Hands out every range of the file in order, gaps included.
+pub fn map(reader: &dyn Reader, each: &mut dyn FnMut(Part) -> Result<()>) -> Result<Totals> {
+    let len = reader.source().len();
+    let mut totals = Totals { bytes: len, ..Totals::default() };
+    let mut end = 0_u64;
+    reader.regions(&mut |region| {
+        if region.offset > end && end < len {
+            each(gap(end, region.offset.min(len) - end, &mut totals))?;
+        }
+        let region_end = region.offset.saturating_add(region.len);
+        let overlap = end.min(region_end).saturating_sub(region.offset);
+        totals.overlapping += overlap;
+        totals.past_end = totals.past_end.max(region_end.saturating_sub(len));
+        totals.add(role(region.role), region.len - overlap);
+        end = end.max(region_end);
+        each(Part {
+            offset: region.offset,
+            bytes: region.len,
+            role: role(region.role),
+            name: region.name,
+            value: region.value,
+            overlap,
+        })
+    })?;
+    if end < len {
+        each(gap(end, len - end, &mut totals))?;
+    }
+    for share in &mut totals.roles {
+        share.percent = 100.0 * share.bytes as f64 / len.max(1) as f64;
+    }
+    Ok(totals)
+}
+
+fn role(role: Role) -> &'static str {
+    role.name()
+}
+
+fn gap(offset: u64, bytes: u64, totals: &mut Totals) -> Part {
+    totals.add(GAP, bytes);
+    Part { offset, bytes, role: GAP, name: String::new(), value: String::new(), overlap: 0 }
+}
+
+impl Totals {
+    fn add(&mut self, role: &'static str, bytes: u64) {
+        match self.roles.iter_mut().find(|s| s.role == role) {
+            Some(share) => share.bytes += bytes,
+            None => self.roles.push(Share { role, bytes, percent: 0.0 }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spile_core::format::{Object, Region};
+    use spile_core::limits::Limits;
+    use spile_core::source::Source;
+    use spile_core::tree::{Tree, Value};
+
+    struct Fake(Source, Tree, Vec<(u64, u64)>);
+
+    impl Reader for Fake {
+        fn tree(&self) -> &Tree {
+            &self.1
+        }
+        fn source(&self) -> &Source {
+            &self.0
+        }
+        fn summary(&self) -> Vec<(String, Value)> {
+            Vec::new()
+        }
+        fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+            self.2.iter().try_for_each(|(offset, len)| {
+                let (name, value) = ("r".to_string(), String::new());
+                each(Region { offset: *offset, len: *len, role: Role::Data, name, value })
+            })
+        }
+        fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn run(regions: &[(u64, u64)]) -> (Vec<(u64, u64, &'static str, u64)>, Totals) {
+        let tree = Tree::new(&Limits::default());
+        let fake = Fake(Source::memory([0; 100]), tree, regions.to_vec());
+        let mut parts = Vec::new();
+        let totals = map(&fake, &mut |p| {
+            parts.push((p.offset, p.bytes, p.role, p.overlap));
+            Ok(())
+        });
+        (parts, totals.unwrap())
+    }
+
+    #[test]
+    fn every_byte_is_accounted_for_once() {
+        let (parts, totals) = run(&[(10, 20), (25, 15), (50, 10)]);
+        assert_eq!(
+            parts,
+            [
+                (0, 10, "gap", 0),
+                (10, 20, "data", 0),
+                (25, 15, "data", 5),
+                (40, 10, "gap", 0),
+                (50, 10, "data", 0),
+                (60, 40, "gap", 0)
+            ]
+        );
+        assert_eq!(totals.roles.iter().map(|s| s.bytes).sum::<u64>(), 100);
+        assert_eq!((totals.overlapping, totals.past_end), (5, 0));
+        assert_eq!(totals.roles[0].percent, 60.0);
+    }
+
+    #[test]
+    fn a_range_past_the_end_is_told() {
+        let (_, totals) = run(&[(0, 130)]);
+        assert_eq!(totals.past_end, 30);
+        let (parts, totals) = run(&[(0, 50), (200, 10)]);
+        assert_eq!(parts[1], (50, 50, "gap", 0));
+        assert_eq!(totals.past_end, 110);
+        run(&[(u64::MAX, u64::MAX)]);
+    }
+}

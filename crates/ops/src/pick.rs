@@ -1,0 +1,125 @@
+//! Which objects and which frames a verb looks at.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use spile_core::error::{Error, Result};
+use spile_core::layout::ArrayDesc;
+use spile_core::select::{Selection, Slice};
+use spile_core::shape::Shape;
+use spile_core::tree::{Node, NodeId, Tree};
+
+/// Everything, unless patterns or frames were given.
+#[derive(Clone, Debug, Default)]
+pub struct Pick {
+    globs: Option<GlobSet>,
+    patterns: Vec<String>,
+    frames: Option<Slice>,
+}
+
+impl Pick {
+    /// Objects whose path, or a group above them, matches one of `patterns`. `*` and `?` stay
+    /// within one level, `**` crosses levels.
+    pub fn new(patterns: &[String]) -> Result<Self> {
+        if patterns.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut set = GlobSetBuilder::new();
+        let mut add = |pattern: &str| -> std::result::Result<(), globset::Error> {
+            let clean = pattern.trim_matches('/');
+            set.add(GlobBuilder::new(clean).literal_separator(true).build()?);
+            Ok(())
+        };
+        for pattern in patterns {
+            add(pattern).map_err(|e| bad_pattern(pattern, &e))?;
+        }
+        let globs = set.build().map_err(|e| bad_pattern(&patterns.join(" "), &e))?;
+        Ok(Self { globs: Some(globs), patterns: patterns.to_vec(), frames: None })
+    }
+
+    /// Only some frames, written as a slice: `5`, `0:100:10`.
+    pub fn with_frames(mut self, frames: &str) -> Result<Self> {
+        let slices = frames.parse::<Selection>()?.0;
+        match slices[..] {
+            [] => Ok(self),
+            [slice @ (Slice::Index(_) | Slice::Range { .. })] => {
+                self.frames = Some(slice);
+                Ok(self)
+            }
+            _ => Err(Error::argument(format!("\"{frames}\" does not name frames"))
+                .hint("write 5, 0:100 or 0:100:10")),
+        }
+    }
+
+    /// Nothing is left out.
+    pub fn is_all(&self) -> bool {
+        self.globs.is_none() && self.frames.is_none()
+    }
+
+    /// The object at `path` is wanted.
+    pub fn wants(&self, path: &str) -> bool {
+        let Some(globs) = &self.globs else { return true };
+        let groups = path.match_indices('/').map(|(end, _)| &path[..end]);
+        globs.is_match(path) || groups.into_iter().any(|group| globs.is_match(group))
+    }
+
+    /// The wanted nodes, in the order of the file; patterns that match nothing are an error.
+    pub fn nodes<'a>(&self, tree: &'a Tree) -> Result<Vec<(NodeId, &'a Node)>> {
+        let found: Vec<_> = tree.iter().filter(|(_, node)| self.wants(&node.path)).collect();
+        if found.is_empty() && self.globs.is_some() {
+            let asked = self.patterns.join(" ");
+            return Err(Error::argument(format!("no object matches \"{asked}\""))
+                .hint("`spile ls` lists what there is"));
+        }
+        Ok(found)
+    }
+
+    /// The wanted arrays, in the order of the file.
+    pub fn arrays<'a>(&self, tree: &'a Tree) -> Result<Vec<(&'a Node, &'a ArrayDesc)>> {
+        let nodes = self.nodes(tree)?;
+        Ok(nodes.into_iter().filter_map(|(_, n)| n.array.as_ref().map(|a| (n, a))).collect())
+    }
+
+    /// The wanted ones of `count` frames.
+    pub fn frames(&self, count: u64) -> Result<impl Iterator<Item = u64> + use<>> {
+        let slice = self.frames.unwrap_or(Slice::ALL);
+        let span = Selection(vec![slice]).resolve(&Shape::new([count]))?[0];
+        Ok((0..span.count).map(move |k| (span.start as i64 + k as i64 * span.step) as u64))
+    }
+}
+
+fn bad_pattern(pattern: &str, error: &globset::Error) -> Error {
+    Error::argument(format!("\"{pattern}\" is not a pattern: {}", error.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pick(pattern: &str) -> Pick {
+        Pick::new(&[pattern.to_string()]).unwrap()
+    }
+
+    #[test]
+    fn a_pattern_stays_in_its_level_and_a_group_brings_its_content() {
+        assert!(pick("Electric*/E?").wants("Electric Field/Ex"));
+        assert!(!pick("*").is_all());
+        assert!(!pick("E?").wants("Electric Field/Ex"));
+        assert!(pick("**/E?").wants("a/b/Ey"));
+        assert!(pick("Electric*").wants("Electric Field/Ex"));
+        assert!(pick("/a/").wants("a/b/c"));
+        assert!(!pick("a").wants("ab/c"));
+        assert!(Pick::new(&["[".into()]).is_err());
+    }
+
+    #[test]
+    fn frames_are_slices() {
+        let frames = |text: &str, n| -> Vec<u64> {
+            Pick::default().with_frames(text).unwrap().frames(n).unwrap().collect()
+        };
+        assert_eq!(frames("0:10:4", 9), [0, 4, 8]);
+        assert_eq!(frames("-1", 9), [8]);
+        assert_eq!(frames("::-2", 5), [4, 2, 0]);
+        assert_eq!(frames(":", 0), [0; 0]);
+        assert!(Pick::default().with_frames("1,2").is_err());
+        assert!(Pick::default().with_frames("9").unwrap().frames(9).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! Which part of the number plane a figure shows.
+
+use crate::figure::{Axis, Figure, Points};
+
+/// The ends of an axis: finite, in order, and far enough apart to put ticks between.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Range {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// Beyond this a span would overflow.
+const LARGEST: f64 = f64::MAX / 8.0;
+/// Below this a step between ticks would no longer be a normal number.
+const LEAST_SPAN: f64 = 1e-300;
+/// Ends closer than this part of their size are apart by rounding errors only.
+const LEAST_PART: f64 = 1e-13;
+
+impl Range {
+    /// The range from `a` to `b` in either order, moved apart if they are too close.
+    pub(crate) fn new(a: f64, b: f64) -> Self {
+        let [a, b] = [a, b].map(|v| if v.is_nan() { 0.0 } else { v.clamp(-LARGEST, LARGEST) });
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        let size = low.abs().max(high.abs());
+        if high - low >= LEAST_SPAN.max(LEAST_PART * size) {
+            return Self { low, high };
+        }
+        let middle = low + (high - low) / 2.0;
+        let half = if size < LEAST_SPAN { 1.0 } else { size * 0.05 };
+        // Values that differ at all stay in the middle of a narrow range, equal ones get a wide one.
+        let half = if low < high { half.min(size * LEAST_PART).max(LEAST_SPAN) } else { half };
+        Self { low: middle - half, high: middle + half }
+    }
+
+    pub(crate) fn span(self) -> f64 {
+        self.high - self.low
+    }
+
+    /// The same with a little air at both ends.
+    fn padded(self) -> Self {
+        let air = self.span() * 0.05;
+        Self { low: self.low - air, high: self.high + air }
+    }
+}
+
+/// The ranges to show along x and y; `None` where neither the axis nor the data decide.
+pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
+    let asked_x = asked(&figure.x);
+    let asked_y = asked(&figure.y);
+    let mut x = Extent::default();
+    let mut y = Extent::default();
+    for series in &figure.series {
+        each(&series.points, |x0, x1, low, high| {
+            // Only what is in sight counts for the other axis.
+            if asked_x.is_none_or(|r| x1 >= r.low && x0 <= r.high) {
+                y.add(low);
+                y.add(high);
+            }
+            if asked_y.is_none_or(|r| high >= r.low && low <= r.high) {
+                x.add(x0);
+                x.add(x1);
+            }
+        });
+    }
+    // Along x the data fill the frame from edge to edge; along y a curve should not touch it.
+    let x = asked_x.or_else(|| x.range());
+    let y = asked_y.or_else(|| {
+        y.range().map(|r| if y.low < y.high && y.high - y.low == r.span() { r.padded() } else { r })
+    });
+    (x, y)
+}
+
+/// Whether there is anything to draw at all.
+pub(crate) fn is_empty(figure: &Figure) -> bool {
+    let mut empty = true;
+    for series in &figure.series {
+        each(&series.points, |_, _, _, _| empty = false);
+    }
+    empty
+}
+
+fn asked(axis: &Axis) -> Option<Range> {
+    let (a, b) = axis.range?;
+    (a.is_finite() && b.is_finite()).then(|| Range::new(a, b))
+}
+
+/// Calls `see` with the x and y extent of every point or bucket that is finite.
+fn each(points: &Points, mut see: impl FnMut(f64, f64, f64, f64)) {
+    match points {
+        Points::Line { x, y } => {
+            for (&x, &y) in x.iter().zip(y) {
+                if x.is_finite() && y.is_finite() {
+                    see(x, x, y, y);
+                }
+            }
+        }
+        Points::Envelope { start, step, low, high } => {
+            for (k, (&low, &high)) in low.iter().zip(high).enumerate() {
+                let a = start + k as f64 * step;
+                let b = start + (k + 1) as f64 * step;
+                if a.is_finite() && b.is_finite() && low.is_finite() && high.is_finite() {
+                    see(a.min(b), a.max(b), low.min(high), low.max(high));
+                }
+            }
+        }
+    }
+}
+
+/// Least and greatest of the values seen so far.
+struct Extent {
+    low: f64,
+    high: f64,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self { low: f64::INFINITY, high: f64::NEG_INFINITY }
+    }
+}
+
+impl Extent {
+    fn add(&mut self, value: f64) {
+        self.low = self.low.min(value);
+        self.high = self.high.max(value);
+    }
+
+    fn range(&self) -> Option<Range> {
+        (self.low <= self.high).then(|| Range::new(self.low, self.high))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Series;
+    use proptest::prelude::*;
+
+    fn line(x: &[f64], y: &[f64]) -> Figure {
+        Figure { series: vec![Series::line("", x.to_vec(), y.to_vec())], ..Figure::default() }
+    }
+
+    #[test]
+    fn a_constant_lies_in_the_middle() {
+        let (x, y) = ranges(&line(&[0.0, 1.0], &[3.0, 3.0]));
+        assert_eq!(x, Some(Range { low: 0.0, high: 1.0 }));
+        let y = y.unwrap();
+        assert!(y.low < 2.9 && y.high > 3.1);
+        assert_eq!(Range::new(0.0, 0.0), Range { low: -1.0, high: 1.0 });
+    }
+
+    #[test]
+    fn only_points_in_sight_set_the_height() {
+        let mut figure = line(&[0.0, 1.0, 2.0], &[1.0, 2.0, 1000.0]);
+        figure.x.range = Some((0.0, 1.5));
+        assert!(ranges(&figure).1.unwrap().high < 3.0);
+    }
+
+    #[test]
+    fn nothing_finite_means_no_range() {
+        assert_eq!(ranges(&line(&[f64::NAN, 1.0], &[1.0, f64::INFINITY])), (None, None));
+        assert_eq!(ranges(&Figure::default()), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn every_range_is_usable(a: f64, b: f64) {
+            let r = Range::new(a, b);
+            prop_assert!(r.low.is_finite() && r.high.is_finite() && r.padded().span().is_finite());
+            prop_assert!(r.span() > 0.0 && r.span() >= 0.5 * LEAST_PART * r.high.abs());
+        }
+    }
+}

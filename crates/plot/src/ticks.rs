@@ -1,0 +1,209 @@
+//! Where the ticks of an axis go and what stands beside them.
+//!
+//! A tick is a whole number times a power of ten, so its label is exact: no float is ever printed.
+
+use crate::range::Range;
+use crate::unit::{self, Scale};
+
+/// One tick.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) value: f64,
+    pub(crate) label: String,
+}
+
+/// The ticks of one axis.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Ticks {
+    pub(crate) marks: Vec<Tick>,
+    /// The unit of the labels, with the prefix that was chosen.
+    pub(crate) unit: String,
+    /// What turns a label into the value if the unit does not say it: `×10⁻⁶ + 10⁹`.
+    pub(crate) note: String,
+}
+
+/// More digits than this in a label are moved into a shared offset.
+const MOST_DIGITS: u32 = 6;
+
+impl Ticks {
+    /// At most about `most` ticks inside `range`, labelled in `unit` or a multiple of it.
+    pub(crate) fn new(range: Range, unit: &str, most: usize) -> Self {
+        let (factor, power) = nice_step(range.span() / most.clamp(1, 100) as f64);
+        let step = value(factor, power);
+        // A tick that misses an end by a rounding error belongs to it.
+        let first = (range.low / step - 1e-6).ceil() as i64;
+        let last = (range.high / step + 1e-6).floor() as i64;
+        let numbers: Vec<i64> =
+            (first..=last).take(128).map(|k| k.saturating_mul(factor)).collect();
+        let (Some(&low), Some(&high)) = (numbers.first(), numbers.last()) else {
+            return Self { unit: unit.to_owned(), ..Self::default() };
+        };
+
+        let wide = numbers.iter().any(|&n| digits(n) > MOST_DIGITS);
+        let offset = if wide { round_offset(low, high) } else { 0 };
+        let largest = (low - offset).unsigned_abs().max((high - offset).unsigned_abs());
+        let lead = power + largest.checked_ilog10().unwrap_or(0) as i32;
+        let Scale { power: shown, unit: prefixed, mut note } = unit::scale(unit, lead, power);
+        if offset != 0 {
+            // The offset is in the axis' own unit, whatever prefix the labels have.
+            if !note.is_empty() {
+                note.push(' ');
+            }
+            note.push_str(if offset < 0 { "− " } else { "+ " });
+            note.push_str(&plain(offset.unsigned_abs(), power));
+            if !unit.trim().is_empty() {
+                note.push(' ');
+                note.push_str(unit.trim());
+            }
+        }
+        let marks = numbers
+            .iter()
+            .map(|&n| Tick { value: value(n, power), label: decimal(n - offset, power - shown) })
+            .collect();
+        Self { marks, unit: prefixed, note }
+    }
+}
+
+/// The least of 1, 2, 2.5, 5 times a power of ten that is not below `raw`, as a whole number and a
+/// power of ten.
+fn nice_step(raw: f64) -> (i64, i32) {
+    let power = raw.log10().floor() as i32;
+    let lead = raw / 10f64.powi(power);
+    [(1, 0), (2, 0), (25, -1), (5, 0), (1, 1), (2, 1)]
+        .into_iter()
+        .find(|&(n, p)| value(n, p) >= lead * (1.0 - 1e-9))
+        .map_or((1, power + 2), |(n, p)| (n, power + p))
+}
+
+/// `number * 10^power`, rounded once where the power is exact.
+fn value(number: i64, power: i32) -> f64 {
+    if power < 0 { number as f64 / 10f64.powi(-power) } else { number as f64 * 10f64.powi(power) }
+}
+
+fn digits(number: i64) -> u32 {
+    number.unsigned_abs().checked_ilog10().map_or(1, |d| d + 1)
+}
+
+/// A round number near `low..=high`, which do not contain zero, to measure the labels from: the
+/// roundest one between them, or else what their leading digits have in common.
+fn round_offset(low: i64, high: i64) -> i64 {
+    let span = high - low;
+    let mut common = 0;
+    for unit in (0..18).rev().map(|j| 10i64.pow(j)).take_while(|&unit| unit >= span) {
+        let up = low.div_euclid(unit).saturating_add(i64::from(low.rem_euclid(unit) != 0));
+        let up = up.saturating_mul(unit);
+        if up <= high {
+            return up;
+        }
+        common = if low > 0 { low / unit * unit } else { high / unit * unit };
+    }
+    common
+}
+
+/// `number * 10^power` written out, with a true minus sign and as many decimals as the power says.
+fn decimal(number: i64, power: i32) -> String {
+    let mut text = number.unsigned_abs().to_string();
+    if power < 0 {
+        let places = power.unsigned_abs() as usize;
+        if text.len() <= places {
+            text.insert_str(0, &"0".repeat(places + 1 - text.len()));
+        }
+        text.insert(text.len() - places, '.');
+    } else if number != 0 {
+        text.extend(std::iter::repeat_n('0', power as usize));
+    }
+    if number < 0 {
+        text.insert(0, '−');
+    }
+    text
+}
+
+/// `number * 10^power` written as short as it can be.
+fn plain(mut number: u64, mut power: i32) -> String {
+    while number != 0 && number.is_multiple_of(10) {
+        number /= 10;
+        power += 1;
+    }
+    let text = number.to_string();
+    let lead = power + text.len() as i32 - 1;
+    let raised = unit::superscript(lead);
+    let (head, tail) = text.split_at(1);
+    let short = match tail {
+        "" if head == "1" => format!("10{raised}"),
+        "" => format!("{head}×10{raised}"),
+        _ => format!("{head}.{tail}×10{raised}"),
+    };
+    // Many zeros are hard to count; other digits are easier to read in one go.
+    let zeros = power.max(-lead);
+    if zeros >= 6 || lead > 15 { short } else { decimal(number as i64, power) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn labels(low: f64, high: f64, unit: &str) -> (Vec<String>, String, String) {
+        let t = Ticks::new(Range::new(low, high), unit, 6);
+        (t.marks.into_iter().map(|t| t.label).collect(), t.unit, t.note)
+    }
+
+    #[test]
+    fn labels_have_no_float_noise() {
+        assert_eq!(labels(0.0, 1.0, "").0, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(-0.3, 0.3, "").0, ["−0.3", "−0.2", "−0.1", "0.0", "0.1", "0.2", "0.3"]);
+        assert_eq!(labels(0.0, 10.0, "").0, ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(labels(0.0, 15.0, "").0, ["0.0", "2.5", "5.0", "7.5", "10.0", "12.5", "15.0"]);
+    }
+
+    #[test]
+    fn prefixes_and_powers_are_shared() {
+        let (l, unit, note) = labels(0.0, 5e-6, "s");
+        assert_eq!((l[1].as_str(), unit.as_str(), note.as_str()), ("1", "µs", ""));
+        let (l, unit, note) = labels(0.0, 5e-6, "");
+        assert_eq!((l[1].as_str(), unit.as_str(), note.as_str()), ("1", "", "×10⁻⁶"));
+    }
+
+    #[test]
+    fn large_offsets_are_taken_out() {
+        let (l, _, note) = labels(1e9, 1e9 + 1e-3, "");
+        assert_eq!(note, "×10⁻³ + 10⁹");
+        assert_eq!(l, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        let (l, unit, note) = labels(-2000.0001, -1999.9999, "s");
+        assert_eq!((unit.as_str(), note.as_str()), ("µs", "− 2000 s"));
+        assert_eq!(l, ["−100", "−50", "0", "50", "100"]);
+        let (l, _, note) = labels(1_234_567.11, 1_234_567.88, "");
+        assert_eq!((l[0].as_str(), note.as_str()), ("0.2", "+ 1234567"));
+        assert_eq!(labels(1e300, 1e300 + 1e288, "").2, "×10²⁸⁵ + 10³⁰⁰");
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_are_nice_and_inside(
+            low in prop_oneof![any::<f64>(), -10.0..10.0, Just(0.0)],
+            span in prop_oneof![any::<f64>(), 0.0..10.0, Just(1e-9), Just(1e-3)],
+            most in 1usize..30,
+        ) {
+            let range = Range::new(low, low + span);
+            let t = Ticks::new(range, "V", most);
+            prop_assert!(t.marks.len() <= most + 2, "{} for {most}", t.marks.len());
+            prop_assert!(most < 2 || !t.marks.is_empty());
+            let slack = range.span() * 1e-3;
+            for tick in &t.marks {
+                prop_assert!(tick.value >= range.low - slack && tick.value <= range.high + slack);
+                prop_assert!(tick.label.chars().count() <= 12, "{}", tick.label);
+            }
+            for pair in t.marks.windows(2) {
+                prop_assert!(pair[0].value < pair[1].value);
+                prop_assert!(pair[0].label != pair[1].label);
+            }
+        }
+
+        #[test]
+        fn steps_are_the_next_round_number(raw in 1e-300..1e300f64) {
+            let (n, p) = nice_step(raw);
+            prop_assert!([1, 2, 5, 25].contains(&n));
+            prop_assert!(value(n, p) >= raw * 0.999_999 && value(n, p) <= raw * 2.6);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The registry: one line a format.
+
+use spile_core::format::Registry;
+
+/// Every format that spile knows.
+pub static REGISTRY: Registry =
+    Registry(&[&spile_taf::Taf, &spile_columns::Columns, &spile_npy::Npy]);

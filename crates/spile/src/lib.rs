@@ -1,0 +1,50 @@
+//! spile opens the files that simulations and instruments leave behind.
+//!
+//! This crate is the front door: core's vocabulary under one name, and the registry of formats.
+//!
+//! ```no_run
+//! use spile::{limits::Limits, read::{Array, Axes}};
+//!
+//! let limits = Limits::default();
+//! let file = spile::open("signal.taf", &limits)?;
+//! let (source, tree) = (file.reader.source(), file.reader.tree());
+//! for (_, node, desc) in tree.arrays() {
+//!     let array = Array::open(source, tree, desc, &limits)?;
+//!     let window = array.read_f64(&"0:100".parse()?, Axes::Stored)?;
+//!     println!("{} ({} {}): {window:?}", node.path, desc.dtype, desc.shape);
+//! }
+//! # Ok::<(), spile::error::Error>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! | crate | what is in it |
+//! |---|---|
+//! | `spile-core` | the model: source, tree, layout, and the one reader; re-exported here |
+//! | `formats/*` | a crate a format: bytes to tree and back, in the format's own words |
+//! | `spile-ops` | the verbs: info, list, stat, cat, hash, map, check |
+//! | `spile-plot` | pictures: SVG, PNG, terminal |
+//! | `spile-cli` | the program `spile`; the only one that prints |
+//!
+//! A format is added with a folder under `formats/`, a line in `formats.rs` and golden files.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+pub use spile_core::{
+    convert, dtype, error, format, frames, layout, limits, read, reduce, report, select, shape,
+    sink, source, tree, wire,
+};
+
+mod formats;
+pub use formats::REGISTRY;
+
+use error::Result;
+use format::Opened;
+use limits::Limits;
+use source::Source;
+
+/// Opens a file in whatever format it is. Reads its metadata, no array.
+pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Opened> {
+    REGISTRY.open(Source::open(path)?, limits)
+}
