@@ -85,7 +85,7 @@ impl Reader for File {
         vec![
             ("version".into(), format!("{major}.{minor}").into()),
             ("stored as".into(), self.header.descr.clone().into()),
-            ("size".into(), self.header.shape.to_string().into()),
+            ("shape".into(), self.header.shape.to_string().into()),
         ]
     }
 

@@ -57,11 +57,11 @@ impl Header {
         };
         let text = String::from_utf8_lossy(&text);
         let descr = entry(&text, "descr").and_then(quoted).ok_or_else(|| {
-            match entry(&text, "descr").is_some_and(|d| d.starts_with('[')) {
-                true => Error::unsupported("npy-006", "records of several fields are not read")
-                    .at(dictionary_offset),
-                false => bad("descr"),
+            if entry(&text, "descr").is_some_and(|d| d.starts_with('[')) {
+                return Error::unsupported("npy-006", "records of several fields are not read")
+                    .at(dictionary_offset);
             }
+            bad("descr")
         })?;
         let dtype = parse_descr(&descr).ok_or_else(|| {
             Error::unsupported("npy-006", format!("elements of type {descr} are not read"))

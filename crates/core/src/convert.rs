@@ -337,7 +337,7 @@ mod tests {
             (0x7ff, f) => sign | 0x7fff << 112 | u128::from(f) << 60,
             (0, 0) => sign,
             (0, f) => {
-                let top = 63 - f.leading_zeros();
+                let top = f.ilog2();
                 let exponent = u128::from(16383 - 1074 + u64::from(top));
                 sign | exponent << 112 | (u128::from(f) << (112 - top)) & ((1 << 112) - 1)
             }

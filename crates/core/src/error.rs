@@ -256,20 +256,15 @@ impl From<io::Error> for Error {
             Ok(own) => return own,
             Err(error) => error,
         };
-        let (kind, message, hint) = match error.kind() {
-            io::ErrorKind::NotFound => (ErrorKind::Io, "no such file or folder".into(), None),
-            io::ErrorKind::PermissionDenied => (ErrorKind::Io, "permission denied".into(), None),
-            io::ErrorKind::AlreadyExists => (ErrorKind::Exists, "already exists".into(), None),
-            io::ErrorKind::IsADirectory => (ErrorKind::Io, "is a folder, not a file".into(), None),
-            io::ErrorKind::StorageFull => (
-                ErrorKind::Io,
-                "no space left on the device".into(),
-                Some("nothing was changed; free some space and run the command again"),
-            ),
-            _ => (ErrorKind::Io, error.to_string(), None),
+        let (kind, message) = match error.kind() {
+            io::ErrorKind::NotFound => (ErrorKind::Io, "no such file or folder".into()),
+            io::ErrorKind::PermissionDenied => (ErrorKind::Io, "permission denied".into()),
+            io::ErrorKind::AlreadyExists => (ErrorKind::Exists, "already exists".into()),
+            io::ErrorKind::IsADirectory => (ErrorKind::Io, "is a folder, not a file".into()),
+            io::ErrorKind::StorageFull => (ErrorKind::Io, "no space left on the device".into()),
+            _ => (ErrorKind::Io, error.to_string()),
         };
-        let mut wrapped = Self::new(kind, "", message as String);
-        wrapped.0.hint = hint.map(String::from);
+        let mut wrapped = Self::new(kind, "", message);
         wrapped.0.source = Some(Box::new(error));
         wrapped
     }

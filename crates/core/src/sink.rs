@@ -1,17 +1,18 @@
 //! Bytes out.
 //!
-//! [`Sink::create`] writes to a temporary file beside the target; [`Sink::commit`] flushes it to
-//! the disk and renames it. Until then the target is as it was, at any kill, crash or full disk;
+//! [`Sink::create`] writes to a file that has no name yet; [`Sink::commit`] flushes it to the disk
+//! and puts it in its place. Until then the target is as it was, at any kill, crash or full disk;
 //! afterwards it is whole. [`Sink::edit`] changes an existing file in place, for the few
 //! operations whose order of writes makes that safe; each of them says why.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -30,20 +31,27 @@ pub struct Sink {
     file: File,
     /// The file the user knows, for messages and for the rename.
     path: PathBuf,
-    /// Set while the bytes are in a temporary file.
-    temporary: Option<(TempPath, Overwrite)>,
+    pending: Option<Pending>,
     /// Where the sequential writer ([`io::Write`]) stands.
     cursor: AtomicU64,
 }
 
+/// A new file that has not appeared yet.
+struct Pending {
+    overwrite: Overwrite,
+    /// Set where the file system cannot keep files without a name.
+    name: Option<TempPath>,
+}
+
 impl Sink {
-    /// Starts a new file that appears under `path`, whole, when it is committed. Dropped before
-    /// that, it leaves nothing behind.
+    /// Starts a new file that appears under `path`, whole, when it is committed. Dropped or
+    /// killed before that, it leaves nothing behind: until then the file has no name, or, on file
+    /// systems that need one, a name that begins with a dot and ends in `.part`.
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
         // A link is followed, so that the rename replaces what it points to and not the link.
         let asked = path.as_ref();
         let path = fs::canonicalize(asked).unwrap_or_else(|_| asked.to_path_buf());
-        let mut mode = 0o666;
+        let mut mode = None;
         if let Ok(meta) = fs::metadata(&path) {
             if overwrite == Overwrite::Never {
                 return Err(exists(asked));
@@ -53,20 +61,26 @@ impl Sink {
                     Error::argument("is not a regular file; nothing was written").with_path(asked)
                 );
             }
-            mode = meta.permissions().mode();
+            mode = Some(meta.permissions());
         }
-        let name = path
-            .file_name()
-            .ok_or_else(|| Error::argument("names no file to write").with_path(asked))?;
-        let prefix = format!(".{}.", name.to_string_lossy());
-        let temporary = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".part")
-            .permissions(fs::Permissions::from_mode(mode))
-            .tempfile_in(folder(&path))
-            .map_err(|e| Error::io(asked, e))?;
-        let (file, temp_path) = temporary.into_parts();
-        Ok(Self { file, path, temporary: Some((temp_path, overwrite)), cursor: AtomicU64::new(0) })
+        if path.file_name().is_none() {
+            return Err(Error::argument("names no file to write").with_path(asked));
+        }
+        let start = || -> io::Result<(File, Option<TempPath>)> {
+            let (file, name) = if let Some(file) = unnamed(&path) {
+                (file, None)
+            } else {
+                let (file, name) = named(&path)?.into_parts();
+                (file, Some(name))
+            };
+            if let Some(mode) = mode {
+                file.set_permissions(mode)?;
+            }
+            Ok((file, name))
+        };
+        let (file, name) = start().map_err(|e| Error::io(asked, e))?;
+        let pending = Some(Pending { overwrite, name });
+        Ok(Self { file, path, pending, cursor: AtomicU64::new(0) })
     }
 
     /// Opens an existing file to change it in place; the sequential writer stands at its end.
@@ -78,7 +92,7 @@ impl Sink {
             Ok((file, len))
         };
         let (file, len) = open().map_err(|e| Error::io(path, e))?;
-        Ok(Self { file, path: path.into(), temporary: None, cursor: AtomicU64::new(len) })
+        Ok(Self { file, path: path.into(), pending: None, cursor: AtomicU64::new(len) })
     }
 
     /// The file the user knows.
@@ -142,17 +156,13 @@ impl Sink {
         self.cursor.store(position, Ordering::Relaxed);
     }
 
-    /// Makes the new file appear: flush to disk, rename, flush the folder.
+    /// Makes the new file appear: flush to disk, give it its name, flush the folder.
     pub fn commit(mut self) -> Result<()> {
         self.file.sync_all().map_err(|e| self.io(e))?;
-        if let Some((temporary, overwrite)) = self.temporary.take() {
-            let renamed = match overwrite {
-                Overwrite::Replace => temporary.persist(&self.path),
-                Overwrite::Never => temporary.persist_noclobber(&self.path),
-            };
-            renamed.map_err(|e| match e.error.kind() {
+        if let Some(pending) = self.pending.take() {
+            self.appear(pending).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => exists(&self.path),
-                _ => Error::io(&self.path, e.error),
+                _ => self.io(e),
             })?;
             // Some file systems cannot sync a folder; the file itself is safe by now.
             let _ = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
@@ -160,9 +170,59 @@ impl Sink {
         Ok(())
     }
 
-    fn io(&self, error: io::Error) -> Error {
-        Error::io(&self.path, error)
+    fn appear(&self, pending: Pending) -> io::Result<()> {
+        match (pending.name, pending.overwrite) {
+            (Some(name), Overwrite::Replace) => name.persist(&self.path).map_err(|e| e.error),
+            (Some(name), Overwrite::Never) => {
+                name.persist_noclobber(&self.path).map_err(|e| e.error)
+            }
+            (None, Overwrite::Never) => self.link(&self.path),
+            (None, Overwrite::Replace) => {
+                // A link cannot replace; a rename can. The name in between is taken from a
+                // temporary file so that it is free.
+                let name = named(&self.path)?.into_temp_path();
+                fs::remove_file(&name)?;
+                self.link(&name)?;
+                name.persist(&self.path).map_err(|e| e.error)
+            }
+        }
     }
+
+    fn link(&self, path: &Path) -> io::Result<()> {
+        rustix::fs::linkat(CWD, handle(&self.file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+        Ok(())
+    }
+
+    fn io(&self, error: io::Error) -> Error {
+        let full = error.kind() == io::ErrorKind::StorageFull;
+        let error = Error::io(&self.path, error);
+        if full && self.pending.is_some() {
+            return error.hint("nothing was changed; free some space and run the command again");
+        }
+        error
+    }
+}
+
+/// A file without a name in the target's folder, if it can be given one later.
+fn unnamed(path: &Path) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = File::from(rustix::fs::openat(CWD, folder(path), flags, mode).ok()?);
+    handle(&file).exists().then_some(file)
+}
+
+/// Where the system shows an open file, with or without a name.
+fn handle(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+fn named(path: &Path) -> io::Result<NamedTempFile> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(".part")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder(path))
 }
 
 impl Write for Sink {
@@ -186,19 +246,16 @@ impl Write for Sink {
 /// Copies a file to a name that must be free, sharing the blocks where the file system can.
 pub fn copy_new(from: &Path, to: &Path) -> Result<()> {
     let source = File::open(from).map_err(|e| Error::io(from, e))?;
-    let temporary = NamedTempFile::new_in(folder(to)).map_err(|e| Error::io(to, e))?;
-    let meta = source.metadata().map_err(|e| Error::io(from, e))?;
-    if rustix::fs::ioctl_ficlone(temporary.as_file(), &source).is_err() {
-        // `io::copy` between files stays inside the kernel.
-        io::copy(&mut &source, &mut temporary.as_file()).map_err(|e| Error::io(to, e))?;
-    }
-    let finish = || -> io::Result<()> {
-        temporary.as_file().set_permissions(meta.permissions())?;
-        temporary.as_file().sync_all()
+    let sink = Sink::create(to, Overwrite::Never)?;
+    let copy = || -> io::Result<()> {
+        if rustix::fs::ioctl_ficlone(&sink.file, &source).is_err() {
+            // `io::copy` between files stays inside the kernel.
+            io::copy(&mut &source, &mut &sink.file)?;
+        }
+        sink.file.set_permissions(source.metadata()?.permissions())
     };
-    finish().map_err(|e| Error::io(to, e))?;
-    temporary.persist_noclobber(to).map_err(|e| Error::io(to, e.error))?;
-    Ok(())
+    copy().map_err(|e| sink.io(e))?;
+    sink.commit()
 }
 
 fn folder(path: &Path) -> &Path {

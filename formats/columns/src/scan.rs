@@ -180,7 +180,12 @@ pub(crate) fn looks_like_rows(head: &[u8], whole: bool) -> Score {
         lines.pop();
     }
     for line in lines {
-        rows += u32::from(parse_row(line, &mut numbers) == Row::Numbers);
+        match parse_row(line, &mut numbers) {
+            Row::Numbers => rows += 1,
+            // Words after numbers: some other kind of text.
+            Row::Words if rows > 0 => return 0,
+            Row::Words | Row::Blank => {}
+        }
     }
     match rows {
         0 => 0,
@@ -216,6 +221,15 @@ mod tests {
             assert_eq!(scan(&Source::memory(bad)).unwrap_err().code(), "columns-003", "{bad}");
         }
         assert_eq!(scan(&Source::memory("words\n")).unwrap_err().code(), "columns-001");
+    }
+
+    #[test]
+    fn only_rows_of_numbers_look_like_it() {
+        assert_eq!(looks_like_rows(b"a b\n1 2\n3 4\n", true), 20);
+        assert_eq!(looks_like_rows(b"1 2\n3 4\n5 6", false), 20);
+        for other in ["{\n 1,\n 2\n}\n", "words\n", "", "1 2\n\x003 4\n"] {
+            assert_eq!(looks_like_rows(other.as_bytes(), true), 0, "{other}");
+        }
     }
 
     #[test]

@@ -185,24 +185,27 @@ impl Reader for File {
             ("version".into(), format!("{}.{}", header.version.0, header.version.1).into()),
             ("type code".into(), u64::from(header.type_code).into()),
             ("stored as".into(), type_name(header.dtype).into()),
-            ("size".into(), header.shape().to_string().into()),
+            ("shape".into(), header.shape().to_string().into()),
         ];
         if let Some(map) = header.map() {
             rows.push(("intercept".into(), map.intercept.into()));
             rows.push(("slope".into(), map.slope.into()));
         }
         for (k, d) in header.dimensions.iter().enumerate() {
-            let mut text =
-                format!("start {}, step {}", Value::Float(d.start), Value::Float(d.step));
-            if d.length > 0 {
-                text += &format!(", end {}", Value::Float(d.at(d.length - 1)));
-            }
+            let end = match d.length {
+                0 => String::new(),
+                n => format!(", end {}", Value::Float(d.at(n - 1))),
+            };
+            let text =
+                format!("start {}, step {}{end}", Value::Float(d.start), Value::Float(d.step));
             rows.push((format!("grid {}", k + 1), text.into()));
         }
         let (offset, len) = self.comment_range();
         rows.push(("array at byte".into(), header.data_offset().into()));
         rows.push(("comments at byte".into(), offset.into()));
         rows.push(("comment bytes".into(), len.into()));
+        // Too long to be an attribute is too long to be shown.
+        rows.extend(self.tree.attrs().iter().filter(|(name, _)| name == "comments").cloned());
         rows
     }
 

@@ -160,7 +160,7 @@ impl Header {
         let type_code = wire.u8()?;
         wire.expect(b"\n", "taf-002")?;
         wire.skip(HEADER as usize - 8)?;
-        let (dtype, spelling) = parse_type(&wire.array::<8>()?)?;
+        let (dtype, spelling) = parse_type(wire.array::<8>()?)?;
         let (intercept, slope) = (wire.f64()?, wire.f64()?);
         let rank = wire.u64()?;
         if rank < 2 {
@@ -301,7 +301,7 @@ pub fn type_named(name: &str) -> Result<DType> {
     })
 }
 
-fn parse_type(field: &[u8; 8]) -> Result<(DType, Spelling)> {
+fn parse_type(field: [u8; 8]) -> Result<(DType, Spelling)> {
     let bad = || {
         let message = format!("element type \"{}\" is unknown", field.escape_ascii());
         Error::malformed("taf-004", message)

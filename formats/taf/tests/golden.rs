@@ -25,7 +25,7 @@ fn manifest(section: &str) -> Vec<(String, Json)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, b| text + &format!("{b:02x}"))
 }
 
 /// The manifest writes non-finite numbers as words or as bits.

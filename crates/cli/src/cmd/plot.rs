@@ -78,12 +78,10 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
         height: if picture { height } else { 450 },
         ..Figure::default()
     };
-    let buckets = match picture {
-        true => (figure.plot_width() as f32 * PNG_SCALE) as usize,
-        // A character is two dots wide.
-        false => 2 * columns,
-    };
-    let (x, series) = draw(&array, desc, &selection, buckets).map_err(place)?;
+    // A character of the terminal is two dots wide.
+    let dots =
+        if picture { (figure.plot_width() as f32 * PNG_SCALE) as usize } else { 2 * columns };
+    let (x, series) = draw(&array, desc, &selection, dots).map_err(place)?;
     (figure.x, figure.series) = (x, series);
     if context.json {
         return json(args, &figure, out);

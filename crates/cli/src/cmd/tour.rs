@@ -38,12 +38,15 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         }
         None => tempfile::Builder::new().prefix("spile-tour-").tempdir()?.keep(),
     };
-    let file = |name: &str| folder.join(name);
-    ops::example(&file("example.taf"), 2, Overwrite::Never)?;
-    signal(&file("burst.taf"), context)?;
-    fs::write(file("table.txt"), "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
-    fs::write(file("counts.npy"), npy())?;
-    damaged(&file("example.taf"), &file("cut.taf"))?;
+    // The commands are run where the samples are, so that what is shown can be typed as it is.
+    let folder = fs::canonicalize(&folder).map_err(|e| Error::io(&folder, e))?;
+    std::env::set_current_dir(&folder).map_err(|e| Error::io(&folder, e))?;
+    let file = Path::new;
+    ops::example(file("example.taf"), 2, Overwrite::Never)?;
+    signal(file("burst.taf"), context)?;
+    fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
+    fs::write("counts.npy", npy())?;
+    damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 12] = [
         ("These are the formats spile knows.", &["formats"]),
@@ -61,32 +64,22 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     ];
     writeln!(out, "Samples are in {}", folder.display())?;
     for (words, command) in show {
-        step(&folder, words, command, context, out)?;
+        step(words, command, context, out)?;
     }
     writeln!(out, "\nThat was the tour. `spile --help` lists all commands; the files stay in")?;
     writeln!(out, "{}", folder.display())?;
     Ok(Exit::Yes)
 }
 
-/// Runs one command as if it had been typed in the folder.
-fn step(
-    folder: &Path,
-    words: &str,
-    command: &[&str],
-    context: &Context,
-    out: &mut Output,
-) -> Result<()> {
+/// Runs one command as if it had been typed.
+fn step(words: &str, command: &[&str], context: &Context, out: &mut Output) -> Result<()> {
     let shown: Vec<String> = command
         .iter()
         .map(|w| if w.contains([' ', ',']) { format!("'{w}'") } else { (*w).into() })
         .collect();
     let line = out.paint(style::NAME, &format!("$ spile {}", shown.join(" ")));
     writeln!(out, "\n{words}\n{line}")?;
-    let place = |word: &&str| match Path::new(word).extension() {
-        Some(_) if !word.contains(':') => folder.join(word).into_os_string(),
-        _ => (*word).into(),
-    };
-    let words = std::iter::once("spile".into()).chain(command.iter().map(place));
+    let words = std::iter::once("spile").chain(command.iter().copied());
     let cli = Cli::try_parse_from(words).map_err(|e| Error::argument(e.to_string()))?;
     match super::run(&cli.command, context, out) {
         Ok(_) => Ok(()),

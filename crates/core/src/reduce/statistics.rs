@@ -71,7 +71,10 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
                 t.add(dtype, bytes);
                 Ok(())
             },
-            Whole::merge,
+            |mut a, b| {
+                a.join(&b);
+                a
+            },
         )?;
         let stats = whole.finish(map);
         // A map may overflow; then some values are infinite and have to be counted one by one.
@@ -96,7 +99,7 @@ fn floats(selected: &Selected<'_>, dtype: DType, map: Option<Linear>, scale: f64
         t.add(dtype, map, scale, bytes);
         Ok(())
     };
-    let moments = selected.fold(Moments::new, step, Moments::merge)?;
+    let moments = selected.fold(Moments::new, step, |a, b| a.merge(&b))?;
     Ok(moments.finish(selected.count(), scale))
 }
 
@@ -158,7 +161,9 @@ impl Moments {
             let (finite, sum, min, max, squares) = pulp::Arch::new().dispatch(|| {
                 convert::to_f64(dtype, map, part, &mut run);
                 if scale != 1.0 {
-                    run.iter_mut().for_each(|x| *x *= scale);
+                    for x in &mut run {
+                        *x *= scale;
+                    }
                 }
                 moments_of(&run)
             });
@@ -189,7 +194,7 @@ impl Moments {
         self.max = self.max.max(max);
     }
 
-    fn merge(mut self, other: Self) -> Self {
+    fn merge(mut self, other: &Self) -> Self {
         self.nan += other.nan;
         self.up += other.up;
         self.down += other.down;
@@ -313,11 +318,6 @@ impl Whole {
         self.squares += other.squares;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-    }
-
-    fn merge(mut self, other: Self) -> Self {
-        self.join(&other);
-        self
     }
 
     /// The mean as a whole number and a fraction.
@@ -512,7 +512,7 @@ mod tests {
         assert!(odd.max.is_nan());
         let one = of_f64(&[3.0, f64::NAN]);
         assert!(one.mean == 3.0 && one.std.is_nan());
-        let constant = of_f64(&[0.1; 10_000]);
+        let constant = of_f64(&vec![0.1; 10_000]);
         assert_eq!((constant.mean, constant.std), (0.1, 0.0));
     }
 

@@ -120,12 +120,11 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
         let tree = file.reader.tree();
         let count = tree.arrays().count();
         for (k, (_, node, desc)) in tree.arrays().enumerate() {
-            let target = match count {
-                1 => entry.path.with_extension("taf"),
-                _ => {
-                    let stem = entry.path.file_stem().unwrap_or_default().to_string_lossy();
-                    entry.path.with_file_name(format!("{stem}-{}.taf", k + 1))
-                }
+            let target = if count == 1 {
+                entry.path.with_extension("taf")
+            } else {
+                let stem = entry.path.file_stem().unwrap_or_default().to_string_lossy();
+                entry.path.with_file_name(format!("{stem}-{}.taf", k + 1))
             };
             let array = Array::open(file.reader.source(), tree, desc, &context.limits)?;
             let grid = |coord: &Coord| match coord {

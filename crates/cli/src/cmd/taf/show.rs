@@ -49,24 +49,18 @@ pub(super) struct ExportArgs {
 pub(super) fn probe(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
         let file = File::open(entry.path, &context.limits)?;
-        let comments = file.comments()?;
-        let comments = String::from_utf8_lossy(&comments);
         if context.json {
             let mut document = out.document()?;
             document.field("file", &entry.name())?;
             for (name, value) in file.summary() {
                 document.field(&name.replace(' ', "_"), &Attr(&value))?;
             }
-            document.field("comments", &*comments)?;
             document.end()?;
             return Ok(Exit::Yes);
         }
         out.heading(entry)?;
-        let mut fields: Vec<(String, String)> =
+        let fields: Vec<(String, String)> =
             file.summary().into_iter().map(|(name, value)| (name, value.to_string())).collect();
-        if !comments.is_empty() {
-            fields.push(("comments".into(), comments.into_owned()));
-        }
         text::fields(&fields, usize::MAX, out)?;
         Ok(Exit::Yes)
     })

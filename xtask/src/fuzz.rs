@@ -1,0 +1,136 @@
+//! Builds the targets of `fuzz/` with coverage counters and runs them.
+//!
+//! No cargo-fuzz is needed: the counters come from a pass of LLVM that the stable compiler can be
+//! told to run. They need a build of everything, so it has a folder of its own, `target/fuzz`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::shell::{captured, cargo, files, output, root, succeeds, target};
+use crate::step::{Counts, Outcome};
+use crate::{Result, tools};
+
+const FLAGS: [&str; 7] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "--cfg",
+    "fuzzing",
+];
+
+/// What one input may cost.
+const LIMITS: [&str; 3] = ["-timeout=5", "-rss_limit_mb=512", "-max_len=65536"];
+
+/// Lines of a failed target's output that are shown: the message and where it came from.
+const SHOWN: usize = 25;
+
+/// `[SECONDS] [TARGET]`.
+pub(crate) fn run(words: &[&str]) -> Result<bool> {
+    let (seconds, only) = match *words {
+        [] => (30, None),
+        [seconds] => (number(seconds)?, None),
+        [seconds, target] => (number(seconds)?, Some(target)),
+        _ => return Err("fuzz takes a number of seconds and the name of a target".into()),
+    };
+    tools::cxx()?;
+    let targets: Vec<String> =
+        targets().into_iter().filter(|name| only.is_none_or(|only| only == name)).collect();
+    if targets.is_empty() {
+        return Err("there is no such target in fuzz/src/bin".into());
+    }
+    Ok(each(&targets, seconds)?.failed == 0)
+}
+
+/// The step of `cargo xtask test`.
+pub(crate) fn smoke(seconds: u64) -> Outcome {
+    if let Err(why) = tools::cxx() {
+        return Outcome::Skipped(why);
+    }
+    match each(&targets(), seconds) {
+        Ok(counts) => Outcome::Tests(counts, true),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn number(word: &str) -> Result<u64> {
+    word.parse().map_err(|_| format!("`{word}` is not a number of seconds"))
+}
+
+/// The targets are the programs in `fuzz/src/bin`.
+fn targets() -> Vec<String> {
+    let sources = files(&root().join("fuzz/src/bin"), "rs");
+    sources.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect()
+}
+
+fn each(targets: &[String], seconds: u64) -> Result<Counts> {
+    let folder = build()?;
+    let share = (seconds / targets.len().max(1) as u64).max(1);
+    let mut counts = Counts::default();
+    for name in targets {
+        let fine = one(&folder, name, share)?;
+        counts.passed += u64::from(fine);
+        counts.failed += u64::from(!fine);
+    }
+    Ok(counts)
+}
+
+/// The folder with the built targets.
+fn build() -> Result<PathBuf> {
+    let host = output(std::process::Command::new("rustc").arg("-vV"))?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+    let home = target().join("fuzz");
+    let mut command =
+        cargo(&["build", "--release", "--bins", "--manifest-path", "fuzz/Cargo.toml"]);
+    // With `--target`, build scripts and macros are left without counters.
+    command.args(["--target", host]).arg("--target-dir").arg(&home);
+    command.env("RUSTFLAGS", FLAGS.join(" ")).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if !succeeds(&mut command)? {
+        return Err("the fuzz targets do not build".into());
+    }
+    Ok(home.join(host).join("release"))
+}
+
+/// Runs a target; true if nothing was found.
+fn one(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
+    let home = target().join("fuzz");
+    let (corpus, crashes) = (home.join("corpus").join(name), home.join("crashes").join(name));
+    for folder in [&corpus, &crashes] {
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let mut command = crate::shell::program(folder.join(name));
+    command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
+    // A slash at the end makes it a folder and not the beginning of a name.
+    command.arg(format!("-artifact_prefix={}/", crashes.display()));
+    command.args(["-verbosity=0", "-print_final_stats=1"]).arg(&corpus).args(seeds(name));
+    let (fine, text) = captured(&mut command)?;
+    if fine {
+        let stat = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name));
+            line.and_then(|line| line.split_whitespace().last()).unwrap_or("?")
+        };
+        let (runs, new) = (stat("stat::number_of_executed_units"), stat("stat::new_units_added"));
+        println!("{name}: {runs} inputs in {seconds} s, {new} of them reached something new");
+        return Ok(true);
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let cause = |line: &&str| line.contains("panicked at") || line.contains("ERROR: libFuzzer");
+    let start = lines.iter().position(cause).unwrap_or(lines.len().saturating_sub(SHOWN));
+    println!("{}", lines[start..].iter().take(SHOWN).copied().collect::<Vec<_>>().join("\n"));
+    let mut kept = lines.iter().filter_map(|line| line.split_once("Test unit written to "));
+    let kept = kept.next_back().map_or("nowhere", |(_, path)| path);
+    println!("{name}: FAILED; the input is kept as {kept}");
+    Ok(false)
+}
+
+/// Inputs to begin with: the target's own, and the files of the format it is named after.
+fn seeds(name: &str) -> Vec<PathBuf> {
+    let format = name.strip_suffix("_open").unwrap_or(name);
+    let folders = [
+        format!("fuzz/seeds/{name}"),
+        format!("tests/golden/{format}"),
+        format!("tests/bad/{format}"),
+    ];
+    folders.iter().map(|folder| root().join(folder)).filter(|folder| folder.is_dir()).collect()
+}

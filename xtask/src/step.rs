@@ -1,0 +1,166 @@
+//! How a step of the tests ends, and what the summary says about all of them.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// Tests in a step. A step that is not made of tests counts as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+/// How a step ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// As it should.
+    Passed,
+    /// Not as it should.
+    Failed(String),
+    /// It could not run here, and why.
+    Skipped(String),
+    /// It ran these tests, and the program that ran them was content or not.
+    Tests(Counts, bool),
+}
+
+impl Outcome {
+    /// What a check that prints its own findings says at the end.
+    pub(crate) fn from_check(result: Result<bool>) -> Self {
+        match result {
+            Ok(true) => Self::Passed,
+            Ok(false) => Self::Failed("see above".into()),
+            Err(why) => Self::Failed(why),
+        }
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.counts().failed > 0
+    }
+
+    fn counts(&self) -> Counts {
+        match self {
+            Self::Passed => Counts { passed: 1, ..Counts::default() },
+            Self::Failed(_) => Counts { failed: 1, ..Counts::default() },
+            Self::Skipped(_) => Counts { skipped: 1, ..Counts::default() },
+            // Something went wrong outside the tests, for example in the build.
+            Self::Tests(counts, false) => Counts { failed: counts.failed.max(1), ..*counts },
+            Self::Tests(counts, true) => *counts,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Passed => "ok".into(),
+            Self::Failed(why) => format!("FAILED: {}", first_line(why)),
+            Self::Skipped(why) => format!("skipped: {}", first_line(why)),
+            Self::Tests(Counts { failed: 0, .. }, false) => "FAILED: see above".into(),
+            Self::Tests(counts, _) => {
+                let word = if counts.failed > 0 { "FAILED" } else { "ok" };
+                format!("{word}: {}", counts.words())
+            }
+        }
+    }
+}
+
+impl Counts {
+    fn words(self) -> String {
+        format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// The steps that have run.
+#[derive(Default)]
+pub(crate) struct Steps(Vec<(&'static str, Outcome, Duration)>);
+
+impl Steps {
+    /// Runs a step under a headline.
+    pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Outcome) {
+        println!("\n=== {name}");
+        let start = Instant::now();
+        let outcome = step();
+        let time = start.elapsed();
+        if let Outcome::Failed(why) = &outcome {
+            println!("{why}");
+        }
+        println!("=== {name}: {} ({:.1} s)", outcome.words(), time.as_secs_f64());
+        self.0.push((name, outcome, time));
+    }
+
+    /// Something has failed so far.
+    pub(crate) fn failed(&self) -> bool {
+        self.0.iter().any(|(_, outcome, _)| outcome.failed())
+    }
+
+    /// The table and the line that programs look for.
+    pub(crate) fn summary(&self) -> String {
+        let mut text = String::new();
+        let mut sum = Counts::default();
+        for (name, outcome, time) in &self.0 {
+            let (time, words) = (time.as_secs_f64(), outcome.words());
+            let _ = writeln!(text, "{name:<10} {time:>7.1} s  {words}");
+            let counts = outcome.counts();
+            sum.passed += counts.passed;
+            sum.failed += counts.failed;
+            sum.skipped += counts.skipped;
+        }
+        text + "\n" + &sum.words() + "\n"
+    }
+}
+
+/// Adds up what nextest or the standard test program say at the end of their work.
+pub(crate) fn count_tests(text: &str) -> Counts {
+    let mut sum = Counts::default();
+    for line in text.lines().map(str::trim) {
+        let list = match line.strip_prefix("test result: ") {
+            Some(rest) => rest.split_once(". ").map_or(rest, |(_, list)| list),
+            None if line.starts_with("Summary [") => {
+                line.split_once("run: ").map_or("", |(_, list)| list)
+            }
+            None => continue,
+        };
+        for item in list.split([',', ';']).map(str::trim) {
+            let mut words = item.split_whitespace();
+            let number = words.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+            match words.next() {
+                Some("passed") => sum.passed += number,
+                Some("failed" | "timed") => sum.failed += number,
+                Some("skipped" | "ignored") => sum.skipped += number,
+                _ => {}
+            }
+        }
+    }
+    sum
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_test_programs_are_understood() {
+        let nextest = "     Summary [   0.1s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out, 2 skipped";
+        assert_eq!(count_tests(nextest), Counts { passed: 7, failed: 2, skipped: 2 });
+        let plain = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
+                     noise: 8 passed\n\
+                     test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(count_tests(plain), Counts { passed: 6, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn a_failed_build_is_never_counted_as_passed() {
+        let mut steps = Steps::default();
+        steps.run("build", || Outcome::Tests(count_tests("error: no"), false));
+        steps.run("skip", || Outcome::Skipped("no compiler".into()));
+        assert!(steps.failed());
+        let summary = steps.summary();
+        assert!(summary.contains("skipped: no compiler"));
+        assert!(summary.lines().any(|line| line == "0 passed, 1 failed, 1 skipped"), "{summary}");
+    }
+}

@@ -1,0 +1,112 @@
+//! All that CI runs, in one build profile and one set of features, so that nothing is built twice.
+
+use std::path::PathBuf;
+
+use crate::shell::{cargo, output, program, root, succeeds, watched};
+use crate::step::{Counts, Outcome, Steps, count_tests};
+use crate::{Result, doors, fuzz, readme, tools};
+
+/// The same words everywhere: another set of features would be another build.
+const ALL: [&str; 2] = ["--workspace", "--all-features"];
+
+/// Seconds of fuzzing, shared by all targets.
+const FUZZ_SECONDS: u64 = 30;
+
+pub(crate) fn run() -> bool {
+    let mut steps = Steps::default();
+    steps.run("fmt", || Outcome::from_check(fmt()));
+    steps.run("clippy", clippy);
+    steps.run("doors", || Outcome::from_check(doors::run()));
+    steps.run("tests", tests);
+    steps.run("doc tests", doc_tests);
+    steps.run("readme", || Outcome::from_check(readme::check()));
+    // These two take long and say little about a tree that is known to be broken.
+    let broken = steps.failed();
+    let unless_broken = |step: fn() -> Outcome| {
+        if broken { Outcome::Skipped("an earlier step failed".into()) } else { step() }
+    };
+    steps.run("fuzz", || unless_broken(|| fuzz::smoke(FUZZ_SECONDS)));
+    steps.run("interop", || unless_broken(interop));
+    println!("\n=== summary\n{}", steps.summary());
+    !steps.failed()
+}
+
+/// The fuzz targets are a workspace of their own.
+fn fmt() -> Result<bool> {
+    let house = succeeds(&mut cargo(&["fmt", "--all", "--check"]))?;
+    let fuzz = ["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"];
+    Ok(succeeds(&mut cargo(&fuzz))? && house)
+}
+
+/// Warnings are denied here and not by `RUSTFLAGS`, which would make it another build.
+fn clippy() -> Outcome {
+    let mut command = cargo(&["clippy", "--all-targets"]);
+    Outcome::from_check(succeeds(command.args(ALL).args(["--", "-D", "warnings"])))
+}
+
+fn tests() -> Outcome {
+    let mut command = if tools::nextest() {
+        cargo(&["nextest", "run", "--no-fail-fast", "--no-tests=pass"])
+    } else {
+        println!("cargo-nextest is not here; `cargo test` does the same more slowly");
+        cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
+    };
+    counted(command.args(ALL))
+}
+
+fn doc_tests() -> Outcome {
+    counted(cargo(&["test", "--doc", "--no-fail-fast"]).args(ALL))
+}
+
+fn counted(command: &mut std::process::Command) -> Outcome {
+    match watched(command) {
+        Ok((fine, text)) => Outcome::Tests(count_tests(&text), fine),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// The program as the tests built it. Without `--tests` the packages that only tests need would
+/// not have a say in the features of the others, and half of them would be built again.
+pub(crate) fn spile() -> Result<PathBuf> {
+    let fine = succeeds(cargo(&["build", "--quiet", "--bins", "--tests"]).args(ALL))?;
+    let path = crate::shell::target().join("debug/spile");
+    if !fine || !path.is_file() {
+        return Err("the program `spile` was not built".into());
+    }
+    Ok(path)
+}
+
+/// Every script of `tests/interop` is one test; it finds the program in `SPILE`.
+fn interop() -> Outcome {
+    let folder = root().join("tests/interop");
+    let scripts = crate::shell::files(&folder, "py");
+    if scripts.is_empty() {
+        return Outcome::Skipped("there is no script in tests/interop yet".into());
+    }
+    let spile = match spile() {
+        Ok(spile) => spile,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let wanted = std::fs::read_to_string(folder.join("requirements.txt"));
+    let packages = wanted.unwrap_or_else(|_| "numpy".into());
+    let packages: Vec<String> = packages.split_whitespace().map(String::from).collect();
+    let python = match tools::python(&packages) {
+        Ok(python) => python,
+        Err(why) => return Outcome::Skipped(why),
+    };
+    let mut counts = Counts::default();
+    for script in scripts {
+        let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match output(program(&python).arg(&script).env("SPILE", &spile)) {
+            Ok(_) => {
+                println!("ok     {name}");
+                counts.passed += 1;
+            }
+            Err(why) => {
+                println!("FAILED {name}\n{why}");
+                counts.failed += 1;
+            }
+        }
+    }
+    Outcome::Tests(counts, true)
+}
