@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use zerocopy::{FromBytes, Immutable};
+use zerocopy::{FromBytes, Immutable, IntoBytes as _};
 
 use crate::dtype::{DType, Kind};
 use crate::layout::Linear;
@@ -138,6 +138,15 @@ pub fn to_f64(dtype: DType, map: Option<Linear>, bytes: &[u8], out: &mut Vec<f64
             out.push(map.map_or(value, |m| m.apply(value)));
         }
     });
+}
+
+/// The little-endian bytes of numbers, which are swapped in place on a big-endian machine.
+pub fn little_bytes(values: &mut [f64]) -> &[u8] {
+    let bytes = values.as_mut_bytes();
+    if ByteOrder::NATIVE == ByteOrder::Big {
+        swap(bytes, size_of::<f64>());
+    }
+    bytes
 }
 
 /// Converts `f64` to little-endian elements, the inverse of [`to_f64`]; `out` is overwritten.

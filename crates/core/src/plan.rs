@@ -15,10 +15,10 @@ use crate::store::Decoded;
 const GAP: u64 = 4 << 10;
 
 /// Bytes fetched at once when elements have to be picked out of them. Fits the second-level cache.
-const STAGING: u64 = 256 << 10;
+const STAGING: u64 = 512 << 10;
 
-/// Bytes of a cache line: a tile is as wide as one, so that lines are written whole.
-const LINE: usize = 64;
+/// Bytes of a tile across: lines are written whole, and few pages at a time.
+const TILE: usize = 512;
 
 /// An axis of the box, in output order.
 #[derive(Clone, Copy, Debug)]
@@ -256,7 +256,7 @@ fn read_box(
     }
     let tile = outer.iter().position(|s| s.to.unsigned_abs() == element as u64).map(|k| {
         let axis = outer.remove(k);
-        let width = (LINE / element.max(1)).max(1) as u64;
+        let width = (TILE / element.max(1)).max(1) as u64;
         (axis, width.min(STAGING / span.max(1)).clamp(1, axis.count))
     });
     let (across, width) = tile.unwrap_or((Step { count: 1, from: 0, to: element as i64 }, 1));

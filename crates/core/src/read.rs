@@ -5,6 +5,7 @@
 //! read. Blocks are read and worked on by all threads of the current rayon pool.
 
 use std::cell::RefCell;
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 use zerocopy::FromBytes as _;
@@ -279,14 +280,36 @@ impl Array {
             axes.iter().copied().filter(|k| spans[*k].count > 1).collect()
         };
         let reorder = moving(&stored) != moving(&wanted);
-        let block_bytes = |threads: usize| {
+        let block_bytes = |threads: usize| -> usize {
             let small = self.limits.worker_buffer(threads) as u64;
             let large = (self.limits.memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
             (if reorder { large } else { small }) as usize
         };
-        let plan = Plan::new(base, &ordered, size, block_bytes(rayon::current_num_threads()));
-        let fold_bytes = block_bytes(FOLD_THREADS);
-        Ok(Selected { array: self, spans, axes: ordered, base, plan, fold_bytes })
+        Ok(Selected {
+            array: self,
+            spans,
+            axes: ordered,
+            base,
+            block_bytes: block_bytes(rayon::current_num_threads()),
+            fold_bytes: block_bytes(FOLD_THREADS),
+        })
+    }
+}
+
+/// Buffers that are not in use. Fresh memory is slow, so a task takes up the buffers that another
+/// one has put down.
+#[derive(Default)]
+struct Shelf(Mutex<Vec<Scratch>>);
+
+impl Shelf {
+    fn lend<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
+        // A poisoned shelf belongs to a panic that is already on its way up.
+        let mut scratch = self.0.lock().ok().and_then(|mut shelf| shelf.pop()).unwrap_or_default();
+        let result = work(&mut scratch);
+        if let Ok(mut shelf) = self.0.lock() {
+            shelf.push(scratch);
+        }
+        result
     }
 }
 
@@ -296,7 +319,7 @@ pub struct Selected<'a> {
     spans: Vec<Span>,
     axes: Vec<Axis>,
     base: u64,
-    plan: Plan,
+    block_bytes: usize,
     fold_bytes: usize,
 }
 
@@ -308,7 +331,7 @@ impl Selected<'_> {
 
     /// Number of elements.
     pub fn count(&self) -> u64 {
-        self.plan.elements()
+        self.plan(self.block_bytes).elements()
     }
 
     /// What was selected, per dimension of the array.
@@ -324,32 +347,39 @@ impl Selected<'_> {
 
     /// The same in blocks of about `bytes`; larger ones suit a change of order.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
-        self.plan = self.plan_in(bytes);
-        self.fold_bytes = bytes;
+        (self.block_bytes, self.fold_bytes) = (bytes, bytes);
         self
     }
 
-    fn plan_in(&self, block_bytes: usize) -> Plan {
+    /// The same in blocks of at most about `bytes`, for work whose result is much longer.
+    pub fn with_smaller_blocks(self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.block_bytes);
+        self.with_block_bytes(bytes)
+    }
+
+    fn plan(&self, block_bytes: usize) -> Plan {
         Plan::new(self.base, &self.axes, self.array.dtype.size(), block_bytes)
     }
 
     /// Hands out the blocks one after the other.
     pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
+        let plan = self.plan(self.block_bytes);
         let mut scratch = Scratch::default();
-        for number in 0..self.plan.blocks() {
-            self.block(&self.plan, number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
+        for number in 0..plan.blocks() {
+            self.block(&plan, number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
         }
         Ok(())
     }
 
     /// Hands out the blocks to all threads, in no order.
     pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
-        (0..self.plan.blocks()).into_par_iter().try_for_each_init(
-            Scratch::default,
-            |scratch, number| {
-                self.block(&self.plan, number, scratch, &mut |block, bytes| each(block, bytes))
-            },
-        )
+        let plan = self.plan(self.block_bytes);
+        let shelf = Shelf::default();
+        (0..plan.blocks()).into_par_iter().try_for_each(|number| {
+            shelf.lend(|scratch| {
+                self.block(&plan, number, scratch, &mut |block, bytes| each(block, bytes))
+            })
+        })
     }
 
     /// Folds the blocks on all threads. Neighbouring blocks are folded one after the other and
@@ -360,21 +390,23 @@ impl Selected<'_> {
         step: impl Fn(&mut A, Block, &[u8]) -> Result<()> + Sync,
         merge: impl Fn(A, A) -> A,
     ) -> Result<A> {
-        let plan = self.plan_in(self.fold_bytes);
+        let plan = self.plan(self.fold_bytes);
         let blocks = plan.blocks();
         let tasks = blocks.min(TASKS);
-        let parts: Vec<A> = (0..tasks)
-            .into_par_iter()
-            .map_init(Scratch::default, |scratch, task| {
-                let mut part = start();
+        let shelf = Shelf::default();
+        let task = |task: u64| -> Result<A> {
+            let mut part = start();
+            shelf.lend(|scratch| -> Result<()> {
                 for number in blocks * task / tasks..blocks * (task + 1) / tasks {
                     self.block(&plan, number, scratch, &mut |block, bytes| {
                         step(&mut part, block, bytes)
                     })?;
                 }
-                Ok(part)
-            })
-            .collect::<Result<_>>()?;
+                Ok(())
+            })?;
+            Ok(part)
+        };
+        let parts: Vec<A> = (0..tasks).into_par_iter().map(task).collect::<Result<_>>()?;
         Ok(parts.into_iter().fold(start(), merge))
     }
 
@@ -385,21 +417,26 @@ impl Selected<'_> {
         work: impl Fn(Block, &[u8]) -> Result<T> + Sync,
         mut each: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        let blocks = self.plan.blocks();
+        let plan = self.plan(self.block_bytes);
+        let blocks = plan.blocks();
         let batch = 2 * rayon::current_num_threads() as u64;
+        let shelf = Shelf::default();
+        let one = |number| -> Result<Option<T>> {
+            let mut result = None;
+            shelf.lend(|scratch| {
+                self.block(&plan, number, scratch, &mut |block, bytes| {
+                    result = Some(work(block, bytes)?);
+                    Ok(())
+                })
+            })?;
+            Ok(result)
+        };
         let mut first = 0;
         while first < blocks {
             let end = blocks.min(first + batch);
             let done: Vec<T> = (first..end)
                 .into_par_iter()
-                .map_init(Scratch::default, |scratch, number| {
-                    let mut result = None;
-                    self.block(&self.plan, number, scratch, &mut |block, bytes| {
-                        result = Some(work(block, bytes)?);
-                        Ok(())
-                    })?;
-                    Ok(result)
-                })
+                .map(one)
                 .filter_map(Result::transpose)
                 .collect::<Result<_>>()?;
             done.into_iter().try_for_each(&mut each)?;

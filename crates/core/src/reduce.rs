@@ -2,6 +2,7 @@
 
 mod envelope;
 mod statistics;
+mod whole;
 
 pub use envelope::{Envelope, envelope};
 pub use statistics::{ExactRange, Stats, statistics};

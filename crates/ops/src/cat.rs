@@ -16,6 +16,9 @@ use spile_core::shape::Order;
 
 use crate::json;
 
+/// Stored bytes that are turned into doubles at once.
+const RAW_BLOCK: usize = 32 << 10;
+
 /// Which values are wanted of an array with a linear map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
@@ -124,12 +127,11 @@ pub fn raw(
     let Some(map) = map(array, values) else {
         return selected.stream(|_, block| Ok(out.write_all(block)?));
     };
-    let (mut numbers, mut bytes) = (Vec::new(), Vec::new());
-    selected.stream(|_, block| {
+    // Small blocks, so that the doubles stay in the cache on their way out.
+    let mut numbers = Vec::new();
+    selected.with_smaller_blocks(RAW_BLOCK).stream(|_, block| {
         convert::to_f64(array.dtype(), Some(map), block, &mut numbers);
-        bytes.clear();
-        bytes.extend(numbers.iter().flat_map(|v| v.to_le_bytes()));
-        Ok(out.write_all(&bytes)?)
+        Ok(out.write_all(convert::little_bytes(&mut numbers))?)
     })
 }
 
@@ -138,14 +140,9 @@ fn map(array: &Array, values: Values) -> Option<Linear> {
 }
 
 fn select<'a>(array: &'a Array, selection: &Selection) -> Result<Selected<'a>> {
-    let selected = array.select(selection, Axes::Order(Order::C))?;
-    Ok(match array.order() {
-        Order::C => selected,
-        // Large enough that a read of the other order is worth it; the words for a block are
-        // several times as long as its bytes.
-        Order::F => selected
-            .with_block_bytes((array.limits().memory / 128).clamp(4 << 10, 4 << 20) as usize),
-    })
+    // The words for a block are several times as long as its bytes.
+    let most = (array.limits().memory / 128).clamp(4 << 10, 4 << 20) as usize;
+    Ok(array.select(selection, Axes::Order(Order::C))?.with_smaller_blocks(most))
 }
 
 /// Elements turned into words.

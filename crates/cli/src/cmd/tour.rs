@@ -98,7 +98,7 @@ fn signal(path: &Path, context: &Context) -> Result<()> {
         noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let t = k as f64 / SAMPLES as f64;
         let envelope = (-((t - 0.4) / 0.12).powi(2)).exp();
-        let volts = envelope * (t * 180.0).sin() + f64::from(noise >> 16) / 1e6;
+        let volts = envelope * (t * 180.0).sin() + (f64::from(noise >> 16) - 32_768.0) / 1e6;
         (volts as f32).to_le_bytes()
     });
     let layout = Layout::Inline(samples.collect::<Vec<u8>>().into(), Order::F);

@@ -14,7 +14,7 @@ use crate::read::File;
 use crate::wire::{DIMENSIONS, Header};
 
 /// Larger blocks than this gain nothing.
-const LARGEST_BLOCK: u64 = 128 << 20;
+const LARGEST_BLOCK: u64 = 64 << 20;
 
 /// Dimension `k` of the result is dimension `order[k]` of the file, counted from 1; grids move
 /// along. Where only dimensions of length one change places, the elements stay where they are and

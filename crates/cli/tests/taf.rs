@@ -1,0 +1,191 @@
+//! `spile taf`, `plot`, `salvage` and `tour` as typed by a user.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn spile(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+        command.args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Standard output of a command that must succeed and say nothing on standard error.
+    #[track_caller]
+    fn good(&self, words: &[&str]) -> String {
+        let done = self.spile(words);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Standard error of a command that must fail.
+    #[track_caller]
+    fn bad(&self, words: &[&str]) -> String {
+        let done = self.spile(words);
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        String::from_utf8(done.stderr).unwrap()
+    }
+
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.good(words)).unwrap()
+    }
+
+    fn example(&self) -> &'static str {
+        self.good(&["taf", "create", "--example", "2", "-o", "e.taf", "--overwrite"]);
+        "e.taf"
+    }
+}
+
+#[test]
+fn files_are_made_from_text_and_read_back() {
+    let folder = Folder::new();
+    fs::write(folder.path("t.csv"), "t,u\n0.0,1\n0.5,2\n1.0,4\n").unwrap();
+    folder.good(&["taf", "create", "t.csv", "--grid-column", "-t", "64", "-o", "t.taf"]);
+    assert_eq!(folder.good(&["taf", "read", "t.taf"]), "0\t1\n0.5\t2\n1\t4\n");
+    assert_eq!(folder.good(&["taf", "read", "t.taf", "--grid", "0.4:"]), "0.5\t2\n1\t4\n");
+    assert_eq!(folder.good(&["taf", "read", "t.taf", "--index", "2:2"]), "0.5\t2\n");
+    assert_eq!(folder.json(&["taf", "read", "t.taf", "--json"])["rows"][2][1], 4.0);
+    let again = folder.bad(&["taf", "create", "t.csv", "-o", "t.taf"]);
+    assert!(
+        again.contains("t.taf: exists already; nothing was written\nhint: --overwrite"),
+        "{again}"
+    );
+    let odd = folder.bad(&["taf", "create", "t.csv", "-t", "int7", "-o", "x.taf"]);
+    assert!(odd.contains("\"int7\" is not a TAF element type"), "{odd}");
+    fs::write(folder.path("uneven.txt"), "0 1\n1 2\n3 4\n").unwrap();
+    let uneven = folder.bad(&["taf", "create", "uneven.txt", "--grid-column", "-o", "x.taf"]);
+    assert!(uneven.contains("not evenly spaced"), "{uneven}");
+    assert!(!folder.path("x.taf").exists());
+}
+
+#[test]
+fn clipped_values_are_told() {
+    let folder = Folder::new();
+    fs::write(folder.path("t.txt"), "1\n2\nnan\ninf\n").unwrap();
+    let told = folder.good(&["taf", "create", "t.txt", "-t", "8", "-o", "t.taf"]);
+    assert_eq!(told, "t.taf: 2 values were clipped\n");
+    let words = ["taf", "create", "t.txt", "-t", "8", "-o", "t.taf", "--overwrite", "--json"];
+    assert_eq!(folder.json(&words)["clipped"], 2);
+}
+
+#[test]
+fn every_operation_of_the_table_has_its_word() {
+    let folder = Folder::new();
+    let file = folder.example();
+    assert!(folder.good(&["taf", "probe", file]).contains("2D example"));
+    assert_eq!(folder.json(&["taf", "probe", file, "--json"])["comments"], "2D example\n");
+    folder.good(&["taf", "addComment", file, "more"]);
+    folder.good(&["taf", "add-comment", file, "-5 V"]);
+    assert_eq!(
+        folder.json(&["taf", "probe", file, "--json"])["comments"],
+        "2D example\nmore\n-5 V\n"
+    );
+    folder.good(&["taf", "setComment", file, "only\n"]);
+    folder.good(&["taf", "adjust", file, "1", "shift", "-0.5"]);
+    folder.good(&["taf", "crop", file, "1", "--grid", "-0.1:0.1", "--index", "1:55"]);
+    assert_eq!(
+        folder.json(&["--json", "ls", file])["objects"][0]["shape"],
+        serde_json::json!([15, 3])
+    );
+    let copy = folder.good(&["taf", "backup", file]);
+    assert_eq!(copy, "e-backup-1.taf\n");
+    folder.good(&["taf", "append", file, "e-backup-1.taf", "--safe"]);
+    folder.good(&["taf", "transpose", file]);
+    folder.good(&["taf", "permute", file, "2,1", "-o", "p.taf"]);
+    let summary = folder.json(&["taf", "summarize", "p.taf", "--json"]);
+    assert_eq!(summary["columns"].as_array().unwrap().len(), 7);
+    assert_eq!(summary["columns"][1]["mean"], summary["columns"][4]["mean"]);
+    folder.good(&["taf", "export", "e-backup-1.taf", "-o", "e.txt"]);
+    assert!(fs::read_to_string(folder.path("e.txt")).unwrap().starts_with("# only\n"));
+    let before = folder.good(&["hash", "--native", "--json", "e-backup-1.taf"]);
+    folder.good(&["taf", "replace", "e-backup-1.taf", "e-backup-1.taf"]);
+    assert_eq!(folder.good(&["hash", "--native", "--json", "e-backup-1.taf"]), before);
+    let map = folder.json(&["taf", "map", "p.taf", "--json"]);
+    assert_eq!((&map["offset"], &map["type"]), (&1104.into(), &"flt32".into()));
+    assert!(folder.good(&["taf", "plot", "p.taf"]).contains("p.taf"));
+    folder.good(&["taf", "convert", "e.txt", "--overwrite"]);
+    let wrong = folder.bad(&["taf", "adjust", "p.taf", "3", "shift", "1"]);
+    assert!(wrong.contains("p.taf: there is no dimension 3; the array has 2"), "{wrong}");
+    let nothing = folder.bad(&["taf", "crop", "p.taf", "1", "--grid", "5:6"]);
+    assert!(nothing.contains("no element lies inside the bounds"), "{nothing}");
+}
+
+#[test]
+fn one_bad_file_does_not_stop_a_conversion() {
+    let folder = Folder::new();
+    fs::write(folder.path("a.txt"), "1\n2\n").unwrap();
+    fs::write(folder.path("b.txt"), "words\n").unwrap();
+    let done = folder.spile(&["taf", "convert", "*.txt"]);
+    assert_eq!(done.status.code(), Some(3));
+    assert!(folder.path("a.taf").exists() && !folder.path("b.taf").exists());
+    assert!(String::from_utf8_lossy(&done.stderr).contains("b.txt: "));
+}
+
+#[test]
+fn pictures_are_drawn_whole() {
+    let folder = Folder::new();
+    let file = folder.example();
+    folder.good(&["plot", file, "-o", "p.svg"]);
+    let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("column 3"));
+    folder.good(&["plot", file, ":, 1", "-o", "p.png", "--width", "300", "--height", "200"]);
+    let png = fs::read(folder.path("p.png")).unwrap();
+    assert_eq!(png[16..24], [0, 0, 2, 88, 0, 0, 1, 144], "600 x 400 pixels");
+    let drawn = folder.good(&["plot", file, "--width", "60", "--height", "12"]);
+    assert_eq!(drawn.lines().count(), 12);
+    assert!(drawn.lines().all(|line| line.chars().count() <= 60), "{drawn}");
+    let numbers = folder.json(&["plot", file, "::-1, 0", "--json"]);
+    assert_eq!(
+        (&numbers["series"][0]["start"], &numbers["series"][0]["low"][0]),
+        (&1.0.into(), &1.0.into())
+    );
+    assert!(folder.bad(&["plot", file, "-o", "p.gif"]).contains(".svg or .png"));
+    assert!(folder.bad(&["plot", file, "3, 1"]).contains("single element"));
+    folder.good(&["taf", "create", "--example", "3", "-o", "cube.taf"]);
+    folder.good(&["taf", "transpose", "e.taf"]);
+    let many = folder.bad(&["plot", "e.taf"]);
+    assert!(many.contains("101 columns") && many.contains("hint:"), "{many}");
+}
+
+#[test]
+fn a_cut_file_is_salvaged_with_exit_3() {
+    let folder = Folder::new();
+    let file = folder.path(folder.example());
+    let bytes = fs::read(&file).unwrap();
+    fs::write(folder.path("cut.taf"), &bytes[..1104 + 900]).unwrap();
+    let done = folder.spile(&["salvage", "cut.taf"]);
+    assert_eq!(done.status.code(), Some(3));
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert!(told.contains("cut-salvaged.taf") && told.contains("array 101 x 2"), "{told}");
+    folder.good(&["check", "cut-salvaged.taf"]);
+    fs::write(folder.path("head.taf"), &bytes[..500]).unwrap();
+    assert!(folder.bad(&["salvage", "head.taf"]).contains("truncated"));
+    assert!(!folder.path("head-salvaged.taf").exists());
+    assert_eq!(folder.spile(&["salvage", "e.taf", "-o", "whole.taf"]).status.code(), Some(0));
+    assert_eq!(fs::read(folder.path("whole.taf")).unwrap(), bytes);
+}
+
+#[test]
+fn the_tour_shows_every_format_and_leaves_its_files() {
+    let folder = Folder::new();
+    let tour = folder.good(&["tour", "samples"]);
+    for words in ["$ spile info example.taf", "not ok (taf, 1 error)", "kept     array 101 x 2"] {
+        assert!(tour.contains(words), "{words}: {tour}");
+    }
+    assert!(Path::new(&folder.path("samples/burst.svg")).exists());
+    assert!(folder.bad(&["tour", "samples"]).contains("already exists"));
+}
