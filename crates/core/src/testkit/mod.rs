@@ -35,7 +35,7 @@
 //! [`Suite::limits`] allow. Memory is only watched where the test crate has a counting allocator
 //! and hands over its [`Meter`]; `crates/core/tests/support/meter.rs` is one to include:
 //!
-//! ```ignore
+//! ```text
 //! #[path = "../../../crates/core/tests/support/meter.rs"]
 //! mod meter;
 //! Suite::new(&Taf, good).with_meter(meter::METER).run_all();
