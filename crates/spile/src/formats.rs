@@ -4,4 +4,4 @@ use spile_core::format::Registry;
 
 /// Every format that spile knows.
 pub static REGISTRY: Registry =
-    Registry(&[&spile_taf::Taf, &spile_columns::Columns, &spile_npy::Npy]);
+    Registry(&[&spile_scda::Scda, &spile_taf::Taf, &spile_columns::Columns, &spile_npy::Npy]);

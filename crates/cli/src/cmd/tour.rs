@@ -46,12 +46,16 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     signal(file("burst.taf"), context)?;
     fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
     fs::write("counts.npy", npy())?;
+    fs::write("state.scda", scda())?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 12] = [
         ("These are the formats spile knows.", &["formats"]),
         ("What is in a file:", &["info", "example.taf"]),
-        ("Its arrays, as in a folder:", &["ls", "-l", "example.taf", "table.txt", "counts.npy"]),
+        (
+            "Its arrays, as in a folder:",
+            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda"],
+        ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
         ("A million samples, drawn in the terminal:", &["plot", "burst.taf", "--height", "16"]),
@@ -121,6 +125,14 @@ fn npy() -> Vec<u8> {
     bytes.extend(format!("{header:<117}\n").bytes());
     bytes.extend((1..=6_i32).flat_map(i32::to_le_bytes));
     bytes
+}
+
+/// A file header and a block, as a parallel program would leave them.
+fn scda() -> Vec<u8> {
+    let pad = |text: &str, length: usize| format!("{:-<1$}-\n", format!("{text} "), length - 2);
+    let header = format!("scdata0 {}F {}", pad("spile tour", 24), pad("a checkpoint", 62));
+    let block = format!("B {}E {}step 42\n", pad("where it stopped", 62), pad("8", 30));
+    format!("{header}\n={0:=<28}\n\n{block}{0:=<22}\n\n", "").into_bytes()
 }
 
 /// A copy that ends in the middle of the last column.

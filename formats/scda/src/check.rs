@@ -1,0 +1,64 @@
+//! The rules, each with its code. scda-001 to scda-011 are errors raised while reading; those from
+//! scda-020 on are findings about files that can be read.
+
+use spile_core::error::Result;
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::source::Source;
+
+use crate::read::File;
+use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
+
+pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+    let mut report = Report::default();
+    let file = match File::from_source(source.clone(), true, limits) {
+        Ok(file) => file,
+        Err(error) => {
+            report.absorb(error)?;
+            return Ok(report);
+        }
+    };
+    let version = file.header().version;
+    if version != 0xa0 {
+        report.note("scda-020", format!("version {version:02x} is newer than a0")).at(4);
+    }
+    if file.header().breaks == Breaks::Other {
+        let message = "the file header is padded in neither of the two styles";
+        report.note("scda-021", message).in_object("file header").at(8);
+    }
+    for (number, section) in file.sections().iter().enumerate() {
+        let object = format!("section {number}, {}", section.title());
+        for raw in &section.raw {
+            if raw.breaks == Breaks::Other {
+                let message = "padded in neither of the two styles";
+                report.note("scda-021", message).in_object(&object).at(raw.offset);
+            }
+            if strict && !padding_fits(source, raw)? {
+                let message = "the data padding is in neither of the two styles";
+                report.note("scda-022", message).in_object(&object).at(raw.data + raw.len);
+            }
+        }
+        if section.encoded {
+            // Decoding is the only way to know that compressed data are sound.
+            let read = file.array(section).and_then(|array| array.all()?.for_each(|_, _| Ok(())));
+            if let Err(error) = read {
+                report.absorb(error.in_object(&object).at(section.raw[1].data))?;
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn padding_fits(source: &Source, raw: &Raw) -> Result<bool> {
+    if raw.kind == Kind::Inline {
+        return Ok(true);
+    }
+    let end = raw.data + raw.len;
+    let found = source.read_vec(end, data_padding(raw.len))?;
+    let last = match raw.len {
+        0 => None,
+        _ => source.read_vec(end - 1, 1)?.first().copied(),
+    };
+    let fits = |breaks| found == data_padding_bytes(raw.len, last, breaks);
+    Ok(fits(Breaks::Unix) || fits(Breaks::Mime))
+}

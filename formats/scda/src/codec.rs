@@ -1,0 +1,166 @@
+//! The compression convention's algorithm (section 3.1): size, 'z', zlib stream, all of it in
+//! base64 lines of 76 characters and two free bytes.
+
+use std::cell::RefCell;
+
+use base64_simd::STANDARD;
+use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use spile_core::error::{Error, Result};
+use spile_core::layout::Codec;
+
+use crate::wire::Breaks;
+
+/// Code bytes of a line.
+const LINE: usize = 76;
+
+/// Bytes that a full line encodes.
+const LINE_BYTES: usize = LINE / 4 * 3;
+
+/// Uncompressed size and the letter 'z'.
+const PREFIX: usize = 9;
+
+thread_local! {
+    // Making these costs more than a small element; each thread keeps its own.
+    static DECODER: RefCell<(Decompressor, Vec<u8>)> =
+        RefCell::new((Decompressor::new(), Vec::new()));
+}
+
+/// Decodes elements of the convention.
+pub(crate) struct Convention;
+
+impl Codec for Convention {
+    fn name(&self) -> &'static str {
+        "deflate, base64"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        DECODER.with_borrow_mut(|(inflate, bytes)| {
+            unarmour(stored, bytes)?;
+            let (prefix, stream) = bytes
+                .split_at_checked(PREFIX)
+                .ok_or_else(|| bad("an encoded element is shorter than its own header"))?;
+            let size = prefix[..8].iter().fold(0_u64, |v, b| v << 8 | u64::from(*b));
+            if size != out.len() as u64 {
+                let message = format!("an element says it has {size} bytes, not {}", out.len());
+                return Err(bad(&message));
+            }
+            if prefix[8] != b'z' {
+                return Err(bad("the byte 'z' before the deflate stream is missing"));
+            }
+            match inflate.zlib_decompress(stream, out) {
+                Ok(n) if n == out.len() => {}
+                Ok(n) => return Err(bad(&format!("an element has {n} bytes, not {size}"))),
+                Err(_) => return Err(bad("an element's deflate stream is damaged")),
+            }
+            // The stream ends with the checksum; anything behind it would be read as one.
+            if stream.last_chunk() != Some(&libdeflater::adler32(out).to_be_bytes()) {
+                return Err(bad("bytes follow an element's deflate stream"));
+            }
+            Ok(())
+        })
+    }
+}
+
+fn bad(message: &str) -> Error {
+    Error::malformed("scda-010", message)
+}
+
+/// Takes base64 out of its lines. The two bytes after each line are free; everything else must be
+/// base64, and only the last line may be short.
+fn unarmour(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    out.clear();
+    out.resize(stored.len() / 4 * 3 + 3, 0);
+    let mut filled = 0;
+    let mut lines = stored.chunks(LINE + 2).peekable();
+    while let Some(line) = lines.next() {
+        let (code, _) = line
+            .split_last_chunk::<2>()
+            .filter(|(code, _)| !code.is_empty())
+            .ok_or_else(|| bad("a line of base64 has no line break"))?;
+        let room = &mut out[filled..];
+        let decoded = STANDARD
+            .decode(code, base64_simd::Out::from_slice(room))
+            .map_err(|_| bad("a line is not base64"))?
+            .len();
+        filled += decoded;
+        if lines.peek().is_some() && decoded != LINE_BYTES {
+            return Err(bad("base64 ends before the last line"));
+        }
+    }
+    out.truncate(filled);
+    Ok(())
+}
+
+/// Encodes elements, reusing its state.
+pub struct Encoder {
+    deflate: Compressor,
+    bytes: Vec<u8>,
+    breaks: Breaks,
+}
+
+impl Encoder {
+    /// An encoder of a zlib level: 0 stores, 9 is the paper's recommendation.
+    pub fn new(level: u32, breaks: Breaks) -> Result<Self> {
+        let level = i32::try_from(level).ok().and_then(|l| CompressionLvl::new(l.min(12)).ok());
+        let level = level.ok_or_else(|| Error::argument("compression levels are 0 to 12"))?;
+        Ok(Self { deflate: Compressor::new(level), bytes: Vec::new(), breaks })
+    }
+
+    /// Appends the encoded form of `element` to `out`.
+    pub fn encode(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let bound = self.deflate.zlib_compress_bound(element.len());
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&(element.len() as u64).to_be_bytes());
+        self.bytes.push(b'z');
+        self.bytes.resize(PREFIX + bound, 0);
+        let used = self
+            .deflate
+            .zlib_compress(element, &mut self.bytes[PREFIX..])
+            .map_err(|_| Error::argument("an element could not be compressed"))?;
+        self.bytes.truncate(PREFIX + used);
+        let end: &[u8; 2] = if self.breaks == Breaks::Mime { b"\r\n" } else { b"=\n" };
+        for line in self.bytes.chunks(LINE_BYTES) {
+            STANDARD.encode_append(line, out);
+            out.extend_from_slice(end);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn elements_come_back(element in proptest::collection::vec(any::<u8>(), 0..3000),
+                              level in 0_u32..=12, mime in any::<bool>()) {
+            let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
+            let mut stored = Vec::new();
+            Encoder::new(level, breaks).unwrap().encode(&element, &mut stored).unwrap();
+            prop_assert!(stored.is_ascii());
+            let mut back = vec![0; element.len()];
+            Convention.decode(&stored, &mut back).unwrap();
+            prop_assert_eq!(back, element);
+        }
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed_or_harmless() {
+        let element = b"a checkpoint that is worth keeping ".repeat(10);
+        let mut stored = Vec::new();
+        Encoder::new(9, Breaks::Unix).unwrap().encode(&element, &mut stored).unwrap();
+        let mut out = vec![0; element.len()];
+        for at in 0..stored.len() {
+            let mut damaged = stored.clone();
+            damaged[at] ^= 1;
+            if Convention.decode(&damaged, &mut out).is_ok() {
+                assert_eq!(out, element, "byte {at}");
+            }
+        }
+        assert!(Convention.decode(&stored, &mut out[1..]).is_err());
+        assert!(Convention.decode(&stored[..stored.len() - 1], &mut out).is_err());
+        assert!(Convention.decode(b"", &mut out).is_err());
+    }
+}

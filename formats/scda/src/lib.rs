@@ -1,0 +1,85 @@
+//! scda: one file for a parallel program, the same bytes on any number of processes.
+//!
+//! Specification: T. Griesbach and C. Burstedde, *scda: A Minimal, Serial-Equivalent Format for
+//! Parallel I/O* (2023), version a0 with its compression convention; what is unclear there is
+//! decided in `FORMAT.md`. Reading, checking and salvaging are here; writing is not yet.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `wire` | paddings, counts, the file header, raw sections |
+//! | `codec` | the compression convention's algorithm |
+//! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
+//! | `check` `salvage` | the rules; what can be saved of a cut file |
+//!
+//! ```
+//! use spile_core::{limits::Limits, source::Source};
+//! use spile_scda::{File, wire::*};
+//!
+//! let mut bytes = b"scdata0 ".to_vec();
+//! bytes.extend(pad(b"me", 24, Breaks::Unix));
+//! bytes.extend(b"F ");
+//! bytes.extend(pad(b"an empty file", 62, Breaks::Unix));
+//! bytes.extend(data_padding_bytes(0, None, Breaks::Unix));
+//! let file = File::from_source(Source::memory(bytes), true, &Limits::default())?;
+//! assert_eq!(file.header().user, b"an empty file");
+//! assert!(file.sections().is_empty());
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod check;
+mod codec;
+mod read;
+mod salvage;
+pub mod wire;
+
+pub use codec::Encoder;
+pub use read::{File, Section};
+
+use spile_core::error::Result;
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::sink::Sink;
+use spile_core::source::Source;
+
+/// The format, for the registry.
+pub struct Scda;
+
+static INFO: FormatInfo = FormatInfo {
+    name: "scda",
+    title: "Serial-equivalent parallel data",
+    users: "HPC developers (p4est, libsc)",
+    specification: "scda a0 (2023)",
+    extensions: &["scda", "scd"],
+    read: Grade::Complete,
+    write: Grade::None,
+    check: Grade::Complete,
+    salvage: Grade::Complete,
+};
+
+impl Format for Scda {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn probe(&self, head: Head<'_>) -> Score {
+        match head.bytes {
+            [b's', b'c', b'd', b'a', b't', b'a'..=b'f', _, b' ', ..] => 100,
+            [b's', b'c', b'd', b'a', b't', ..] => 60,
+            _ => 0,
+        }
+    }
+
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(File::from_source(source, true, limits)?))
+    }
+
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        check::check(source, limits, strict)
+    }
+
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        salvage::salvage(source, target, limits)
+    }
+}
