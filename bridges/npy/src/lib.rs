@@ -41,7 +41,7 @@ static INFO: FormatInfo = FormatInfo {
     users: "everyone with Python",
     specification: "NEP 1",
     extensions: &["npy"],
-    read: Grade::Complete,
+    read: Grade::Partial,
     write: Grade::None,
     check: Grade::Partial,
     salvage: Grade::None,

@@ -23,7 +23,7 @@ Exit status:
   3    some of it worked
   130  interrupted
 
-JSON: every command takes --json; docs/json.md describes what it prints.
+JSON: with --json, as docs/json.md describes it.
 Colour: only on a terminal, never when NO_COLOR is set; --color decides otherwise.";
 
 /// Opens the files that simulations and instruments leave behind.

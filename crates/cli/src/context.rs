@@ -121,6 +121,15 @@ impl Context {
         Ok(worst)
     }
 
+    /// Tells about something on standard error that is no failure.
+    pub(crate) fn warn(&self, path: &Path, message: &str) {
+        if !self.quiet && !self.json {
+            let word = paint(self.error_colour, style::WARN, "warning:");
+            let text = format!("{}: {word} {message}", path.display());
+            let _ = writeln!(io::stderr().lock(), "{}", text::clean(&text));
+        }
+    }
+
     /// Tells about a failure on standard error, in one line and a hint, or as JSON.
     pub(crate) fn fail(&self, error: &Error) -> Exit {
         if is_closed_pipe(error) {

@@ -28,6 +28,9 @@ use context::Context;
 use exit::Exit;
 use print::Output;
 
+/// More threads than this only take time to start.
+const MOST_JOBS: usize = 512;
+
 fn main() -> ExitCode {
     let cli = match parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
@@ -46,7 +49,7 @@ fn run(cli: &Cli, context: &Context) -> Result<Exit> {
         return Err(unknown_command(&words[0]));
     }
     if let Some(jobs) = cli.global.jobs {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(MOST_JOBS));
         pool.build_global().map_err(|e| Error::argument(format!("-j {jobs}: {e}")))?;
     }
     let mut out = Output::stdout(context)?;

@@ -151,8 +151,8 @@ pub fn little_bytes(values: &mut [f64]) -> &[u8] {
 
 /// Converts `f64` to little-endian elements, the inverse of [`to_f64`]; `out` is overwritten.
 /// Whole numbers are rounded to the nearest (halves away from zero) and clipped to their type,
-/// NaN becomes 0. Returns how many values were clipped, or nothing for a type that has no such
-/// conversion.
+/// NaN becomes 0. Returns how many values were clipped (or, for floats, became infinite), or
+/// nothing for a type that has no such conversion.
 pub fn from_f64(
     dtype: DType,
     map: Option<Linear>,
@@ -164,18 +164,43 @@ pub fn from_f64(
     let inverse = |y: f64| map.map_or(y, |m| (y - m.intercept) / m.slope);
     let mut clipped = 0;
     if dtype.is_integer() {
+        // One more than the largest value: a power of two, so exact for every type.
+        let bits = 8 * dtype.size() as i32 - i32::from(dtype.kind() == Kind::Int);
+        let above = 2_f64.powi(bits);
         with_number!(dtype, T => for y in values {
             let x = inverse(*y).round();
             // `as` saturates, and turns NaN into 0.
             let stored = x as T;
-            clipped += u64::from(!(x >= T::MIN as f64 && x <= T::MAX as f64));
+            clipped += u64::from(!(x >= T::MIN as f64 && x < above));
             out.extend_from_slice(&stored.to_le_bytes());
         }, else return None);
     } else {
         with_number!(dtype, T => for y in values {
-            out.extend_from_slice(&(inverse(*y) as T).to_le_bytes());
+            let x = inverse(*y);
+            clipped += u64::from(x.is_finite() && !(x as T as f64).is_finite());
+            out.extend_from_slice(&(x as T).to_le_bytes());
         }, else return None);
     }
+    Some(clipped)
+}
+
+/// Converts little-endian whole numbers to another type of whole numbers without a detour through
+/// `f64`, which holds only 53 bits of them. Returns how many were clipped, or nothing if one of the
+/// types is not a whole number.
+pub fn recode_integers(from: DType, to: DType, bytes: &[u8], out: &mut Vec<u8>) -> Option<u64> {
+    out.clear();
+    if !from.is_integer() || !to.is_integer() {
+        return None;
+    }
+    let mut clipped = 0;
+    with_number!(from, F => for b in bytes.as_chunks::<{ size_of::<F>() }>().0 {
+        let value = F::from_le_bytes(*b) as i128;
+        with_number!(to, T => {
+            let stored = value.clamp(T::MIN as i128, T::MAX as i128);
+            clipped += u64::from(stored != value);
+            out.extend_from_slice(&(stored as T).to_le_bytes());
+        }, else return None);
+    }, else return None);
     Some(clipped)
 }
 
@@ -405,6 +430,22 @@ mod tests {
         assert_eq!(from_f64(DType::F32, None, &[f64::NAN, 0.1], &mut out), Some(0));
         assert!(f32::read_le(&out[..4]).is_nan() && f32::read_le(&out[4..]) == 0.1);
         assert_eq!(from_f64(DType::text(3), None, &[1.0], &mut out), None);
+        assert_eq!(from_f64(DType::F32, None, &[1e300, f64::INFINITY], &mut out), Some(1));
+        let edge = [2_f64.powi(63), -(2_f64.powi(63)), 2_f64.powi(64)];
+        assert_eq!(from_f64(DType::I64, None, &edge, &mut out), Some(2));
+        assert_eq!(from_f64(DType::U64, None, &edge, &mut out), Some(2));
+    }
+
+    #[test]
+    fn whole_numbers_keep_all_their_digits() {
+        let mut out = Vec::new();
+        let value = (1_i64 << 53) + 1;
+        let recode = recode_integers(DType::I64, DType::U64, &value.to_le_bytes(), &mut out);
+        assert_eq!((recode, u64::read_le(&out)), (Some(0), value as u64));
+        let large = ((1_u64 << 63) + 3).to_le_bytes();
+        assert_eq!(recode_integers(DType::U64, DType::I64, &large, &mut out), Some(1));
+        assert_eq!(i64::read_le(&out), i64::MAX);
+        assert_eq!(recode_integers(DType::F32, DType::I64, &large, &mut out), None);
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::wire::{ByteOrder, Wire};
 
 /// The result of everything here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -34,6 +37,17 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    const ALL: [Self; 8] = [
+        Self::Io,
+        Self::NotThisFormat,
+        Self::Malformed,
+        Self::Truncated,
+        Self::Unsupported,
+        Self::Limit,
+        Self::Argument,
+        Self::Exists,
+    ];
+
     /// The word that stands in messages and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -200,6 +214,60 @@ impl Error {
         self.0.hint.as_deref()
     }
 
+    /// The error as bytes for another process of the same job.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let e = &*self.0;
+        let mut out = vec![e.kind as u8 + 1];
+        let number = |out: &mut Vec<u8>, value: Option<u64>| {
+            out.push(u8::from(value.is_some()));
+            out.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
+        };
+        number(&mut out, e.offset);
+        number(&mut out, e.frame);
+        let path = e.path.as_ref().map(|p| p.to_string_lossy());
+        let texts = [
+            Some(e.code),
+            Some(&e.message),
+            e.object.as_deref(),
+            path.as_deref(),
+            e.hint.as_deref(),
+        ];
+        for text in texts {
+            let text = text.unwrap_or("");
+            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            out.extend_from_slice(text.as_bytes());
+        }
+        out
+    }
+
+    /// The error that another process sent.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut wire = Wire::new(bytes, 0, ByteOrder::Little, "core-comm");
+        let mut read = || -> Result<Self> {
+            let kind = ErrorKind::ALL.get(usize::from(wire.u8()?).wrapping_sub(1));
+            let kind = *kind.unwrap_or(&ErrorKind::Io);
+            let mut number = || -> Result<Option<u64>> {
+                let known = wire.u8()? == 1;
+                let value = wire.u64()?;
+                Ok(known.then_some(value))
+            };
+            let (offset, frame) = (number()?, number()?);
+            let mut text = || -> Result<Option<String>> {
+                let length = wire.u32()? as usize;
+                let text = String::from_utf8_lossy(wire.take(length)?).into_owned();
+                Ok(Some(text).filter(|t| !t.is_empty()))
+            };
+            let code = text()?.map_or("", |code| intern(&code));
+            let mut error = Self::new(kind, code, text()?.unwrap_or_default());
+            error.0.object = text()?;
+            error.0.path = text()?.map(PathBuf::from);
+            error.0.hint = text()?;
+            (error.0.offset, error.0.frame) = (offset, frame);
+            Ok(error)
+        };
+        read().unwrap_or_else(|broken| broken)
+    }
+
     /// The operating system's error, if one is at the root.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.0.source.as_ref()?.downcast_ref::<io::Error>().map(io::Error::kind)
@@ -275,6 +343,19 @@ impl From<Error> for io::Error {
         let kind = error.io_kind().unwrap_or(io::ErrorKind::InvalidData);
         io::Error::new(kind, error)
     }
+}
+
+/// A code that came from another process. There are few of them, and they are the same each time,
+/// so keeping them forever costs nothing.
+fn intern(code: &str) -> &'static str {
+    static KNOWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.iter().find(|k| **k == code) {
+        return found;
+    }
+    let kept: &'static str = Box::leak(code.to_string().into_boxed_str());
+    known.push(kept);
+    kept
 }
 
 /// Bytes in words a person reads: `512 B`, `1.2 GiB`.

@@ -15,6 +15,7 @@
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `format` | what a format offers; probing; the registry |
 //! | `error` `report` `limits` | failures, findings, budgets |
+//! | `comm` | the ranks of a parallel job and the file they share: one, threads, later MPI |
 //! | `testkit` | the conformance suite that every format runs (feature `testkit`) |
 //!
 //! ```
@@ -35,6 +36,7 @@
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 
+pub mod comm;
 pub mod convert;
 pub mod dtype;
 pub mod error;

@@ -8,11 +8,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, Uid};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -29,8 +29,10 @@ pub enum Overwrite {
 /// A file being written, at any position and from any thread.
 pub struct Sink {
     file: File,
-    /// The file the user knows, for messages and for the rename.
+    /// The file as the user named it, for messages.
     path: PathBuf,
+    /// The file that is replaced: no link.
+    target: PathBuf,
     pending: Option<Pending>,
     /// Where the sequential writer ([`io::Write`]) stands.
     cursor: AtomicU64,
@@ -50,8 +52,8 @@ impl Sink {
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
         // A link is followed, so that the rename replaces what it points to and not the link.
         let asked = path.as_ref();
-        let path = fs::canonicalize(asked).unwrap_or_else(|_| asked.to_path_buf());
-        let mut mode = None;
+        let path = follow(asked);
+        let mut old = None;
         if let Ok(meta) = fs::metadata(&path) {
             if overwrite == Overwrite::Never {
                 return Err(exists(asked));
@@ -61,7 +63,7 @@ impl Sink {
                     Error::argument("is not a regular file; nothing was written").with_path(asked)
                 );
             }
-            mode = Some(meta.permissions());
+            old = Some(meta);
         }
         if path.file_name().is_none() {
             return Err(Error::argument("names no file to write").with_path(asked));
@@ -73,29 +75,50 @@ impl Sink {
                 let (file, name) = named(&path)?.into_parts();
                 (file, Some(name))
             };
-            if let Some(mode) = mode {
-                file.set_permissions(mode)?;
+            if let Some(old) = old {
+                file.set_permissions(old.permissions())?;
+                // Only root may give a file away; for others it is their own already.
+                let (user, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
+                let _ = rustix::fs::fchown(&file, Some(user), Some(group));
             }
             Ok((file, name))
         };
         let (file, name) = start().map_err(|e| Error::io(asked, e))?;
+        let asked = asked.to_path_buf();
         let pending = Some(Pending { overwrite, name });
-        Ok(Self { file, path, pending, cursor: AtomicU64::new(0) })
+        Ok(Self { file, path: asked, target: path, pending, cursor: AtomicU64::new(0) })
     }
 
     /// Opens an existing file to change it in place; the sequential writer stands at its end.
+    ///
+    /// The file is locked against others who edit it, until the sink is dropped: whoever wants to
+    /// know the file before changing it reads it after this call. Readers are not kept out.
     pub fn edit(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let open = || -> io::Result<(File, u64)> {
-            let file = OpenOptions::new().read(true).write(true).open(path)?;
-            let len = file.metadata()?.len();
-            Ok((file, len))
+            loop {
+                let file = OpenOptions::new().read(true).write(true).open(path)?;
+                // A file system without locks is no reason to refuse.
+                let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+                // Whoever had the lock may have put a new file in this one's place.
+                let (held, named) = (file.metadata()?, fs::metadata(path)?);
+                if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
+                    return Ok((file, held.len()));
+                }
+            }
         };
         let (file, len) = open().map_err(|e| Error::io(path, e))?;
-        Ok(Self { file, path: path.into(), pending: None, cursor: AtomicU64::new(len) })
+        let asked = path.to_path_buf();
+        Ok(Self {
+            file,
+            target: asked.clone(),
+            path: asked,
+            pending: None,
+            cursor: AtomicU64::new(len),
+        })
     }
 
-    /// The file the user knows.
+    /// The file as the user named it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -165,25 +188,25 @@ impl Sink {
                 _ => self.io(e),
             })?;
             // Some file systems cannot sync a folder; the file itself is safe by now.
-            let _ = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
+            let _ = File::open(folder(&self.target)).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
 
     fn appear(&self, pending: Pending) -> io::Result<()> {
         match (pending.name, pending.overwrite) {
-            (Some(name), Overwrite::Replace) => name.persist(&self.path).map_err(|e| e.error),
+            (Some(name), Overwrite::Replace) => name.persist(&self.target).map_err(|e| e.error),
             (Some(name), Overwrite::Never) => {
-                name.persist_noclobber(&self.path).map_err(|e| e.error)
+                name.persist_noclobber(&self.target).map_err(|e| e.error)
             }
-            (None, Overwrite::Never) => self.link(&self.path),
+            (None, Overwrite::Never) => self.link(&self.target),
             (None, Overwrite::Replace) => {
                 // A link cannot replace; a rename can. The name in between is taken from a
                 // temporary file so that it is free.
-                let name = named(&self.path)?.into_temp_path();
+                let name = named(&self.target)?.into_temp_path();
                 fs::remove_file(&name)?;
                 self.link(&name)?;
-                name.persist(&self.path).map_err(|e| e.error)
+                name.persist(&self.target).map_err(|e| e.error)
             }
         }
     }
@@ -201,6 +224,17 @@ impl Sink {
         }
         error
     }
+}
+
+/// What a chain of links ends at, whether that exists or not.
+fn follow(path: &Path) -> PathBuf {
+    let mut at = path.to_path_buf();
+    // As many links as the system follows.
+    for _ in 0..40 {
+        let Ok(next) = fs::read_link(&at) else { break };
+        at = folder(&at).join(next);
+    }
+    at
 }
 
 /// A file without a name in the target's folder, if it can be given one later.
@@ -300,6 +334,42 @@ mod tests {
         fs::write(&path, b"theirs").unwrap();
         assert_eq!(sink.commit().unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(fs::read(&path).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_link_to_nothing_gets_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        Sink::create(&link, Overwrite::Replace).unwrap().commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && real.exists());
+    }
+
+    #[test]
+    fn editors_take_turns_and_find_the_file_that_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("count");
+        fs::write(&path, b"").unwrap();
+        std::thread::scope(|scope| {
+            for k in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        let edit = Sink::edit(path).unwrap();
+                        let mut bytes = fs::read(path).unwrap();
+                        bytes.push(k);
+                        if k % 2 == 0 {
+                            edit.write_all_at(0, &bytes).unwrap();
+                        } else {
+                            let mut new = Sink::create(path, Overwrite::Replace).unwrap();
+                            new.write_all(&bytes).unwrap();
+                            new.commit().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read(&path).unwrap().len(), 160);
     }
 
     #[test]

@@ -192,8 +192,8 @@ impl Source {
 }
 
 fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    let file = File::open(path)?;
-    let meta = file.metadata()?;
+    // Opening a pipe that nobody writes would wait for a writer.
+    let meta = std::fs::metadata(path)?;
     if meta.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
@@ -203,7 +203,9 @@ fn open_regular(path: &Path) -> io::Result<(File, u64)> {
             "not a regular file; this format is read at many positions",
         ));
     }
-    Ok((file, meta.len()))
+    let file = File::open(path)?;
+    let len = file.metadata()?.len();
+    Ok((file, len))
 }
 
 #[cfg(test)]

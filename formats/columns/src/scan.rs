@@ -4,8 +4,11 @@ use spile_core::error::{Error, Result};
 use spile_core::format::Score;
 use spile_core::source::Source;
 
-/// Bytes read at once; also the longest line that is looked at.
+/// Bytes read at once; more only for a line that is longer.
 const CHUNK: usize = 1 << 20;
+
+/// The longest line that is looked at.
+const LONGEST_LINE: usize = 64 << 20;
 
 /// Header text that is kept.
 const HEADER: usize = 4 << 10;
@@ -59,25 +62,40 @@ impl<'a> Iterator for Lines<'a> {
 pub(crate) fn parse_row(line: &[u8], numbers: &mut Vec<f64>) -> Row {
     numbers.clear();
     let line = line.split(|b| *b == b'#').next().unwrap_or(&[]);
-    for token in line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';' | b'&' | 0x0b | 0x0c)) {
-        if token.is_empty() {
-            continue;
+    let mark = |b: &u8| matches!(b, b',' | b';' | b'&');
+    let space = |b: &u8| matches!(b, b' ' | b'\t' | 0x0b | 0x0c);
+    let mut fields = line.split(mark).peekable();
+    while let Some(field) = fields.next() {
+        let before = numbers.len();
+        for token in field.split(space).filter(|token| !token.is_empty()) {
+            match number(token) {
+                Some(value) => numbers.push(value),
+                None => return Row::Words,
+            }
         }
-        match number(token) {
-            Some(value) => numbers.push(value),
-            None => return Row::Words,
+        // Nothing between two marks is a missing number, not a narrower row. A mark may end a row.
+        if numbers.len() == before && fields.peek().is_some() {
+            return Row::Words;
         }
     }
     if numbers.is_empty() { Row::Blank } else { Row::Numbers }
 }
 
-/// A number as C, Python or Fortran print it: `1.0D+00` too.
+/// A number as C, Python or Fortran print it: `1.0D+00` too, and `1.0+100`.
 fn number(token: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(token).ok()?;
     text.parse().ok().or_else(|| {
-        let at = text.find(['D', 'd'])?;
-        let mantissa = text[..at].bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'+' | b'-'));
-        mantissa.then(|| format!("{}e{}", &text[..at], &text[at + 1..]).parse().ok())?
+        let digits =
+            text.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-')).unwrap_or(text.len());
+        let (mantissa, exponent) = match text[digits..].strip_prefix(['D', 'd']) {
+            Some(exponent) => (&text[..digits], exponent),
+            // Three digits of exponent leave no room for its letter.
+            None if digits == text.len() => {
+                text.split_at(text.rfind(['+', '-']).filter(|k| *k > 0)?)
+            }
+            None => return None,
+        };
+        format!("{mantissa}e{exponent}").parse().ok()
     })
 }
 
@@ -158,9 +176,12 @@ fn for_each_line(
         if whole {
             return Ok(());
         }
-        if at == 0 {
-            let message = format!("a line is longer than {CHUNK} bytes");
+        if at == 0 && buffer.len() >= LONGEST_LINE {
+            let message = format!("a line is longer than {LONGEST_LINE} bytes");
             return Err(Error::not_this_format("columns-002", message).at(base));
+        }
+        if at == 0 {
+            buffer.resize(2 * buffer.len(), 0);
         }
         base += at as u64;
     }
@@ -175,19 +196,26 @@ pub(crate) fn looks_like_rows(head: &[u8], whole: bool) -> Score {
     let mut numbers = Vec::new();
     let mut rows = 0_u32;
     let mut lines = Lines::new(head).collect::<Vec<_>>();
-    if !whole {
-        // The head ends somewhere in a line.
-        lines.pop();
-    }
+    // The head of a longer file ends somewhere in a line.
+    let rest = if whole { None } else { lines.pop() };
+    let mut comments = 0_u32;
     for line in lines {
         match parse_row(line, &mut numbers) {
             Row::Numbers => rows += 1,
             // Words after numbers: some other kind of text.
             Row::Words if rows > 0 => return 0,
+            Row::Blank if line.starts_with(b"#") => comments += 1,
             Row::Words | Row::Blank => {}
         }
     }
+    // One row, or one comment, may fill the head and more.
+    let open = rest.is_some_and(|rest| {
+        let end = rest.iter().rposition(|b| !b.is_ascii_alphanumeric() && !b"+-.".contains(b));
+        let sure = &rest[..end.unwrap_or(0)];
+        rest.starts_with(b"#") || parse_row(sure, &mut numbers) == Row::Numbers
+    });
     match rows {
+        0 if open || (!whole && comments > 0) => 5,
         0 => 0,
         1 => 5,
         _ => 20,
@@ -227,6 +255,9 @@ mod tests {
     fn only_rows_of_numbers_look_like_it() {
         assert_eq!(looks_like_rows(b"a b\n1 2\n3 4\n", true), 20);
         assert_eq!(looks_like_rows(b"1 2\n3 4\n5 6", false), 20);
+        assert_eq!(looks_like_rows(b"1.5 2.5 3.", false), 5);
+        assert_eq!(looks_like_rows(b"# many\n# comm", false), 5);
+        assert_eq!(looks_like_rows(b"words and no", false), 0);
         for other in ["{\n 1,\n 2\n}\n", "words\n", "", "1 2\n\x003 4\n"] {
             assert_eq!(looks_like_rows(other.as_bytes(), true), 0, "{other}");
         }
@@ -234,22 +265,29 @@ mod tests {
 
     #[test]
     fn numbers_of_many_languages() {
-        for (text, value) in [("1.5D+02", 150.0), ("-2d-1", -0.2), ("1e3", 1000.0), (".5", 0.5)] {
-            assert_eq!(number(text.as_bytes()), Some(value));
+        let good = [("1.5D+02", 150.0), ("-2d-1", -0.2), ("1e3", 1000.0), (".5", 0.5)];
+        for (text, value) in good.into_iter().chain([("1.5+100", 1.5e100), ("-1.5-100", -1.5e-100)])
+        {
+            assert_eq!(number(text.as_bytes()), Some(value), "{text}");
         }
         assert!(number(b"NaN").unwrap().is_nan());
         assert_eq!(number(b"-Inf"), Some(f64::NEG_INFINITY));
-        for bad in ["1,5", "abc", "d5", "0x10", "1.5DD2", ""] {
+        for bad in ["1,5", "abc", "d5", "0x10", "1.5DD2", "", "-", "1-", "+-1", "1+2+3"] {
             assert_eq!(number(bad.as_bytes()), None, "{bad}");
         }
     }
 
     #[test]
-    fn lines_longer_than_a_chunk_are_refused_and_chunks_join() {
-        let mut text = "1 2\n".repeat(CHUNK / 2);
+    fn chunks_join_and_a_line_may_be_longer_than_one() {
+        let text = "1 2\n".repeat(CHUNK / 2);
         assert_eq!(table(&text).rows, CHUNK as u64 / 2);
-        text.clear();
-        text.extend(std::iter::repeat_n('1', CHUNK + 5));
-        assert_eq!(scan(&Source::memory(text)).unwrap_err().code(), "columns-002");
+        let wide = table(&format!("{}\n", "1 ".repeat(CHUNK)));
+        assert_eq!((wide.rows, wide.columns), (1, CHUNK as u64));
+    }
+
+    #[test]
+    fn a_missing_number_is_not_a_narrower_row() {
+        assert_eq!(scan(&Source::memory("1,2,3\n1,,3\n")).unwrap_err().code(), "columns-003");
+        assert_eq!(table("1, 2, 3,\n4, 5, 6,\n").columns, 3);
     }
 }

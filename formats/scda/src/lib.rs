@@ -2,28 +2,34 @@
 //!
 //! Specification: T. Griesbach and C. Burstedde, *scda: A Minimal, Serial-Equivalent Format for
 //! Parallel I/O* (2023), version a0 with its compression convention; what is unclear there is
-//! decided in `FORMAT.md`. Reading, checking and salvaging are here; writing is not yet.
+//! decided in `FORMAT.md`.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | paddings, counts, the file header, raw sections |
 //! | `codec` | the compression convention's algorithm |
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
+//! | `write` | [`Writer`]: sections written by all ranks of a job |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
 //!
 //! ```
-//! use spile_core::{limits::Limits, source::Source};
-//! use spile_scda::{File, wire::*};
+//! use spile_core::{comm::Threads, limits::Limits};
+//! use spile_scda::{Elements, File, Options, Writer};
 //!
-//! let mut bytes = b"scdata0 ".to_vec();
-//! bytes.extend(pad(b"me", 24, Breaks::Unix));
-//! bytes.extend(b"F ");
-//! bytes.extend(pad(b"an empty file", 62, Breaks::Unix));
-//! bytes.extend(data_padding_bytes(0, None, Breaks::Unix));
-//! let file = File::from_source(Source::memory(bytes), true, &Limits::default())?;
-//! assert_eq!(file.header().user, b"an empty file");
-//! assert!(file.sections().is_empty());
-//! # Ok::<(), spile_core::error::Error>(())
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("state.scda");
+//! // Three ranks write six elements of four bytes; the file does not show how many they were.
+//! let done = Threads::run(3, |comm| {
+//!     let mut file = Writer::create(comm, &path, b"an example", Options::default())?;
+//!     let mine = vec![comm.rank() as u8; 4 * (comm.rank() + 1)];
+//!     file.array(b"ranks", &[1, 2, 3], 4, Elements::Contiguous(&mine), false)?;
+//!     file.close()
+//! });
+//! assert!(done.iter().all(Result::is_ok));
+//!
+//! let file = File::open(&path, &Limits::default())?;
+//! assert_eq!((file.sections()[0].count, file.sections()[0].size), (6, 4));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -32,9 +38,11 @@ mod codec;
 mod read;
 mod salvage;
 pub mod wire;
+mod write;
 
 pub use codec::Encoder;
 pub use read::{File, Section};
+pub use write::{Elements, Options, Writer};
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};

@@ -15,7 +15,7 @@ mod reorder;
 
 pub use append::{append, replace};
 pub use comment::{add_comment, set_comment};
-pub use create::{Create, create, example};
+pub use create::{Create, create, example, type_for};
 pub use crop::{Bounds, crop};
 pub use export::{export, write_rows};
 pub use grid::{Adjust, adjust};
@@ -41,6 +41,14 @@ pub enum Target {
 }
 
 impl Target {
+    /// Keeps others from changing the file while it is being replaced.
+    fn lock(&self, path: &Path) -> Result<Option<Sink>> {
+        match self {
+            Self::InPlace => Sink::edit(path).map(Some),
+            Self::File(..) => Ok(None),
+        }
+    }
+
     fn sink(&self, path: &Path) -> Result<Sink> {
         match self {
             Self::InPlace => Sink::create(path, Overwrite::Replace),
@@ -51,9 +59,11 @@ impl Target {
 
 /// Copies a file to `<stem>-backup-<k>.taf` beside it, with the first `k` that is free.
 pub fn backup(path: &Path) -> Result<PathBuf> {
-    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = path.file_stem().unwrap_or_default();
     for k in 1_u32.. {
-        let copy = path.with_file_name(format!("{stem}-backup-{k}.taf"));
+        let mut name = stem.to_os_string();
+        name.push(format!("-backup-{k}.taf"));
+        let copy = path.with_file_name(name);
         if copy.exists() {
             continue;
         }

@@ -23,6 +23,9 @@ pub const DIMENSIONS: u64 = HEADER + 32;
 /// Bytes of a dimension's entry: length, grid start, grid step.
 pub const DIMENSION: u64 = 24;
 
+/// Memory that a dimension takes once it is read, names and coordinates included.
+const DIMENSION_COST: u64 = 400;
+
 /// "No map": both coefficients infinite (section 2.2; the bit pattern printed there is a NaN).
 pub const NO_MAP: f64 = f64::INFINITY;
 
@@ -185,7 +188,9 @@ impl Header {
             );
             Error::truncated("taf-003", message).at(DIMENSIONS)
         })?;
-        let entries = fetch(source, DIMENSIONS, limits.allow(bytes, "the header")?)?;
+        // Entry, name and coordinate of each dimension will be held in memory.
+        limits.allow(rank.saturating_mul(DIMENSION_COST), "the header")?;
+        let entries = fetch(source, DIMENSIONS, bytes as usize)?;
         let mut wire = Wire::new(&entries, DIMENSIONS, ByteOrder::Little, "taf-003");
         let dimensions = (0..rank)
             .map(|_| Ok(Dimension { length: wire.u64()?, start: wire.f64()?, step: wire.f64()? }))

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spile_core::convert;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Coord, Layout};
@@ -27,6 +28,8 @@ pub(crate) fn write_elements(
 ) -> Result<u64> {
     let array = selected.array();
     let (from, to) = (array.dtype(), header.dtype);
+    storable(from)?;
+    let whole = array.map().is_none() && header.map().is_none();
     let same = (from.kind(), from.size()) == (to.kind(), to.size()) && array.map() == header.map();
     let clipped = AtomicU64::new(0);
     let size = to.size() as u64;
@@ -36,13 +39,32 @@ pub(crate) fn write_elements(
             return sink.write_all_at(offset, bytes);
         }
         let (mut numbers, mut stored) = (Vec::new(), Vec::new());
-        convert::to_f64(from, array.map(), bytes, &mut numbers);
-        let count = convert::from_f64(to, header.map(), &numbers, &mut stored)
-            .ok_or_else(|| Error::argument(format!("{from} elements have no place in TAF")))?;
+        let exact = || convert::recode_integers(from, to, bytes, &mut stored);
+        let count = if let Some(count) = whole.then(exact).flatten() {
+            count
+        } else {
+            convert::to_f64(from, array.map(), bytes, &mut numbers);
+            convert::from_f64(to, header.map(), &numbers, &mut stored)
+                .ok_or_else(|| Error::argument(format!("TAF has no {to} elements")))?
+        };
         clipped.fetch_add(count, Ordering::Relaxed);
         sink.write_all_at(offset, &stored)
     })?;
     Ok(clipped.into_inner())
+}
+
+/// Elements that TAF can hold in some type of its own.
+pub(crate) fn storable(dtype: DType) -> Result<()> {
+    if dtype.is_real() || dtype.kind() == Kind::Bool {
+        return Ok(());
+    }
+    let error = Error::argument(format!("{dtype} elements have no place in TAF"));
+    Err(match dtype.kind() {
+        Kind::Complex | Kind::ComplexX87 => {
+            error.hint("store real and imaginary parts as two columns")
+        }
+        _ => error,
+    })
 }
 
 /// Writes the header and `selected` (in the order of the header's dimensions, first index

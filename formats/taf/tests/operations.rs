@@ -182,6 +182,140 @@ fn create_maps_floats_to_integers_and_keeps_integers() {
 }
 
 #[test]
+fn whole_numbers_keep_all_their_digits_on_the_way_in() {
+    let temp = Temp::new();
+    let path = temp.path("u64.taf");
+    let numbers = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let options = Create { dtype: DType::U64, ..Create::default() };
+    let first = array(DType::U64, &[2, 1], numbers(&[1, 2]));
+    ops::create(&path, &first, &Selection::all(), &options).unwrap();
+    let big = [(1 << 53) + 1, (1 << 53) + 3];
+    let more = array(DType::I64, &[2, 1], numbers(&big));
+    assert_eq!(ops::append(&path, &more, false, &LIMITS).unwrap(), 0);
+    assert_eq!(fs::read(&path).unwrap()[1104 + 16..], numbers(&big));
+    let negative = array(DType::I64, &[2, 1], numbers(&[-1, 5]));
+    assert_eq!(ops::append(&path, &negative, false, &LIMITS).unwrap(), 1);
+}
+
+#[test]
+fn elements_that_taf_cannot_hold_are_refused_everywhere() {
+    let temp = Temp::new();
+    let path = temp.counting(DType::F32, &[2, 2]);
+    let before = fs::read(&path).unwrap();
+    for dtype in ["complex128", "text[16]", "opaque[16]"] {
+        let column = array(dtype.parse().unwrap(), &[2, 1], vec![1; 32]);
+        let whole = array(dtype.parse().unwrap(), &[2, 2], vec![1; 64]);
+        for safe in [false, true] {
+            assert!(ops::append(&path, &column, safe, &LIMITS).is_err(), "{dtype}");
+        }
+        assert!(ops::replace(&path, &whole, &LIMITS).is_err(), "{dtype}");
+        assert_eq!(fs::read(&path).unwrap(), before, "{dtype}");
+    }
+    let half = Create { dtype: "float16".parse().unwrap(), ..Create::default() };
+    let made = ops::create(&temp.path("h"), &doubles(&[1], &[1.0]), &Selection::all(), &half);
+    assert_eq!(made.unwrap_err().kind(), ErrorKind::Argument);
+}
+
+#[test]
+fn constants_and_narrow_ranges_read_back() {
+    let temp = Temp::new();
+    for (k, dtype) in [DType::U8, DType::I8, DType::I32, DType::I64].into_iter().enumerate() {
+        for (j, values) in [[7.3; 3], [0.0, 1e-307, 5e-307]].iter().enumerate() {
+            let path = temp.path(&format!("{k}-{j}"));
+            let options = Create { dtype, ..Create::default() };
+            match ops::create(&path, &doubles(&[3], values), &Selection::all(), &options) {
+                Ok(clipped) => {
+                    // A slope with few digits may put the largest value one level too high.
+                    assert!(clipped <= j as u64);
+                    let range = values[2] - values[0];
+                    for (got, want) in self::values(&path).iter().zip(values) {
+                        assert!((got - want).abs() <= range / 200.0, "{dtype}: {got} for {want}");
+                    }
+                }
+                // 64 bits of levels have no room in so narrow a range.
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Argument),
+            }
+        }
+    }
+    let wide = doubles(&[2], &[-1.7e308, 1.7e308]);
+    let options = Create { dtype: DType::U8, ..Create::default() };
+    assert!(ops::create(&temp.path("wide"), &wide, &Selection::all(), &options).is_err());
+    let overflow = doubles(&[2], &[1e300, 1.0]);
+    let single = Create::default();
+    assert_eq!(ops::create(&temp.path("f32"), &overflow, &Selection::all(), &single).unwrap(), 1);
+}
+
+#[test]
+fn appends_at_the_same_time_take_turns() {
+    let temp = Temp::new();
+    let path = temp.counting(DType::F64, &[50, 1]);
+    std::thread::scope(|scope| {
+        for k in 0..12 {
+            let path = &path;
+            scope.spawn(move || {
+                let column = doubles(&[50], &[f64::from(100 + k); 50]);
+                ops::append(path, &column, k % 3 == 0, &LIMITS).unwrap();
+                ops::add_comment(path, &format!("by {k}"), &LIMITS).unwrap();
+            });
+        }
+    });
+    let file = open(&path);
+    assert_eq!(file.header().shape().lengths(), [50, 13]);
+    let mut columns: Vec<u32> =
+        values(&path)[50..].chunks(50).map(|column| column[7] as u32).collect();
+    columns.sort_unstable();
+    assert_eq!(columns, (100..112).collect::<Vec<_>>());
+    assert_eq!(text(&path).lines().count(), 13);
+}
+
+#[test]
+fn every_grid_point_of_a_long_signal_can_be_named() {
+    let temp = Temp::new();
+    let path = temp.path("long.taf");
+    // A billion samples, most of them a hole in the file.
+    let header = spile_taf::wire::Header::new(
+        DType::U8,
+        None,
+        vec![
+            spile_taf::wire::Dimension { length: 1_000_000_000, start: 0.0, step: 1e-10 },
+            spile_taf::wire::Dimension::counting(1),
+        ],
+    );
+    fs::write(&path, header.encode()).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(header.comment_offset()).unwrap();
+    let file = open(&path);
+    for index in (0..1000).map(|k| 999_999_999 - k * 997_331) {
+        let at = header.dimensions[0].at(index);
+        let mut out = Vec::new();
+        let bounds = Bounds { grid: Some((at, at)), index: None };
+        ops::write_rows(&file, bounds, &mut out).unwrap();
+        assert_eq!(out.split(|b| *b == b'\n').count(), 2, "index {index}");
+    }
+}
+
+#[test]
+fn headers_without_elements_cost_nothing() {
+    let temp = Temp::new();
+    for lengths in [[0, 1 << 60], [1 << 60, 0]] {
+        let path = temp.path("empty.taf");
+        let dimensions = lengths.map(spile_taf::wire::Dimension::counting).to_vec();
+        let header = spile_taf::wire::Header::new(DType::U8, None, dimensions);
+        fs::write(&path, header.encode()).unwrap();
+        let mut out = Vec::new();
+        ops::export(&open(&path), &mut out).unwrap();
+        assert!(out.is_empty());
+    }
+    // Twenty million dimensions are a small file, and would be gigabytes of names.
+    let path = temp.path("dimensions.taf");
+    let header = spile_taf::wire::Header::new(DType::U8, None, vec![]);
+    let mut bytes = header.encode();
+    bytes[1048..1056].copy_from_slice(&20_000_000_u64.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(1056 + 480_000_000).unwrap();
+    assert_eq!(File::open(&path, &LIMITS).err().unwrap().kind(), ErrorKind::Limit);
+}
+
+#[test]
 fn crop_keeps_grid_and_comments_in_step() {
     let temp = Temp::new();
     let path = temp.counting(DType::F32, &[10, 3]);

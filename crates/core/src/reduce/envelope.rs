@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::read::Selected;
 use crate::with_number;
 
-/// The extremes of each bucket, NaN where a bucket has no finite value.
+/// The extremes of the finite values of each bucket, NaN where there are none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     /// Elements that were looked at; bucket `k` of `b` holds `k * count / b .. (k+1) * count / b`.

@@ -13,7 +13,7 @@ use spile_core::sink::{Overwrite, Sink};
 use super::{Target, rewrite};
 use crate::read::File;
 use crate::wire::{DIMENSION, DIMENSIONS, Header};
-use crate::write::write_elements;
+use crate::write::{storable, write_elements};
 
 /// Comments are moved in pieces of this length.
 const MOVE: u64 = 64 << 10;
@@ -25,6 +25,7 @@ const MOVE: u64 = 64 << 10;
 /// one fails here, with nothing changed), then comments to the new end, the new elements, all of
 /// it to the disk, and only then the new length. With `safe` everything goes to a new file.
 pub fn append(path: &Path, input: &Array, safe: bool, limits: &Limits) -> Result<u64> {
+    let edit = Sink::edit(path)?;
     let file = File::open(path, limits)?;
     let old = file.header();
     let new = longer(old, input.shape()).map_err(|e| e.with_path(path))?;
@@ -39,15 +40,22 @@ pub fn append(path: &Path, input: &Array, safe: bool, limits: &Limits) -> Result
         sink.commit()?;
         return Ok(clipped);
     }
-    let sink = Sink::edit(path)?;
-    sink.reserve(new.comment_offset() + file.comment_range().1)?;
-    move_comments(&file, &sink, new.comment_offset())?;
-    let clipped = write_elements(&sink, old.comment_offset(), &selected, old)?;
-    sink.sync()?;
+    storable(input.dtype())?;
+    edit.reserve(new.comment_offset() + file.comment_range().1)?;
+    move_comments(&file, &edit, new.comment_offset())?;
+    let clipped = match write_elements(&edit, old.comment_offset(), &selected, old) {
+        Ok(clipped) => clipped,
+        Err(error) => {
+            // The input could not be read to its end: the file becomes what it was.
+            move_comments_back(&file, &edit, new.comment_offset())?;
+            return Err(error);
+        }
+    };
+    edit.sync()?;
     let last = new.dimensions.len() as u64 - 1;
     let length = new.dimensions[last as usize].length;
-    sink.write_all_at(DIMENSIONS + DIMENSION * last, &length.to_le_bytes())?;
-    sink.commit()?;
+    edit.write_all_at(DIMENSIONS + DIMENSION * last, &length.to_le_bytes())?;
+    edit.commit()?;
     Ok(clipped)
 }
 
@@ -89,9 +97,23 @@ fn move_comments(file: &File, sink: &Sink, to: u64) -> Result<()> {
     Ok(())
 }
 
+/// Undoes [`move_comments`], the first piece first, and cuts the file to its old length.
+fn move_comments_back(file: &File, sink: &Sink, moved: u64) -> Result<()> {
+    let (to, len) = file.comment_range();
+    let mut done = 0;
+    while done < len {
+        let part = (len - done).min(MOVE);
+        let bytes = file.source().read_vec(moved + done, part)?;
+        sink.write_all_at(to + done, &bytes)?;
+        done += part;
+    }
+    sink.set_len(to + len)
+}
+
 /// Puts the elements of `input`, which has the same size, into the file; type, map, grids and
 /// comments stay. Returns the number of clipped values.
 pub fn replace(path: &Path, input: &Array, limits: &Limits) -> Result<u64> {
+    let _edit = Sink::edit(path)?;
     let file = File::open(path, limits)?;
     let header = file.header();
     // A vector is a column.

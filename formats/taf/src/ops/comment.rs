@@ -15,6 +15,7 @@ pub fn add_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
     if text.is_empty() {
         return Err(Error::argument("the comment is empty").with_path(path));
     }
+    let sink = Sink::edit(path)?;
     let file = File::open(path, limits)?;
     let (offset, len) = file.comment_range();
     let end = offset + len;
@@ -26,7 +27,6 @@ pub fn add_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
     if !text.ends_with('\n') {
         line.push(b'\n');
     }
-    let sink = Sink::edit(path)?;
     sink.reserve(end + line.len() as u64)?;
     sink.write_all_at(end, &line)?;
     sink.commit()
@@ -34,9 +34,8 @@ pub fn add_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
 
 /// Replaces all comments; an empty text clears them.
 pub fn set_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
-    let file = File::open(path, limits)?;
-    let (offset, _) = file.comment_range();
     let sink = Sink::edit(path)?;
+    let (offset, _) = File::open(path, limits)?.comment_range();
     sink.reserve(offset + text.len() as u64)?;
     sink.write_all_at(offset, text.as_bytes())?;
     sink.set_len(offset + text.len() as u64)?;

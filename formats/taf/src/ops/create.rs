@@ -15,8 +15,8 @@ use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::wire::{Dimension, Header};
-use crate::write::{pad_dimensions, write_array};
+use crate::wire::{Dimension, Header, TYPES};
+use crate::write::{pad_dimensions, storable, write_array};
 
 /// How a new file is made.
 #[derive(Clone, Debug)]
@@ -49,14 +49,9 @@ impl Default for Create {
 /// of the file's type.
 pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) -> Result<u64> {
     let dtype = array.dtype();
-    if !dtype.is_real() && dtype.kind() != Kind::Bool {
-        let error = Error::argument(format!("{dtype} elements have no place in TAF"));
-        return Err(match dtype.kind() {
-            Kind::Complex | Kind::ComplexX87 => {
-                error.hint("store real and imaginary parts as two columns")
-            }
-            _ => error,
-        });
+    storable(dtype)?;
+    if !TYPES.iter().any(|(_, known)| *known == options.dtype) {
+        return Err(Error::argument(format!("TAF has no {} elements", options.dtype)));
     }
     let selected = array.select(part, Axes::Order(Order::F))?;
     let lengths = selected.shape();
@@ -76,7 +71,7 @@ pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) ->
         array.map()
     } else {
         let stats = statistics(&array.select(part, Axes::Stored)?)?;
-        Some(fitted_map(options.dtype, stats.min, stats.max))
+        Some(fitted_map(options.dtype, stats.min, stats.max)?)
     };
     let header = Header::new(options.dtype, map, dimensions);
     let mut sink = Sink::create(path, options.overwrite)?;
@@ -95,20 +90,32 @@ fn keeps_values(from: DType, to: DType) -> bool {
     }
 }
 
-/// Maps `min..max` onto the whole range of a type; constant data get a slope of 1.
-fn fitted_map(dtype: DType, min: f64, max: f64) -> Linear {
+/// Maps `min..max` onto the whole range of a type. Constant data are stored as 0 with a slope of 1,
+/// so that they read back unchanged.
+fn fitted_map(dtype: DType, min: f64, max: f64) -> Result<Linear> {
+    if min == max || min.is_nan() {
+        return Ok(Linear { intercept: if min.is_nan() { 0.0 } else { min }, slope: 1.0 });
+    }
     let bits = dtype.size() as i32 * 8;
     let (levels, half) = (2_f64.powi(bits) - 1.0, 2_f64.powi(bits - 1));
-    // Divided first: the range itself may be larger than any number.
-    let slope = max / levels - min / levels;
-    let exact = (max - min) / levels;
-    let slope = match if exact.is_finite() { exact } else { slope } {
-        slope if slope.is_normal() => slope,
-        _ => 1.0,
-    };
-    let min = if min.is_finite() { min } else { 0.0 };
+    let slope = (max - min) / levels;
     let intercept = if dtype.kind() == Kind::Int { min + half * slope } else { min };
-    Linear { intercept, slope }
+    if slope == 0.0 || !slope.is_finite() || !intercept.is_finite() {
+        let message = format!("values from {min} to {max} cannot be spread over {dtype}");
+        return Err(Error::argument(message).hint("store them as flt64"));
+    }
+    Ok(Linear { intercept, slope })
+}
+
+/// The TAF type that holds every value of another type, where there is one.
+pub fn type_for(dtype: DType) -> Option<DType> {
+    let wider = match (dtype.kind(), dtype.size()) {
+        (Kind::Bool, _) => DType::U8,
+        (Kind::Float, 2) => DType::F32,
+        (Kind::Float, 16) | (Kind::X87, _) => DType::F64,
+        _ => dtype.with_order(DType::F64.order()),
+    };
+    TYPES.iter().any(|(_, known)| *known == wider).then_some(wider)
 }
 
 /// Writes one of the report's examples (section 3.1): 2 is t, t^2 and t^3 in three columns of 101
@@ -151,12 +158,16 @@ mod tests {
 
     #[test]
     fn the_map_covers_the_range_and_survives_odd_ones() {
-        let map = fitted_map(DType::U8, -1.0, 1.0);
-        assert_eq!((map.intercept, map.slope), (-1.0, 2.0 / 255.0));
-        let map = fitted_map(DType::I16, 0.0, 65535.0);
-        assert_eq!((map.apply(-32768.0), map.apply(32767.0)), (0.0, 65535.0));
-        assert_eq!(fitted_map(DType::U8, 5.0, 5.0), Linear { intercept: 5.0, slope: 1.0 });
-        assert_eq!(fitted_map(DType::U8, f64::NAN, f64::NAN).slope, 1.0);
-        assert!(fitted_map(DType::U8, -1.7e308, 1.7e308).slope.is_finite());
+        let map =
+            |dtype, min, max| fitted_map(dtype, min, max).ok().map(|m| (m.intercept, m.slope));
+        assert_eq!(map(DType::U8, -1.0, 1.0), Some((-1.0, 2.0 / 255.0)));
+        assert_eq!(map(DType::I16, 0.0, 65535.0), Some((32768.0, 1.0)));
+        for dtype in [DType::U8, DType::I64] {
+            assert_eq!(map(dtype, 7.3, 7.3), Some((7.3, 1.0)));
+            assert_eq!(map(dtype, f64::NAN, f64::NAN), Some((0.0, 1.0)));
+            assert_eq!(map(dtype, -1.7e308, 1.7e308), None);
+        }
+        assert!(map(DType::U8, 0.0, 5e-310).is_some_and(|(_, slope)| slope > 0.0));
+        assert_eq!(map(DType::U8, 0.0, 5e-324), None);
     }
 }

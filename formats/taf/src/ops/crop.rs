@@ -15,6 +15,9 @@ use crate::wire::Dimension;
 /// A grid point this close to a bound, in steps, counts as on it.
 const TOLERANCE: f64 = 1e-9;
 
+/// Indices to either side of a guess that are looked at: more than the guess can be wrong by.
+const NEIGHBOURS: u64 = 1024;
+
 /// Inclusive bounds; both given mean what both allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bounds {
@@ -32,6 +35,7 @@ pub fn crop(
     target: &Target,
     limits: &Limits,
 ) -> Result<Shape> {
+    let _lock = target.lock(path)?;
     let file = File::open(path, limits)?;
     let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
     let old = file.header().dimensions[index];
@@ -74,14 +78,25 @@ pub(super) fn kept(dimension: Dimension, bounds: Bounds) -> Result<(u64, u64)> {
             return Ok((first, last));
         }
         let (near, far) = if step > 0.0 { (low, high) } else { (high, low) };
-        let from = ((near - start) / step - TOLERANCE).ceil();
-        let to = ((far - start) / step + TOLERANCE).floor();
-        if to < first as f64 || from > last as f64 || from > to {
-            return Err(empty());
+        // The division only finds the neighbourhood: far from the start its rounding is many
+        // times the tolerance. The grid values themselves decide.
+        let guess = |bound: f64| ((bound - start) / step).clamp(0.0, (length - 1) as f64) as u64;
+        let slack = |bound: f64| {
+            let digits = 2.0 * f64::EPSILON * bound.abs().max(start.abs());
+            (TOLERANCE * step.abs()).max(if digits.is_finite() { digits } else { 0.0 })
+        };
+        // How far a grid point lies inside a bound, walking along the grid.
+        let past = |index: u64, bound: f64| (dimension.at(index) - bound) * step.signum();
+        let mut from = guess(near).saturating_sub(NEIGHBOURS);
+        while from < length && past(from, near) < -slack(near) {
+            from += 1;
         }
-        // Inside the array on both sides by now; casts of infinities saturate.
-        first = first.max(from as u64);
-        last = last.min(to as u64);
+        let mut to = guess(far).saturating_add(NEIGHBOURS).min(length - 1);
+        while past(to, far) > slack(far) {
+            to = to.checked_sub(1).ok_or_else(empty)?;
+        }
+        first = first.max(from);
+        last = last.min(to);
     }
     if first <= last { Ok((first, last)) } else { Err(empty()) }
 }

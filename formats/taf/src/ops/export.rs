@@ -22,8 +22,13 @@ pub fn export(file: &File, out: &mut dyn Write) -> Result<()> {
         return Err(Error::argument(format!("the array has {rank} dimensions, not two"))
             .hint("`spile taf read` prints the columns of any array"));
     }
-    for line in String::from_utf8_lossy(&file.comments()?).lines() {
-        writeln!(out, "# {line}")?;
+    let comments = file.comments()?;
+    let comments = String::from_utf8_lossy(&comments);
+    for line in comments.trim_end_matches('\n').split_terminator(['\n', '\r']) {
+        // Control characters would end the line, or drive the terminal.
+        let clean: String =
+            line.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
+        writeln!(out, "# {clean}")?;
     }
     write_rows(file, Bounds::default(), out)
 }
@@ -40,13 +45,7 @@ pub fn write_rows(file: &File, bounds: Bounds, out: &mut dyn Write) -> Result<()
     let digits = if header.dtype == DType::F32 && header.map().is_none() { 9 } else { 17 };
     let columns = file.columns();
     if columns == 0 {
-        // No elements, but the grid is there all the same.
-        let mut text = String::new();
-        for row in first..=last {
-            text.clear();
-            convert::write_general(rows.at(row), 17, &mut text);
-            writeln!(out, "{text}")?;
-        }
+        // A row without elements says nothing, and there may be as many as a number can say.
         return Ok(());
     }
     let array = file.array()?;

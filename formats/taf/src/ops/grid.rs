@@ -27,10 +27,10 @@ pub enum Adjust {
 
 /// Changes the grid of dimension `number` with one write of 16 bytes.
 pub fn adjust(path: &Path, number: usize, how: Adjust, limits: &Limits) -> Result<Dimension> {
+    let sink = Sink::edit(path)?;
     let file = File::open(path, limits)?;
     let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
     let new = adjusted(file.header().dimensions[index], how).map_err(|e| e.with_path(path))?;
-    let sink = Sink::edit(path)?;
     let entry = [new.start.to_le_bytes(), new.step.to_le_bytes()].concat();
     sink.write_all_at(DIMENSIONS + DIMENSION * index as u64 + 8, &entry)?;
     sink.commit()?;

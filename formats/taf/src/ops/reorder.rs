@@ -7,7 +7,6 @@ use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::Shape;
-use spile_core::sink::Sink;
 
 use super::{Target, rewrite};
 use crate::read::File;
@@ -20,6 +19,7 @@ const LARGEST_BLOCK: u64 = 64 << 20;
 /// along. Where only dimensions of length one change places, the elements stay where they are and
 /// only the header is written. Returns the new size.
 pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -> Result<Shape> {
+    let lock = target.lock(path)?;
     let file = File::open(path, limits)?;
     let old = file.header();
     let rank = old.dimensions.len();
@@ -33,10 +33,9 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
     let header = Header { dimensions, ..old.clone() };
     let moving: Vec<usize> =
         order.iter().copied().filter(|k| old.dimensions[k - 1].length != 1).collect();
-    if *target == Target::InPlace && moving.is_sorted() {
-        let sink = Sink::edit(path)?;
+    if let Some(sink) = lock.as_ref().filter(|_| moving.is_sorted()) {
         sink.write_all_at(DIMENSIONS, &header.encode_dimensions())?;
-        sink.commit()?;
+        sink.sync()?;
         return Ok(header.shape());
     }
     let slowest: Vec<usize> = order.iter().rev().map(|k| k - 1).collect();

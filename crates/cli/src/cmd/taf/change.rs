@@ -44,20 +44,32 @@ pub(super) struct AdjustArgs {
 #[command(disable_help_subcommand = true)]
 enum How {
     /// Add to the grid
-    #[command(allow_negative_numbers = true)]
-    Shift { value: f64 },
+    Shift {
+        #[arg(allow_hyphen_values = true)]
+        value: f64,
+    },
     /// Multiply the grid
-    #[command(allow_negative_numbers = true)]
-    Scale { value: f64 },
+    Scale {
+        #[arg(allow_hyphen_values = true)]
+        value: f64,
+    },
     /// Begin the grid here
-    #[command(allow_negative_numbers = true)]
-    Start { value: f64 },
+    Start {
+        #[arg(allow_hyphen_values = true)]
+        value: f64,
+    },
     /// Space the grid so
-    #[command(allow_negative_numbers = true)]
-    Step { value: f64 },
+    Step {
+        #[arg(allow_hyphen_values = true)]
+        value: f64,
+    },
     /// Make the grid cover a range
-    #[command(allow_negative_numbers = true)]
-    Span { min: f64, max: f64 },
+    Span {
+        #[arg(allow_hyphen_values = true)]
+        min: f64,
+        #[arg(allow_hyphen_values = true)]
+        max: f64,
+    },
 }
 
 pub(super) fn adjust(args: &AdjustArgs, context: &Context, out: &mut Output) -> Result<Exit> {

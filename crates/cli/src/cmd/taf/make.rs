@@ -53,6 +53,9 @@ fn named(text: &str) -> std::result::Result<DType, String> {
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    if args.output == Path::new("-") {
+        return Err(Error::argument("a TAF file cannot go to standard output; name a file"));
+    }
     if let Some(dimensions) = args.example {
         ops::example(&args.output, dimensions, overwrite(args.overwrite))?;
         return Done::new(&args.output).tell(context, out);
@@ -126,13 +129,19 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
                 let stem = entry.path.file_stem().unwrap_or_default().to_string_lossy();
                 entry.path.with_file_name(format!("{stem}-{}.taf", k + 1))
             };
+            if target == entry.path {
+                return Err(Error::argument("is a TAF file already; nothing was written"));
+            }
             let array = Array::open(file.reader.source(), tree, desc, &context.limits)?;
+            let dtype = ops::type_for(array.dtype()).ok_or_else(|| {
+                Error::argument(format!("{} elements have no place in TAF", array.dtype()))
+            })?;
             let grid = |coord: &Coord| match coord {
                 Coord::Uniform { start, step } => (*start, *step),
                 Coord::None | Coord::Node(_) => (1.0, 1.0),
             };
             let options = Create {
-                dtype: array.dtype().with_order(DType::F64.order()),
+                dtype,
                 grids: desc.coords.iter().map(grid).collect(),
                 comments: format!("{} of {}\n", node.path, entry.name()).into_bytes(),
                 overwrite: overwrite(args.overwrite),

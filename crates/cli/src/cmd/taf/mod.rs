@@ -11,6 +11,7 @@ use serde::Serialize;
 use spile::error::{Error, Result};
 use spile::format::Opened;
 use spile::read::Array;
+use spile::report::Severity;
 use spile_taf::ops::{Bounds, Target};
 
 use super::{cat, overwrite, plot};
@@ -174,6 +175,11 @@ fn input(path: &Path, context: &Context) -> Result<(Opened, Array)> {
     let file = context.open(path)?;
     let tree = file.reader.tree();
     let (_, desc) = cat::only(tree).map_err(|e| e.with_path(path))?;
+    // What is left out of the input must not go unnoticed.
+    let report = file.format.check(file.reader.source(), &context.limits, false)?;
+    report.findings.iter().filter(|f| f.severity == Severity::Warning).for_each(|finding| {
+        context.warn(path, &finding.message);
+    });
     let array = Array::open(file.reader.source(), tree, desc, &context.limits)
         .map_err(|e| e.with_path(path))?;
     Ok((file, array))

@@ -1,6 +1,6 @@
 //! Operations that leave the file alone: probe, read, summarize, map, export, backup.
 
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -73,17 +73,53 @@ pub(super) fn read(args: &ReadArgs, context: &Context, out: &mut Output) -> Resu
         ops::write_rows(&file, bounds, out).map_err(|e| e.with_path(&args.file))?;
         return Ok(Exit::Yes);
     }
-    let mut text = Vec::new();
-    ops::write_rows(&file, bounds, &mut text).map_err(|e| e.with_path(&args.file))?;
-    let rows: Vec<Vec<Real>> = String::from_utf8_lossy(&text)
-        .lines()
-        .map(|line| line.split('\t').map(|n| Real(n.parse().unwrap_or(f64::NAN))).collect())
-        .collect();
     let mut document = out.document()?;
     document.field("file", &args.file.to_string_lossy())?;
-    document.field("rows", &rows)?;
+    document.raw("rows", |out| {
+        let mut rows = JsonRows { out, line: Vec::new(), first: true };
+        ops::write_rows(&file, bounds, &mut rows).map_err(|e| e.with_path(&args.file))?;
+        let close: &[u8] = if rows.first { b"[]" } else { b"]" };
+        Ok(rows.out.write_all(close)?)
+    })?;
     document.end()?;
     Ok(Exit::Yes)
+}
+
+/// Lines of numbers with tabs between them, turned into lists as they come.
+struct JsonRows<'a> {
+    out: &'a mut dyn Write,
+    line: Vec<u8>,
+    first: bool,
+}
+
+impl Write for JsonRows<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            self.line.extend_from_slice(piece);
+            if !piece.ends_with(b"\n") {
+                continue;
+            }
+            let open: &[u8] = if std::mem::take(&mut self.first) { b"[[" } else { b",[" };
+            self.out.write_all(open)?;
+            for (k, token) in self.line.trim_ascii_end().split(|b| *b == b'\t').enumerate() {
+                let token: &[u8] = match token {
+                    b"nan" => b"\"NaN\"",
+                    b"inf" => b"\"Infinity\"",
+                    b"-inf" => b"\"-Infinity\"",
+                    number => number,
+                };
+                self.out.write_all(if k == 0 { b"" } else { b"," })?;
+                self.out.write_all(token)?;
+            }
+            self.out.write_all(b"]")?;
+            self.line.clear();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// One line of a summary; `column` counts from 1, and is absent for the whole array.
@@ -130,8 +166,9 @@ impl Line {
 pub(super) fn summarize(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
         let file = File::open(entry.path, &context.limits)?;
-        // One column is the whole array.
-        let columns = if file.columns() == 1 { 0 } else { file.columns() };
+        // One column is the whole array, and an array without elements has none to speak of.
+        let empty = file.header().shape().count() == Some(0);
+        let columns = if file.columns() == 1 || empty { 0 } else { file.columns() };
         let lines = |each: &mut dyn FnMut(Line) -> Result<()>| -> Result<()> {
             each(Line::new(None, &file.summarize(None)?))?;
             for column in 0..columns {
@@ -204,9 +241,9 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> 
         return Ok(Exit::Yes);
     };
     let sink = Sink::create(path, overwrite(args.overwrite))?;
-    let mut buffered = std::io::BufWriter::with_capacity(256 << 10, sink);
+    let mut buffered = io::BufWriter::with_capacity(256 << 10, sink);
     ops::export(&file, &mut buffered).map_err(|e| e.with_path(&args.file))?;
-    let sink = buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    let sink = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
     sink.commit()?;
     Done::new(path).shape(&file.header().shape()).tell(context, out)
 }
