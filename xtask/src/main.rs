@@ -7,10 +7,12 @@
 //! | `fuzz` | builds and runs the targets of `fuzz/` |
 //! | `bench` | measures against NumPy, h5py and plain C |
 //! | `readme` | the table of formats in `README.md` |
+//! | `dist` | the static binary |
 //! | `tools` `shell` | finding and installing what is needed; running programs |
 #![forbid(unsafe_code)]
 
 mod bench;
+mod dist;
 mod doors;
 mod fuzz;
 mod readme;
@@ -35,6 +37,7 @@ cargo xtask <command>
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one
       --keep               keeps the files in target/bench
+  dist                     builds the static binary
   readme [--check]         rewrites (or compares) the table of formats in README.md
   help                     this text
 ";
@@ -63,6 +66,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", "taf", rest @ ..] => bench::run(rest),
+        ["dist"] => dist::run(),
         ["readme"] => readme::write(),
         ["readme", "--check"] => readme::check(),
         _ => Err(format!("`{}` is not a command\n\n{HELP}", words.join(" "))),

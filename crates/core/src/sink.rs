@@ -16,6 +16,10 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::source::Source;
+
+/// Bytes copied at once.
+const COPY: u64 = 64 << 10;
 
 /// Whether an existing target may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +164,19 @@ impl Sink {
             let part = (to - at).min(zeros.len() as u64);
             self.write_all_at(at, &zeros[..part as usize])?;
             at += part;
+        }
+        Ok(())
+    }
+
+    /// Copies `len` bytes of `source` from `offset` on to where the sequential writer stands.
+    pub fn copy_from(&mut self, source: &Source, mut offset: u64, len: u64) -> Result<()> {
+        let end = offset.saturating_add(len);
+        let mut buffer = vec![0; len.min(COPY) as usize];
+        while offset < end {
+            let part = &mut buffer[..(end - offset).min(COPY) as usize];
+            source.read_exact_at(offset, part)?;
+            self.write_all(part)?;
+            offset += part.len() as u64;
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! What can be saved of a cut or damaged file: every whole section before the damage.
 
-use std::io::Write as _;
-
 use spile_core::error::Result;
 use spile_core::format::Salvage;
 use spile_core::limits::Limits;
@@ -10,9 +8,6 @@ use spile_core::source::Source;
 
 use crate::read::announced;
 use crate::wire::{FILE_HEADER, FileHeader, Raw};
-
-/// Bytes copied at once.
-const COPY: u64 = 256 << 10;
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     FileHeader::read(source)?;
@@ -44,13 +39,6 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     if let Some(title) = waiting {
         saved.lost.push(format!("{title}: the compressed section is missing"));
     }
-    let mut buffer = vec![0; COPY as usize];
-    let mut at = 0;
-    while at < end {
-        let part = &mut buffer[..(end - at).min(COPY) as usize];
-        source.read_exact_at(at, part)?;
-        target.write_all(part)?;
-        at += part.len() as u64;
-    }
+    target.copy_from(source, 0, end)?;
     Ok(saved)
 }

@@ -1,6 +1,5 @@
 //! An open TAF file: its header, its array, its comments, and the tree view of them.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use spile_core::dtype::DType;
@@ -21,9 +20,6 @@ use crate::wire::{DIMENSION, DIMENSIONS, HEADER, Header, type_name};
 /// Comments up to this length are an attribute; longer ones, such as the remains of an append
 /// that was interrupted, an array that is read on demand.
 const COMMENT_ATTRIBUTE: u64 = 1 << 20;
-
-/// Comments are copied in pieces of this length.
-const COPY: u64 = 64 << 10;
 
 /// An open TAF file. Opening reads the header only (`probe` in Table 3-1).
 pub struct File {
@@ -102,16 +98,8 @@ impl File {
 
     /// Writes the comments, byte for byte and however long, where `sink` stands.
     pub(crate) fn copy_comments(&self, sink: &mut Sink) -> Result<()> {
-        let (mut offset, mut left) = self.comment_range();
-        let mut buffer = vec![0; left.min(COPY) as usize];
-        while left > 0 {
-            let part = &mut buffer[..left.min(COPY) as usize];
-            self.source.read_exact_at(offset, part)?;
-            sink.write_all(part)?;
-            offset += part.len() as u64;
-            left -= part.len() as u64;
-        }
-        Ok(())
+        let (offset, len) = self.comment_range();
+        sink.copy_from(&self.source, offset, len)
     }
 
     /// The array: read it, stream it, select from it; [`Array::view_as`] is `map` in Table 3-1.
