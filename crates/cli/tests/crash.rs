@@ -99,7 +99,7 @@ fn a_kill_at_any_moment_leaves_the_old_file_or_the_new_one() {
     for words in operations {
         let case = Case::new(words, folder);
         for k in 0..KILLS {
-            let found = case.kill(folder, case.time * k / (KILLS - 10));
+            let found = case.kill(folder, case.time * k * 8 / (KILLS * 5));
             if found == case.old {
                 kept += 1;
             } else if found == case.new {
@@ -121,7 +121,7 @@ fn a_kill_during_append_costs_comments_at_most() {
     let case = Case::new(&["taf", "append", "work.taf", "more.npy"], folder);
     let (mut kept, mut changed) = (0, 0);
     for k in 0..KILLS * 2 {
-        case.kill(folder, case.time * k / (2 * KILLS - 20));
+        case.kill(folder, case.time * k * 4 / (KILLS * 5));
         let file = spile_taf::File::open(folder.join("work.taf"), &Limits::default()).unwrap();
         let columns = file.header().dimensions[1].length as usize;
         let (values, _) = file.read(&Selection::all()).unwrap();
@@ -150,7 +150,7 @@ fn small_changes_in_place_are_whole_or_absent() {
     ] {
         let case = Case::new(words, folder);
         for k in 0..KILLS {
-            let found = case.kill(folder, case.time * k / (KILLS - 10));
+            let found = case.kill(folder, case.time * k * 8 / (KILLS * 5));
             // The array never changes; a comment may be cut.
             let array = 1104..1104 + ROWS * COLUMNS * 2;
             assert!(found[array.clone()] == case.old[array], "{words:?} killed after {k}");

@@ -29,9 +29,9 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
     for (number, section) in file.sections().iter().enumerate() {
         let object = format!("section {number}, {}", section.title());
         for raw in &section.raw {
-            if raw.breaks == Breaks::Other {
+            if raw.head.breaks == Breaks::Other {
                 let message = "padded in neither of the two styles";
-                report.note("scda-021", message).in_object(&object).at(raw.offset);
+                report.note("scda-021", message).in_object(&object).at(raw.head.offset);
             }
             if strict && !padding_fits(source, raw)? {
                 let message = "the data padding is in neither of the two styles";
@@ -50,7 +50,7 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
 }
 
 fn padding_fits(source: &Source, raw: &Raw) -> Result<bool> {
-    if raw.kind == Kind::Inline {
+    if raw.head.kind == Kind::Inline {
         return Ok(true);
     }
     let end = raw.data + raw.len;

@@ -9,11 +9,11 @@
 //! | `wire` | paddings, counts, the file header, raw sections |
 //! | `codec` | the compression convention's algorithm |
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
-//! | `write` | [`Writer`]: sections written by all ranks of a job |
+//! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
 //!
 //! ```
-//! use spile_core::{comm::Threads, limits::Limits};
+//! use spile_core::{comm::{Comm, Threads}, limits::Limits};
 //! use spile_scda::{Elements, File, Options, Writer};
 //!
 //! let folder = tempfile::tempdir()?;
@@ -35,12 +35,14 @@
 
 mod check;
 mod codec;
+mod partition;
 mod read;
 mod salvage;
 pub mod wire;
 mod write;
 
 pub use codec::Encoder;
+pub use partition::{Cursor, SectionHeader};
 pub use read::{File, Section};
 pub use write::{Elements, Options, Writer};
 

@@ -15,7 +15,9 @@ use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree, Value};
 
 use crate::codec::Convention;
-use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Kind, Raw, SECTION_HEADER, count, read_sizes};
+use crate::wire::{
+    ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, SECTION_HEADER, count, read_sizes,
+};
 
 /// A section as the user sees it: one raw section, or two that follow the compression convention.
 #[derive(Clone, Debug)]
@@ -41,21 +43,21 @@ pub struct Section {
 impl Section {
     /// First byte.
     pub fn offset(&self) -> u64 {
-        self.raw[0].offset
+        self.raw[0].head.offset
     }
 
     fn plain(raw: Raw) -> Self {
         let extents = Extents::one(raw.data, raw.len);
-        let (dtype, shape) = elements(raw.kind, raw.count, raw.size);
-        let layout = match raw.kind {
+        let (dtype, shape) = elements(raw.head.kind, raw.head.count, raw.head.size);
+        let layout = match raw.head.kind {
             Kind::Varray => Layout::Ragged { starts: raw.starts.clone().into(), data: extents },
             _ => Layout::Plain { extents, order: Order::C },
         };
         Self {
-            kind: raw.kind,
-            user: raw.user.clone(),
-            count: raw.count,
-            size: raw.size,
+            kind: raw.head.kind,
+            user: raw.head.user.clone(),
+            count: raw.head.count,
+            size: raw.head.size,
             len: raw.len,
             encoded: false,
             array: ArrayDesc::new(dtype, shape, layout),
@@ -67,26 +69,26 @@ impl Section {
     fn encoded(source: &Source, first: Raw, kind: Kind, limits: &Limits) -> Result<Self> {
         let bad = |message: String, at| Error::malformed("scda-011", message).at(at);
         let holder = if kind == Kind::Block { Kind::Block } else { Kind::Varray };
-        let second = Raw::read(source, first.end(), limits)?
-            .filter(|second| second.kind == holder)
+        let second = Raw::read(source, first.end, limits)?
+            .filter(|second| second.head.kind == holder)
             .ok_or_else(|| {
                 let letter = holder.letter();
                 let message = format!("no {letter} section follows the announced compression");
-                bad(message, first.end())
+                bad(message, first.end)
             })?;
         let (mut size, decoded) = if kind == Kind::Varray {
-            if first.size != ENTRY || first.count != second.count {
+            if first.head.size != ENTRY || first.head.count != second.head.count {
                 let message = format!(
                     "{} sizes of {} bytes announce {} compressed elements",
-                    first.count, first.size, second.count
+                    first.head.count, first.head.size, second.head.count
                 );
-                return Err(bad(message, first.offset + SECTION_HEADER));
+                return Err(bad(message, first.head.offset + SECTION_HEADER));
             }
-            (0, read_sizes(source, first.data, first.count, b'U', limits)?)
+            (0, read_sizes(source, first.data, first.head.count, b'U', limits)?)
         } else {
             let entry = source.read_vec(first.data, ENTRY)?;
             let (size, _) = count(&entry, b'U', first.data)?;
-            let number = if kind == Kind::Block { 1 } else { second.count };
+            let number = if kind == Kind::Block { 1 } else { second.head.count };
             limits.allow((number + 1).saturating_mul(8), "the sizes of the elements")?;
             if number.checked_mul(size).is_none_or(|total| total >= 1 << 63) {
                 return Err(bad(format!("{number} x {size} bytes fit no memory"), first.data));
@@ -98,7 +100,7 @@ impl Section {
         if kind == Kind::Block {
             (size, starts) = (len, vec![0, second.len]);
         }
-        let (dtype, shape) = elements(kind, second.count, size);
+        let (dtype, shape) = elements(kind, second.head.count, size);
         let layout = Layout::Encoded {
             starts: starts.into(),
             decoded: decoded.into(),
@@ -107,8 +109,8 @@ impl Section {
         };
         Ok(Self {
             kind,
-            user: second.user.clone(),
-            count: second.count,
+            user: second.head.user.clone(),
+            count: second.head.count,
             size,
             len,
             encoded: true,
@@ -120,7 +122,7 @@ impl Section {
     /// Reads the section at `offset`; with `decode`, compressed data count as what they decode to.
     fn read(source: &Source, offset: u64, decode: bool, limits: &Limits) -> Result<Option<Self>> {
         let Some(raw) = Raw::read(source, offset, limits)? else { return Ok(None) };
-        let announced = announced(&raw).filter(|_| decode);
+        let announced = announced(&raw.head).filter(|_| decode);
         match announced {
             Some(kind) => Self::encoded(source, raw, kind, limits).map(Some),
             None => Ok(Some(Self::plain(raw))),
@@ -134,8 +136,8 @@ impl Section {
 }
 
 /// What a raw section says is compressed in the next one.
-pub(crate) fn announced(raw: &Raw) -> Option<Kind> {
-    match (raw.kind, raw.user.as_slice()) {
+pub(crate) fn announced(head: &Head) -> Option<Kind> {
+    match (head.kind, head.user.as_slice()) {
         (Kind::Inline, b"B compressed scda 00") => Some(Kind::Block),
         (Kind::Inline, b"A compressed scda 00") => Some(Kind::Array),
         (Kind::Array, b"V compressed scda 00") => Some(Kind::Varray),
@@ -192,7 +194,7 @@ impl File {
             if section.kind == Kind::Varray || section.encoded {
                 limits.allow(tables, "the sizes of all elements").map_err(place)?;
             }
-            offset = section.raw.last().map_or(offset, Raw::end);
+            offset = section.raw.last().map_or(offset, |raw| raw.end);
             sections.push(section);
             if sections.len() as u64 >= limits.nodes {
                 return Err(Error::limit(format!("more than {} sections", limits.nodes)));
@@ -261,17 +263,17 @@ impl Reader for File {
         for (number, section) in self.sections.iter().enumerate() {
             for raw in &section.raw {
                 let name = |part: &str| format!("section {number} {part}");
-                let head = raw.data - raw.offset;
-                emit(raw.offset, head, Role::Header, name("header"), raw.title())?;
-                let what = match (section.encoded, raw.kind) {
+                let head = raw.data - raw.head.offset;
+                emit(raw.head.offset, head, Role::Header, name("header"), raw.title())?;
+                let what = match (section.encoded, raw.head.kind) {
                     (true, _) => "encoded".into(),
-                    (false, Kind::Array) => format!("{} x {}", raw.count, raw.size),
-                    (false, Kind::Varray) => format!("{} elements", raw.count),
+                    (false, Kind::Array) => format!("{} x {}", raw.head.count, raw.head.size),
+                    (false, Kind::Varray) => format!("{} elements", raw.head.count),
                     _ => String::new(),
                 };
                 emit(raw.data, raw.len, Role::Data, name("data"), what)?;
                 let end = raw.data + raw.len;
-                emit(end, raw.end() - end, Role::Padding, name("padding"), String::new())?;
+                emit(end, raw.end - end, Role::Padding, name("padding"), String::new())?;
             }
         }
         Ok(())

@@ -18,8 +18,8 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     loop {
         match Raw::read(source, offset, limits) {
             Ok(Some(raw)) => {
-                offset = raw.end();
-                if announced(&raw).is_some() && waiting.is_none() {
+                offset = raw.end;
+                if announced(&raw.head).is_some() && waiting.is_none() {
                     waiting = Some(raw.title());
                     continue;
                 }

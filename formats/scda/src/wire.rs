@@ -115,9 +115,9 @@ impl FileHeader {
     }
 }
 
-/// A section without its data.
+/// The fixed part of a section: type, user string and counts, without the sizes of a V section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Raw {
+pub struct Head {
     /// Its type.
     pub kind: Kind,
     /// Its user string.
@@ -128,29 +128,24 @@ pub struct Raw {
     pub count: u64,
     /// Bytes of an element (A) or of the block (B); 0 for I and V.
     pub size: u64,
-    /// First byte of the data.
-    pub data: u64,
-    /// Bytes of the data.
-    pub len: u64,
-    /// For V: bytes before each element, and the total at the end.
-    pub starts: Vec<u64>,
-    /// Line breaks of its header entries.
+    /// The byte after it: the first of the data, or of the sizes of a V section.
+    pub end: u64,
+    /// Line breaks of its entries.
     pub breaks: Breaks,
 }
 
-impl Raw {
-    /// Reads the section at `offset`, or nothing at the end of the file.
-    pub fn read(source: &Source, offset: u64, limits: &Limits) -> Result<Option<Self>> {
+impl Head {
+    /// Reads the fixed part of the section at `offset`, or nothing at the end of the file.
+    pub fn read(source: &Source, offset: u64) -> Result<Option<Self>> {
         if offset == source.len() {
             return Ok(None);
         }
-        let head = fetch(source, offset, (SECTION_HEADER + 2 * ENTRY) as usize)?;
+        let bytes = fetch(source, offset, (SECTION_HEADER + 2 * ENTRY) as usize)?;
         let cut = || {
             let message = format!("the file ends after {} bytes", source.len());
             Error::truncated("scda-007", message).at(offset)
         };
-        let entry = |k: usize| head.get(64 + 32 * k..96 + 32 * k).ok_or_else(cut);
-        let user = head.get(..64).ok_or_else(cut)?;
+        let user = bytes.get(..64).ok_or_else(cut)?;
         let kind = Kind::of(user[0]).filter(|_| user[1] == b' ').ok_or_else(|| {
             let message = format!("\"{}\" is not the type of a section", user[..2].escape_ascii());
             Error::malformed("scda-004", message).at(offset)
@@ -158,62 +153,95 @@ impl Raw {
         let (user, mut breaks) = unpad(&user[2..]).ok_or_else(|| {
             Error::malformed("scda-003", "the user string is not padded").at(offset + 2)
         })?;
-        let user = user.to_vec();
-        let mut number = |k: usize, letter: u8| -> Result<u64> {
-            let (value, style) = count(entry(k)?, letter, offset + 64 + 32 * k as u64)?;
+        let mut end = offset + SECTION_HEADER;
+        let mut number = |letter: u8| -> Result<u64> {
+            let at = (end - offset) as usize;
+            let entry = bytes.get(at..at + ENTRY as usize).ok_or_else(cut)?;
+            let (value, style) = count(entry, letter, end)?;
             if style != breaks {
                 breaks = Breaks::Other;
             }
+            end += ENTRY;
             Ok(value)
         };
-        let (mut elements, mut size, mut starts) = (0, 0, Vec::new());
-        let (data, len) = match kind {
-            Kind::Inline => (offset + SECTION_HEADER, ENTRY),
-            Kind::Block => {
-                size = number(0, b'E')?;
-                (offset + SECTION_HEADER + ENTRY, size)
-            }
-            Kind::Array => {
-                (elements, size) = (number(0, b'N')?, number(1, b'E')?);
-                let len = elements.checked_mul(size).ok_or_else(|| {
-                    let message = format!("{elements} elements of {size} bytes fit no file");
-                    Error::malformed("scda-006", message).at(offset + SECTION_HEADER)
-                })?;
-                (offset + SECTION_HEADER + 2 * ENTRY, len)
-            }
-            Kind::Varray => {
-                elements = number(0, b'N')?;
-                let table = offset + SECTION_HEADER + ENTRY;
-                starts = read_sizes(source, table, elements, b'E', limits)?;
-                (table + ENTRY * elements, starts.last().copied().unwrap_or(0))
-            }
+        let (count, size) = match kind {
+            Kind::Inline => (0, 0),
+            Kind::Block => (0, number(b'E')?),
+            Kind::Array => (number(b'N')?, number(b'E')?),
+            Kind::Varray => (number(b'N')?, 0),
         };
-        let section = Self { kind, user, offset, count: elements, size, data, len, starts, breaks };
-        // The data and its padding have to be there.
-        match section.data.checked_add(len).and_then(|e| e.checked_add(padding(kind, len))) {
-            Some(end) if end <= source.len() => Ok(Some(section)),
-            Some(_) => Err(Error::truncated(
-                "scda-007",
-                format!(
-                    "the data need {len} bytes and their padding, {} are left",
-                    source.len().saturating_sub(section.data)
-                ),
-            )
-            .at(offset)),
-            None => {
-                Err(Error::malformed("scda-006", format!("{len} bytes fit no file")).at(offset))
-            }
+        Ok(Some(Self { kind, user: user.to_vec(), offset, count, size, end, breaks }))
+    }
+
+    /// Bytes of the data of a section that is not V.
+    pub fn data_len(&self) -> Result<u64> {
+        match self.kind {
+            Kind::Inline => Ok(ENTRY),
+            Kind::Block => Ok(self.size),
+            _ => self.count.checked_mul(self.size).ok_or_else(|| {
+                let (count, size) = (self.count, self.size);
+                Error::malformed(
+                    "scda-006",
+                    format!("{count} elements of {size} bytes fit no file"),
+                )
+                .at(self.offset + SECTION_HEADER)
+            }),
         }
     }
 
+    /// The byte after a section whose `len` data bytes begin at `data`; they and their padding have
+    /// to be there.
+    pub fn section_end(&self, source: &Source, data: u64, len: u64) -> Result<u64> {
+        let end = data.checked_add(len).and_then(|e| e.checked_add(padding(self.kind, len)));
+        match end {
+            Some(end) if end <= source.len() => Ok(end),
+            Some(_) => {
+                let left = source.len().saturating_sub(data);
+                let message =
+                    format!("the data need {len} bytes and their padding, {left} are left");
+                Err(Error::truncated("scda-007", message).at(self.offset))
+            }
+            None => {
+                let message = format!("{len} bytes fit no file");
+                Err(Error::malformed("scda-006", message).at(self.offset))
+            }
+        }
+    }
+}
+
+/// A section without its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// Type, user string and counts.
+    pub head: Head,
+    /// First byte of the data.
+    pub data: u64,
+    /// Bytes of the data.
+    pub len: u64,
+    /// For V: bytes before each element, and the total at the end.
+    pub starts: Vec<u64>,
     /// The byte after the section.
-    pub fn end(&self) -> u64 {
-        self.data + self.len + padding(self.kind, self.len)
+    pub end: u64,
+}
+
+impl Raw {
+    /// Reads the section at `offset`, or nothing at the end of the file.
+    pub fn read(source: &Source, offset: u64, limits: &Limits) -> Result<Option<Self>> {
+        let Some(head) = Head::read(source, offset)? else { return Ok(None) };
+        let mut starts = Vec::new();
+        let (data, len) = if head.kind == Kind::Varray {
+            starts = read_sizes(source, head.end, head.count, b'E', limits)?;
+            (head.end + ENTRY * head.count, starts.last().copied().unwrap_or(0))
+        } else {
+            (head.end, head.data_len()?)
+        };
+        let end = head.section_end(source, data, len)?;
+        Ok(Some(Self { head, data, len, starts, end }))
     }
 
     /// The section in words: `A "density"`.
     pub fn title(&self) -> String {
-        format!("{} \"{}\"", self.kind.letter(), self.user.escape_ascii())
+        format!("{} \"{}\"", self.head.kind.letter(), self.head.user.escape_ascii())
     }
 }
 
@@ -290,9 +318,30 @@ pub fn count(entry: &[u8], letter: u8, offset: u64) -> Result<(u64, Breaks)> {
     }
 }
 
-/// The sizes of `number` elements as running sums. The entries must lie inside the file before
-/// memory is asked for.
+/// The sizes of `number` elements as running sums, with the total at the end.
 pub fn read_sizes(
+    source: &Source,
+    offset: u64,
+    number: u64,
+    letter: u8,
+    limits: &Limits,
+) -> Result<Vec<u64>> {
+    let mut starts = read_entries(source, offset, number, letter, limits)?;
+    let mut sum = 0_u64;
+    for (k, size) in starts.iter_mut().enumerate() {
+        let before = sum;
+        sum = sum.checked_add(*size).filter(|s| *s < 1 << 63).ok_or_else(|| {
+            let at = offset + k as u64 * ENTRY;
+            Error::malformed("scda-006", "the sizes add up to more than any file holds").at(at)
+        })?;
+        *size = before;
+    }
+    starts.push(sum);
+    Ok(starts)
+}
+
+/// The values of `number` count entries. They must lie inside the file before memory is asked for.
+pub fn read_entries(
     source: &Source,
     offset: u64,
     number: u64,
@@ -304,28 +353,22 @@ pub fn read_sizes(
         let message = format!("{number} sizes need more than the file has");
         return Err(Error::truncated("scda-007", message).at(offset));
     }
-    let total = limits.allow((number + 1).saturating_mul(8), "the sizes of the elements")? / 8;
-    let mut starts = vec![0_u64; total];
-    starts[1..].par_chunks_mut(ENTRIES_AT_ONCE).enumerate().try_for_each_init(
+    let bytes = limits.allow((number + 1).saturating_mul(8), "the sizes of the elements")?;
+    let mut values = Vec::with_capacity(bytes / 8);
+    values.resize(bytes / 8 - 1, 0_u64);
+    values.par_chunks_mut(ENTRIES_AT_ONCE).enumerate().try_for_each_init(
         Vec::new,
-        |bytes, (part, sizes)| {
+        |bytes, (part, values)| {
             let at = offset + (part * ENTRIES_AT_ONCE) as u64 * ENTRY;
-            bytes.resize(sizes.len() * ENTRY as usize, 0);
+            bytes.resize(values.len() * ENTRY as usize, 0);
             source.read_exact_at(at, bytes)?;
-            for (k, (entry, size)) in bytes.chunks_exact(ENTRY as usize).zip(sizes).enumerate() {
-                *size = count(entry, letter, at + k as u64 * ENTRY)?.0;
+            for (k, (entry, value)) in bytes.chunks_exact(ENTRY as usize).zip(values).enumerate() {
+                *value = count(entry, letter, at + k as u64 * ENTRY)?.0;
             }
             Ok::<_, Error>(())
         },
     )?;
-    for k in 1..starts.len() {
-        starts[k] =
-            starts[k].checked_add(starts[k - 1]).filter(|s| *s < 1 << 63).ok_or_else(|| {
-                let at = offset + (k as u64 - 1) * ENTRY;
-                Error::malformed("scda-006", "the sizes add up to more than any file holds").at(at)
-            })?;
-    }
-    Ok(starts)
+    Ok(values)
 }
 
 #[cfg(test)]

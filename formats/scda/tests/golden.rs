@@ -41,7 +41,7 @@ fn every_section_is_where_and_what_the_manifest_says() {
             assert_eq!(section.user, unhex(&want["user_hex"]), "{name}");
             assert_eq!(section.encoded, want["encoded"].as_bool().unwrap(), "{name}");
             assert_eq!(section.len, want["data_len"].as_u64().unwrap(), "{name}");
-            let bytes: u64 = section.raw.iter().map(|r| r.end() - r.offset).sum();
+            let bytes: u64 = section.raw.iter().map(|r| r.end - r.head.offset).sum();
             assert_eq!(bytes, want["section_bytes"].as_u64().unwrap(), "{name}");
         }
     }

@@ -9,7 +9,7 @@ use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_scda::wire::{Breaks, Kind};
-use spile_scda::{Elements, File, Options, Writer};
+use spile_scda::{Cursor, Elements, File, Options, Writer};
 
 /// What a section holds, before it is cut into parts for the ranks.
 #[derive(Clone, Debug)]
@@ -108,6 +108,76 @@ fn read_all(path: &Path) -> (Vec<u8>, Vec<Item>) {
         Item { user: section.user.clone(), content, encode: section.encoded }
     });
     (file.header().user.clone(), items.collect())
+}
+
+/// Reads with a cursor on `ranks` ranks and joins what they got. Every third section is skipped.
+fn read_in_parts(path: &Path, ranks: usize, cuts: &[u64]) -> Vec<Option<Content>> {
+    let parts = Threads::run(ranks, |comm| {
+        let mut cursor = Cursor::open(comm, path, &Limits::default()).unwrap();
+        let mut mine = Vec::new();
+        while let Some(header) = cursor.next(true).unwrap() {
+            let root = mine.len() % ranks;
+            let counts = share(header.count, ranks, cuts);
+            if mine.len() % 3 == 2 {
+                mine.push(None);
+                continue;
+            }
+            let (mut sizes, mut data) = (Vec::new(), Vec::new());
+            match header.kind {
+                Kind::Inline => data.extend(cursor.inline(root).unwrap().unwrap_or_default()),
+                Kind::Block => data.extend(cursor.block(root).unwrap().unwrap_or_default()),
+                Kind::Array => data = cursor.array(&counts, true).unwrap(),
+                Kind::Varray => {
+                    sizes = cursor.sizes(&counts).unwrap();
+                    data = cursor.varray(&counts, &sizes, true).unwrap();
+                }
+            }
+            mine.push(Some((header, (sizes, data))));
+        }
+        mine
+    });
+    let sections = parts[0].len();
+    (0..sections)
+        .map(|k| {
+            let (header, _) = parts[0][k].as_ref()?;
+            let ranks: Vec<_> = parts.iter().map(|rank| &rank[k].as_ref().unwrap().1).collect();
+            let data: Vec<u8> = ranks.iter().flat_map(|(_, data)| data.iter().copied()).collect();
+            Some(match header.kind {
+                Kind::Inline => {
+                    Content::Inline(ranks[k % ranks.len()].1.clone().try_into().unwrap())
+                }
+                Kind::Block => Content::Block(data),
+                Kind::Array => Content::Array(header.count, header.size, data),
+                Kind::Varray => {
+                    let mut left = data.as_slice();
+                    let sizes = ranks.iter().flat_map(|(sizes, _)| sizes.iter());
+                    let cut = |size: &u64| left.split_off(..*size as usize).unwrap().to_vec();
+                    Content::Varray(sizes.map(cut).collect())
+                }
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn a_wrong_read_of_one_rank_fails_on_all() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/scda");
+    let path = folder.join("a_basic.scd");
+    let kinds = Threads::run(3, |comm| {
+        let mut cursor = Cursor::open(comm, &path, &Limits::default()).unwrap();
+        let before = cursor.inline(0).unwrap_err();
+        let header = cursor.next(true).unwrap().unwrap();
+        let mut counts = share(header.count, 3, &[1]);
+        counts[0] += u64::from(comm.rank() == 1);
+        let partition = cursor.array(&counts, true).unwrap_err();
+        let kind = cursor.block(0).unwrap_err();
+        [before, partition, kind].map(|e| (e.kind(), e.to_string()))
+    });
+    assert!(kinds.iter().all(|k| *k == kinds[0] && k.iter().all(|e| e.0 == ErrorKind::Argument)));
+    let missing = Threads::run(2, |comm| {
+        Cursor::open(comm, Path::new("no such file"), &Limits::default()).err().unwrap().kind()
+    });
+    assert_eq!(missing, [ErrorKind::Io; 2]);
 }
 
 #[test]
@@ -227,5 +297,15 @@ proptest! {
         }
         let (_, again) = read_all(&serial);
         prop_assert_eq!(format!("{again:?}"), format!("{items:?}"));
+        for ranks in [1, 2, 5] {
+            let parts = read_in_parts(&serial, ranks, &cuts);
+            prop_assert_eq!(parts.len(), items.len());
+            for (k, (part, item)) in parts.iter().zip(&items).enumerate() {
+                prop_assert_eq!(part.is_none(), k % 3 == 2);
+                if let Some(part) = part {
+                    prop_assert_eq!(format!("{part:?}"), format!("{:?}", item.content));
+                }
+            }
+        }
     }
 }
