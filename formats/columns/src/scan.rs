@@ -198,24 +198,29 @@ pub(crate) fn looks_like_rows(head: &[u8], whole: bool) -> Score {
     let mut lines = Lines::new(head).collect::<Vec<_>>();
     // The head of a longer file ends somewhere in a line.
     let rest = if whole { None } else { lines.pop() };
-    let mut comments = 0_u32;
+    let (mut comments, mut words) = (0_u32, 0_u32);
     for line in lines {
         match parse_row(line, &mut numbers) {
             Row::Numbers => rows += 1,
             // Words after numbers: some other kind of text.
             Row::Words if rows > 0 => return 0,
             Row::Blank if line.starts_with(b"#") => comments += 1,
-            Row::Words | Row::Blank => {}
+            Row::Words => words += 1,
+            Row::Blank => {}
         }
     }
-    // One row, or one comment, may fill the head and more.
-    let open = rest.is_some_and(|rest| {
+    // One row, or the comments, may fill the head and more.
+    let mut open = false;
+    if let Some(rest) = rest {
         let end = rest.iter().rposition(|b| !b.is_ascii_alphanumeric() && !b"+-.".contains(b));
-        let sure = &rest[..end.unwrap_or(0)];
-        rest.starts_with(b"#") || parse_row(sure, &mut numbers) == Row::Numbers
-    });
+        match parse_row(&rest[..end.unwrap_or(0)], &mut numbers) {
+            Row::Numbers => open = true,
+            Row::Words => words += 1,
+            Row::Blank => {}
+        }
+    }
     match rows {
-        0 if open || (!whole && comments > 0) => 5,
+        0 if open || (!whole && comments > 0 && words == 0) => 5,
         0 => 0,
         1 => 5,
         _ => 20,
@@ -258,6 +263,8 @@ mod tests {
         assert_eq!(looks_like_rows(b"1.5 2.5 3.", false), 5);
         assert_eq!(looks_like_rows(b"# many\n# comm", false), 5);
         assert_eq!(looks_like_rows(b"words and no", false), 0);
+        assert_eq!(looks_like_rows(b"# A heading\n\nand prose, wh", false), 0);
+        assert_eq!(looks_like_rows(b"# A heading\nprose\n# anoth", false), 0);
         for other in ["{\n 1,\n 2\n}\n", "words\n", "", "1 2\n\x003 4\n"] {
             assert_eq!(looks_like_rows(other.as_bytes(), true), 0, "{other}");
         }
