@@ -358,3 +358,12 @@ fn wrong_arguments_are_exit_2() {
     assert_eq!(status(&spile(&[])), 2);
     assert_eq!(status(&spile(&["--version"])), 0);
 }
+
+#[test]
+fn bytes_without_a_type_are_shown_as_text_or_in_hexadecimal() {
+    let scda = |name: &str| format!("{}/../scda/{name}", golden("").display());
+    let text = good(&["cat", &scda("b_basic.scd"), "0"]);
+    assert!(text.ends_with('\n') && text.is_ascii() && text.lines().count() == 1, "{text}");
+    let binary = good(&["cat", &scda("big_1mb.scd"), "0", "0:2"]);
+    assert!(binary.lines().all(|l| l.bytes().all(|b| b.is_ascii_hexdigit())), "{binary}");
+}

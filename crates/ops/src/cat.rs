@@ -19,6 +19,9 @@ use crate::json;
 /// Stored bytes that are turned into doubles at once.
 const RAW_BLOCK: usize = 32 << 10;
 
+/// Bytes of a line where bytes have no other form.
+const DUMP: u64 = 32;
+
 /// Which values are wanted of an array with a linear map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
@@ -46,6 +49,9 @@ pub fn text(
 ) -> Result<()> {
     let selected = select(array, selection)?;
     let shape = selected.shape();
+    if array.dtype() == DType::opaque(1) && shape.rank() == 1 {
+        return dump(&selected, out);
+    }
     let (row, plane) = match *shape.lengths() {
         [.., rows, columns] => (columns, rows.saturating_mul(columns)),
         _ => (1, u64::MAX),
@@ -70,6 +76,41 @@ pub fn text(
         },
         |line| Ok(out.write_all(line.as_bytes())?),
     )
+}
+
+/// Bytes without a type, as a person wants to see them: text as it is, anything else as lines of
+/// hexadecimal numbers, 32 bytes each.
+fn dump(selected: &Selected<'_>, out: &mut dyn Write) -> Result<()> {
+    let printable = |text: &str| text.chars().all(|c| !c.is_control() || "\n\r\t".contains(c));
+    let mut text = true;
+    selected.stream(|_, bytes| {
+        text &= match std::str::from_utf8(bytes) {
+            Ok(whole) => printable(whole),
+            // A block may end inside a character.
+            Err(e) => {
+                let (sure, _) = bytes.split_at(e.valid_up_to());
+                e.error_len().is_none() && std::str::from_utf8(sure).is_ok_and(printable)
+            }
+        };
+        Ok(())
+    })?;
+    let count = selected.count();
+    let mut line = String::new();
+    selected.stream(|block, bytes| {
+        if text {
+            out.write_all(bytes)?;
+            if block.first + block.count == count && !bytes.ends_with(b"\n") {
+                out.write_all(b"\n")?;
+            }
+            return Ok(());
+        }
+        line.clear();
+        for (k, byte) in (block.first..).zip(bytes) {
+            let _ = write!(line, "{byte:02x}");
+            line.push(if (k + 1) % DUMP == 0 || k + 1 == count { '\n' } else { ' ' });
+        }
+        Ok(out.write_all(line.as_bytes())?)
+    })
 }
 
 /// Nested JSON lists, a bare value for a scalar; `[]` where there are no elements.
