@@ -364,6 +364,12 @@ fn bytes_without_a_type_are_shown_as_text_or_in_hexadecimal() {
     let scda = |name: &str| format!("{}/../scda/{name}", golden("").display());
     let text = good(&["cat", &scda("b_basic.scd"), "0"]);
     assert!(text.ends_with('\n') && text.is_ascii() && text.lines().count() == 1, "{text}");
+    let third = good(&["cat", &scda("v_basic.scd"), "0", "--element", "2"]);
+    assert_eq!(third, "ccc\n");
+    let encoded = good(&["cat", &scda("enc_v.scd"), "0", "--element", "1", "--raw"]);
+    assert!(!encoded.is_empty());
+    let none = bad(&["cat", &scda("v_basic.scd"), "0", "--element", "99"]);
+    assert!(none.0 == 2 && none.1.contains("there is no element 99"), "{none:?}");
     let binary = good(&["cat", &scda("big_1mb.scd"), "0", "0:2"]);
     assert!(binary.lines().all(|l| l.bytes().all(|b| b.is_ascii_hexdigit())), "{binary}");
 }

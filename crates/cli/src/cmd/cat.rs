@@ -7,7 +7,7 @@ use spile::error::{Error, ErrorKind, Result};
 use spile::format::Opened;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::{Array, Axes};
-use spile::select::Selection;
+use spile::select::{Selection, Slice};
 use spile::tree::{Node, Tree};
 use spile_ops::cat::{self, Values};
 
@@ -41,6 +41,9 @@ pub(crate) struct CatArgs {
     /// The frame, of an array that has frames
     #[arg(long, value_name = "N")]
     frame: Option<u64>,
+    /// One element, counted from zero, of an array whose elements have different lengths too
+    #[arg(long, value_name = "N", conflicts_with = "selection")]
+    element: Option<u64>,
     /// Values as stored, before any linear map
     #[arg(long)]
     stored: bool,
@@ -62,7 +65,11 @@ fn print(
     out: &mut Output,
 ) -> Result<()> {
     let tree = file.reader.tree();
-    let (node, desc, selection) = choose(tree, args.name.as_deref(), args.selection.as_deref())?;
+    let (node, desc, mut selection) =
+        choose(tree, args.name.as_deref(), args.selection.as_deref())?;
+    if let Some(number) = args.element {
+        selection = element(tree.resolve(desc)?, number)?;
+    }
     // A wrong selection and a full disk are not the array's fault.
     let place = |e: Error| match e.kind() {
         ErrorKind::Argument | ErrorKind::Io => e,
@@ -85,6 +92,22 @@ fn print(
     }
     let write = if args.raw { cat::raw } else { cat::text };
     write(&array, &selection, values, out).map_err(place)
+}
+
+/// The selection that is one element. Elements of different lengths are handed out as one run of
+/// bytes, of which an element is a range.
+fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
+    let starts = match &desc.layout {
+        Layout::Ragged { starts, .. } => starts,
+        Layout::Encoded { decoded, .. } if desc.dtype.size() == 1 => decoded,
+        _ => return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))])),
+    };
+    let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());
+    let [from, to] = range.ok_or_else(|| {
+        let count = starts.len().saturating_sub(1);
+        Error::argument(format!("there is no element {number}, the array has {count}"))
+    })?;
+    Ok(Selection(vec![Slice::range(*from, *to)]))
 }
 
 /// The array and the part of it that are meant. A lone word is a name or, in a file with one
