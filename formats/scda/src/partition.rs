@@ -146,7 +146,7 @@ impl<'c> Cursor<'c> {
 
     /// The 32 bytes of an I section, on `root`.
     pub fn inline(&mut self, root: usize) -> Result<Option<[u8; 32]>> {
-        let read = self.expect(Kind::Inline).and_then(|open| {
+        let read = self.open_as(Kind::Inline).and_then(|open| {
             let mut bytes = [0; 32];
             if self.comm.rank() == root {
                 self.source.read_exact_at(open.holder.end, &mut bytes)?;
@@ -160,7 +160,7 @@ impl<'c> Cursor<'c> {
 
     /// The bytes of a B section, on `root`.
     pub fn block(&mut self, root: usize) -> Result<Option<Vec<u8>>> {
-        let read = self.expect(Kind::Block).and_then(|open| {
+        let read = self.open_as(Kind::Block).and_then(|open| {
             if self.comm.rank() != root {
                 return Ok(None);
             }
@@ -180,13 +180,13 @@ impl<'c> Cursor<'c> {
     /// This rank's elements of an A section; `counts` are those of each rank. A rank that does not
     /// `want` its elements gets none.
     pub fn array(&mut self, counts: &[u64], want: bool) -> Result<Vec<u8>> {
-        let checked = self.expect(Kind::Array).and_then(|open| self.partition(open, counts));
+        let checked = self.open_as(Kind::Array).and_then(|open| self.partition(open, counts));
         agree(self.comm, checked)?;
         let encoded = self.open.as_ref().is_some_and(|open| open.announcement.is_some());
         if encoded {
             self.share(counts.to_vec())?;
         }
-        let read = self.expect(Kind::Array).and_then(|open| {
+        let read = self.open_as(Kind::Array).and_then(|open| {
             let (first, mine) = self.partition(open, counts)?;
             let size = open.header.size;
             if !want {
@@ -205,10 +205,10 @@ impl<'c> Cursor<'c> {
 
     /// The sizes of this rank's elements of a V section.
     pub fn sizes(&mut self, counts: &[u64]) -> Result<Vec<u64>> {
-        let checked = self.expect(Kind::Varray).and_then(|open| self.partition(open, counts));
+        let checked = self.open_as(Kind::Varray).and_then(|open| self.partition(open, counts));
         agree(self.comm, checked)?;
         self.share(counts.to_vec())?;
-        let read = self.expect(Kind::Varray).and_then(|open| match &open.announcement {
+        let read = self.open_as(Kind::Varray).and_then(|open| match &open.announcement {
             None => Ok(open.share.as_ref().map(|s| s.sizes.clone()).unwrap_or_default()),
             Some(first) => {
                 let (before, mine) = self.partition(open, counts)?;
@@ -222,7 +222,7 @@ impl<'c> Cursor<'c> {
     /// This rank's elements of a V section, one after the other; `sizes` as [`Cursor::sizes`] gave
     /// them for the same `counts`. A rank that does not `want` its elements gets none.
     pub fn varray(&mut self, counts: &[u64], sizes: &[u64], want: bool) -> Result<Vec<u8>> {
-        let read = self.expect(Kind::Varray).and_then(|open| {
+        let read = self.open_as(Kind::Varray).and_then(|open| {
             let share = open.share.as_ref().filter(|share| share.counts == counts);
             let share = share.ok_or_else(|| {
                 Error::argument("the sizes of this partition have to be read first")
@@ -317,7 +317,8 @@ impl<'c> Cursor<'c> {
         self.open.as_ref().ok_or_else(|| Error::argument("no section header has been read"))
     }
 
-    fn expect(&self, kind: Kind) -> Result<&Open> {
+    /// The section, if it is of that type.
+    fn open_as(&self, kind: Kind) -> Result<&Open> {
         let open = self.current()?;
         if open.header.kind == kind {
             return Ok(open);
