@@ -11,7 +11,6 @@ pub(crate) enum Exit {
     /// The answer is no.
     No,
     /// Some of it worked.
-    #[allow(dead_code)] // For the verbs that write many files.
     Partial,
     /// It did not work.
     Error,

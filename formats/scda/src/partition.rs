@@ -105,6 +105,10 @@ impl<'c> Cursor<'c> {
     fn read_header(&self, decode: bool) -> Result<Option<Open>> {
         let Some(first) = Head::read(&self.source, self.at)? else { return Ok(None) };
         let Some(kind) = announced(&first).filter(|_| decode) else {
+            if first.kind != Kind::Varray {
+                // Every place inside the data can be computed without care from here on.
+                first.section_end(&self.source, first.end, first.data_len()?)?;
+            }
             let Head { kind, user, count, size, .. } = first.clone();
             let header = SectionHeader { kind, user, count, size, decoded: false };
             return Ok(Some(Open { header, holder: first, announcement: None, share: None }));
@@ -138,8 +142,8 @@ impl<'c> Cursor<'c> {
         if open.holder.kind == Kind::Varray && open.share.is_none() {
             // Somebody has to add up the sizes; everybody takes an equal part.
             let (count, ranks) = (open.holder.count, self.comm.size() as u64);
-            let counts = (0..ranks).map(|k| count * (k + 1) / ranks - count * k / ranks).collect();
-            self.share(counts)?;
+            let (each, rest) = (count / ranks, count % ranks);
+            self.share((0..ranks).map(|rank| each + u64::from(rank < rest)).collect())?;
         }
         self.close()
     }
@@ -237,7 +241,8 @@ impl<'c> Cursor<'c> {
                 return Err(Error::argument("the sizes are not those of the file"));
             }
             let bytes: u64 = share.sizes.iter().sum();
-            self.source.read_vec(open.elements() + share.before, self.room(bytes)?)
+            let start = open.elements().saturating_add(share.before);
+            self.source.read_vec(start, self.room(bytes)?)
         });
         let bytes = agree(self.comm, read)?;
         self.close()?;
@@ -279,7 +284,7 @@ impl<'c> Cursor<'c> {
             return Err(Error::argument("the sizes are not those of the file"));
         }
         let stored: u64 = share.sizes.iter().sum();
-        let start = open.elements() + share.before;
+        let start = open.elements().saturating_add(share.before);
         let stored = self.source.read_vec(start, self.room(stored)?)?;
         let total = sizes.iter().try_fold(0_u64, |total, size| total.checked_add(*size));
         let total = total.ok_or_else(|| Error::limit("too many bytes"))?;

@@ -81,7 +81,10 @@ impl<'a> Elements<'a> {
     /// The elements are as many and as large as `sizes` says.
     fn fits(self, sizes: &[u64]) -> bool {
         match self {
-            Self::Contiguous(bytes) => bytes.len() as u64 == sizes.iter().sum::<u64>(),
+            Self::Contiguous(bytes) => {
+                let sum = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
+                sum == Some(bytes.len() as u64)
+            }
             Self::Indirect(parts) => {
                 parts.len() == sizes.len()
                     && parts.iter().zip(sizes).all(|(part, size)| part.len() as u64 == *size)
