@@ -10,6 +10,7 @@
 //! | `codec` | the compression convention's algorithm |
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
 //! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
+//! | `elements` | where a rank's elements come from and go to |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
 //!
 //! ```
@@ -35,6 +36,7 @@
 
 mod check;
 mod codec;
+mod elements;
 mod partition;
 mod read;
 mod salvage;
@@ -42,9 +44,10 @@ pub mod wire;
 mod write;
 
 pub use codec::Encoder;
+pub use elements::{Elements, Fetch, Slots};
 pub use partition::{Cursor, SectionHeader};
 pub use read::{File, Section};
-pub use write::{Elements, Options, Writer};
+pub use write::{Options, Writer};
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};

@@ -126,10 +126,10 @@ fn read_in_parts(path: &Path, ranks: usize, cuts: &[u64]) -> Vec<Option<Content>
             match header.kind {
                 Kind::Inline => data.extend(cursor.inline(root).unwrap().unwrap_or_default()),
                 Kind::Block => data.extend(cursor.block(root).unwrap().unwrap_or_default()),
-                Kind::Array => data = cursor.array(&counts, true).unwrap(),
+                Kind::Array => data = cursor.array(&counts).unwrap(),
                 Kind::Varray => {
                     sizes = cursor.sizes(&counts).unwrap();
-                    data = cursor.varray(&counts, &sizes, true).unwrap();
+                    data = cursor.varray(&counts).unwrap();
                 }
             }
             mine.push(Some((header, (sizes, data))));
@@ -169,7 +169,7 @@ fn a_wrong_read_of_one_rank_fails_on_all() {
         let header = cursor.next(true).unwrap().unwrap();
         let mut counts = share(header.count, 3, &[1]);
         counts[0] += u64::from(comm.rank() == 1);
-        let partition = cursor.array(&counts, true).unwrap_err();
+        let partition = cursor.array(&counts).unwrap_err();
         let kind = cursor.block(0).unwrap_err();
         [before, partition, kind].map(|e| (e.kind(), e.to_string()))
     });
@@ -192,10 +192,10 @@ fn walk(comm: &dyn Comm, path: &Path, decode: bool) -> Result<u64> {
             _ if sections % 4 == 3 => cursor.skip()?,
             Kind::Inline => drop(cursor.inline(0)?),
             Kind::Block => drop(cursor.block(0)?),
-            Kind::Array => drop(cursor.array(&counts, true)?),
+            Kind::Array => drop(cursor.array(&counts)?),
             Kind::Varray => {
-                let sizes = cursor.sizes(&counts)?;
-                cursor.varray(&counts, &sizes, true)?;
+                cursor.sizes(&counts)?;
+                cursor.varray(&counts)?;
             }
         }
         sections += 1;
