@@ -132,6 +132,20 @@ pub enum Layout {
     Same(NodeId),
 }
 
+impl Layout {
+    /// [`ArrayDesc::ragged`] for an array that says it has `bytes`.
+    pub(crate) fn ragged(&self, bytes: Option<u64>) -> Option<&[u64]> {
+        match self {
+            Self::Ragged { starts, .. } => Some(starts),
+            Self::Encoded { decoded, .. } => {
+                let whole = bytes == Some(decoded.last().copied().unwrap_or(0));
+                (!whole).then_some(decoded)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -215,6 +229,13 @@ impl ArrayDesc {
             }
             _ => Order::C,
         }
+    }
+
+    /// Bytes before each element and the total at the end, where elements have lengths of their
+    /// own; such an array is read as the bytes it has. Encoded elements whose bytes are those of
+    /// type and shape are parts of the array, whatever their lengths.
+    pub fn ragged(&self) -> Option<&[u64]> {
+        self.layout.ragged(self.shape.bytes(self.dtype.size()).ok())
     }
 
     /// Bytes of the elements once decoded; an error where that fits no file.

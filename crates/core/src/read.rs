@@ -131,8 +131,8 @@ impl Array {
                 Store::File(data.clone())
             }
             Layout::Encoded { starts, decoded, data, codec } => {
-                let total = decoded.last().copied().unwrap_or(0);
-                if shape.bytes(dtype.size())? != total {
+                if layout.ragged(Some(bytes)).is_some() {
+                    let total = decoded.last().copied().unwrap_or(0);
                     (dtype, shape) = (DType::opaque(1), Shape::new([total]));
                 }
                 Store::Encoded {

@@ -98,9 +98,11 @@ fn print(
 /// bytes, of which an element is a range.
 fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
     let starts = match &desc.layout {
-        Layout::Ragged { starts, .. } => starts,
-        Layout::Encoded { decoded, .. } if desc.dtype.size() == 1 => decoded,
-        _ => return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))])),
+        Layout::Encoded { decoded, .. } if desc.dtype.size() == 1 => Some(&decoded[..]),
+        _ => desc.ragged(),
+    };
+    let Some(starts) = starts else {
+        return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))]));
     };
     let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());
     let [from, to] = range.ok_or_else(|| {
