@@ -26,6 +26,16 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
         let message = "the file header is padded in neither of the two styles";
         report.note("scda-021", message).in_object("file header").at(8);
     }
+    for (number, why) in file.doubts() {
+        let section = &file.sections()[*number];
+        let message = format!("looks like the description of a field or group, but {why}");
+        let object = format!("section {number}, {}", section.title());
+        report
+            .note("scda-023", message)
+            .in_object(object)
+            .at(section.offset())
+            .hint("it is shown as the plain section it is");
+    }
     for (number, section) in file.sections().iter().enumerate() {
         let object = format!("section {number}, {}", section.title());
         for raw in &section.raw {

@@ -164,14 +164,22 @@ impl<'c> Cursor<'c> {
         Ok(Some(Open { header, holder, announcement: Some(first), share: None }))
     }
 
+    /// The first byte of the section whose header was read, or of the next one.
+    pub(crate) fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes to the section at `position`, which [`Cursor::position`] gave on every rank.
+    pub(crate) fn go_to(&mut self, position: u64) {
+        (self.at, self.open) = (position, None);
+    }
+
     /// Passes over the data of the section.
     pub fn skip(&mut self) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         if open.holder.kind == Kind::Varray && open.share.is_none() {
             // Somebody has to add up the sizes; everybody takes an equal part.
-            let (count, ranks) = (open.holder.count, self.comm.size() as u64);
-            let (each, rest) = (count / ranks, count % ranks);
-            self.share((0..ranks).map(|rank| each + u64::from(rank < rest)).collect())?;
+            self.share(split_evenly(open.holder.count, self.comm.size()))?;
         }
         self.close()
     }
@@ -526,6 +534,13 @@ impl<'c> Cursor<'c> {
     fn settle_alike<T>(&self, mine: Result<T>, arguments: impl Hash) -> Result<T> {
         agree_alike(self.comm, mine.map_err(|e| e.with_path(&self.path)), arguments)
     }
+}
+
+/// `count` elements split over `ranks` as evenly as can be: the partition to take where there is no
+/// better one.
+pub fn split_evenly(count: u64, ranks: usize) -> Vec<u64> {
+    let each = |rank| count / ranks as u64 + u64::from(rank < count % ranks as u64);
+    (0..ranks as u64).map(each).collect()
 }
 
 /// Bytes at `offset` as far as the file goes, at most `len`, on every rank.

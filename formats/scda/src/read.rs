@@ -12,9 +12,10 @@ use spile_core::limits::Limits;
 use spile_core::read::Array;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 
 use crate::codec::Convention;
+use crate::schema::view::{Doubt, view};
 use crate::wire::{
     ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, SECTION_HEADER, count, read_sizes,
 };
@@ -159,12 +160,13 @@ fn elements(kind: Kind, count: u64, size: u64) -> (DType, Shape) {
 }
 
 /// An open scda file. Opening walks the section headers; of the data only the size entries of V
-/// sections are read.
+/// sections and the descriptions of fields are read.
 pub struct File {
     source: Source,
     header: FileHeader,
     sections: Vec<Section>,
     tree: Tree,
+    doubts: Vec<Doubt>,
     limits: Limits,
 }
 
@@ -200,22 +202,8 @@ impl File {
                 return Err(Error::limit(format!("more than {} sections", limits.nodes)));
             }
         }
-        let mut tree = Tree::new(limits);
-        let text = |bytes: &[u8]| match String::from_utf8(bytes.to_vec()) {
-            Ok(text) => Value::Text(text),
-            Err(_) => Value::Bytes(bytes.to_vec()),
-        };
-        if !header.user.is_empty() {
-            tree.node_mut(ROOT).attrs.push(("user".into(), text(&header.user)));
-        }
-        for (number, section) in sections.iter().enumerate() {
-            let name = String::from_utf8_lossy(&section.user).into_owned();
-            let node = tree.add_array(ROOT, &name, section.array.clone())?;
-            let node = tree.node_mut(node);
-            node.id = Some(number.to_string());
-            node.attrs.push(("section".into(), section.kind.letter().to_string().into()));
-        }
-        Ok(Self { source, header, sections, tree, limits: *limits })
+        let (tree, doubts) = view(&source, &header, &sections, decode, limits)?;
+        Ok(Self { source, header, sections, tree, doubts, limits: *limits })
     }
 
     /// The file header.
@@ -226,6 +214,11 @@ impl File {
     /// The sections, in the order of the file.
     pub fn sections(&self) -> &[Section] {
         &self.sections
+    }
+
+    /// Sections that look like fields and groups of our convention and are none, and why.
+    pub(crate) fn doubts(&self) -> &[Doubt] {
+        &self.doubts
     }
 
     /// The data of a section: read it, stream it, select elements of it.

@@ -51,12 +51,28 @@ pub struct Writer<'c> {
 impl<'c> Writer<'c> {
     /// Starts a file.
     pub fn create(comm: &'c dyn Comm, path: &Path, user: &[u8], options: Options) -> Result<Self> {
-        let checked = string(&options.vendor, VENDOR, "vendor")
-            .and_then(|()| string(user, USER, "user"))
-            .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
-        let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
-        agree_alike(comm, checked, same)?;
+        check(comm, user, &options)?;
         let file = comm.create(path, options.overwrite)?;
+        Self::start(comm, file, user, options)
+    }
+
+    /// Starts a file in a sink that is there already; [`Writer::close`] finishes it.
+    pub fn over(
+        comm: &'c dyn Comm,
+        file: Box<dyn SharedSink + 'c>,
+        user: &[u8],
+        options: Options,
+    ) -> Result<Self> {
+        check(comm, user, &options)?;
+        Self::start(comm, file, user, options)
+    }
+
+    fn start(
+        comm: &'c dyn Comm,
+        file: Box<dyn SharedSink + 'c>,
+        user: &[u8],
+        options: Options,
+    ) -> Result<Self> {
         let mut writer = Self { comm, file, cursor: 0, options };
         let mut header = b"scdata0 ".to_vec();
         header.extend(pad(&writer.options.vendor, 24, writer.options.breaks));
@@ -394,6 +410,15 @@ impl<'c> Writer<'c> {
         }
         Ok((total(counts)?, counts[self.comm.rank()]))
     }
+}
+
+/// What is said of the file fits, and is the same on every rank.
+fn check(comm: &dyn Comm, user: &[u8], options: &Options) -> Result<()> {
+    let checked = string(&options.vendor, VENDOR, "vendor")
+        .and_then(|()| string(user, USER, "user"))
+        .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
+    let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
+    agree_alike(comm, checked, same)
 }
 
 fn string(bytes: &[u8], longest: usize, which: &str) -> Result<()> {

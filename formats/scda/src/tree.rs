@@ -1,0 +1,226 @@
+//! Any tree as scda: every array a field, every group its attributes.
+
+use std::sync::Mutex;
+
+use spile_core::comm::{Serial, SharedSink};
+use spile_core::dtype::{DType, Kind as Meaning};
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader;
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::Sink;
+use spile_core::tree::{Node, Tree, Value};
+use spile_core::wire::ByteOrder;
+
+use crate::checkpoint::describe;
+use crate::elements::Elements;
+use crate::schema::{Described, Field, Group};
+use crate::wire::USER;
+use crate::write::{Options, Writer};
+
+/// A sink that somebody else commits.
+struct Lent<'a>(&'a Sink);
+
+impl SharedSink for Lent<'_> {
+    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.0.write_all_at(offset, bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+    let tree = content.tree();
+    if tree.frames().is_some() {
+        return Err(no_frames());
+    }
+    // What the tree of an scda file says of the file header goes there again.
+    let user = match tree.attrs().iter().find(|(name, _)| name == "user") {
+        Some((_, Value::Text(text))) => text.as_bytes(),
+        Some((_, Value::Bytes(bytes))) => bytes,
+        _ => &[],
+    };
+    let user = if user.len() <= USER { user } else { &[] };
+    let mut writer = Writer::over(&Serial, Box::new(Lent(sink)), user, Options::default())?;
+    let group = |path: &str, attrs: &Vec<_>| {
+        Ok(Described::Group(Group { group: path.into(), attrs: attrs.clone() }))
+    };
+    describe(&Serial, &mut writer, group("", tree.attrs()))?;
+    for (_, node) in tree.iter() {
+        match &node.array {
+            None => describe(&Serial, &mut writer, group(&node.path, &node.attrs))?,
+            Some(array) => {
+                let place = |e: Error| e.in_object(format!("array \"{}\"", node.path));
+                write_array(content, node, array, &mut writer, limits).map_err(place)?;
+            }
+        }
+    }
+    writer.close()
+}
+
+fn write_array(
+    content: &dyn Reader,
+    node: &Node,
+    own: &ArrayDesc,
+    writer: &mut Writer<'_>,
+    limits: &Limits,
+) -> Result<()> {
+    let tree = content.tree();
+    let desc = tree.resolve(own)?;
+    if let Layout::PerFrame(_) = desc.layout {
+        return Err(no_frames());
+    }
+    let flat = Flat::open(content, desc, limits)?;
+    let mut field = field(tree, node, own, desc);
+    let shape = desc.shape.lengths();
+    if let Some(starts) = elements(desc) {
+        limits.allow((starts.len() as u64).saturating_mul(16), "the sizes of the elements")?;
+        let sizes: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
+        let item = desc.dtype.size() as u64;
+        if !sizes.iter().all(|size| size.is_multiple_of(item)) {
+            field.dtype = DType::opaque(1);
+        }
+        if shape.len() != 1 {
+            (field.dims, field.coords) = (Vec::new(), Vec::new());
+        }
+        let user = field.user().to_vec();
+        describe(&Serial, writer, Ok(Described::Field(Box::new(field))))?;
+        let fetch = |at, out: &mut [u8]| flat.fetch(at, out);
+        let data = Elements::Fetched(flat.bytes, &fetch);
+        return writer.varray(&user, &[sizes.len() as u64], &sizes, data, false);
+    }
+    // Elements are the slices along the slowest dimension.
+    field.dtype = desc.dtype.with_order(ByteOrder::Little);
+    field.fortran_order = desc.order() == Order::F && shape.len() > 1;
+    let split = if field.fortran_order {
+        shape.split_last().map(|(count, element)| (*count, element))
+    } else {
+        shape.split_first().map(|(count, element)| (*count, element))
+    };
+    // A scalar has no elements to split it into, nor has one of too many dimensions of no length.
+    let split = split.filter(|(_, element)| Shape::new(*element).bytes(desc.dtype.size()).is_ok());
+    field.shape = split.map_or(shape, |(_, element)| element).to_vec();
+    let (user, size) = (field.user().to_vec(), field.bytes()?);
+    describe(&Serial, writer, Ok(Described::Field(Box::new(field))))?;
+    let fetch = |at, out: &mut [u8]| flat.fetch(at, out);
+    if let Some((count, _)) = split {
+        return writer.array(&user, &[count], size, Elements::Fetched(flat.bytes, &fetch), false);
+    }
+    let mut block = vec![0; limits.allow(size, "the scalar")?];
+    fetch(0, &mut block)?;
+    writer.block(&user, 0, size, Some(&block), false)
+}
+
+fn no_frames() -> Error {
+    Error::unsupported("scda-030", "files with frames are not written as scda")
+}
+
+/// Where elements of different lengths begin. Compressed ones of bytes may by chance be as many as
+/// all their bytes.
+fn elements(desc: &ArrayDesc) -> Option<&[u64]> {
+    let by_chance = |decoded: &[u64]| {
+        desc.dtype == DType::opaque(1)
+            && desc.shape.lengths() == [decoded.len().saturating_sub(1) as u64]
+            && decoded.windows(2).any(|w| w[1].saturating_sub(w[0]) != 1)
+    };
+    match &desc.layout {
+        Layout::Encoded { decoded, .. } if by_chance(decoded) => Some(decoded),
+        _ => desc.ragged(),
+    }
+}
+
+/// What is said about an array, but for the shape of an element.
+fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
+    let mut field = Field::new(&node.path, desc.dtype);
+    let unnamed = |(k, name): (usize, &String)| *name == format!("dim{}", k + 1);
+    if !own.dims.iter().enumerate().all(unnamed) {
+        field.dims.clone_from(&own.dims);
+    }
+    field.coords = Field::points(tree, &own.coords);
+    field.map = own.map.map(Into::into);
+    field.attrs.clone_from(&node.attrs);
+    field
+}
+
+/// Elements that are decoded again for every read of a part of them, if they are larger.
+const SMALL: u64 = 64 << 10;
+
+/// An array as one run of little-endian bytes, in the order in which it is stored.
+struct Flat {
+    array: Array,
+    /// Bytes of one element, and of all.
+    size: u64,
+    bytes: u64,
+    /// Bytes to keep of large encoded elements; they are decoded whole, whatever is wanted.
+    room: u64,
+    kept: Mutex<(u64, Vec<u8>)>,
+}
+
+impl Flat {
+    fn open(content: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
+        let bytes = desc.bytes()?;
+        let words = matches!(desc.dtype.kind(), Meaning::Text | Meaning::Opaque);
+        let dtype = match &desc.layout {
+            Layout::Fill(_) => desc.dtype,
+            _ if words || elements(desc).is_some() => DType::opaque(1),
+            _ => desc.dtype,
+        };
+        let size = dtype.size() as u64;
+        let count = bytes.checked_div(size).unwrap_or(0);
+        let flat = ArrayDesc::new(dtype, Shape::new([count]), desc.layout.clone());
+        let largest = match &desc.layout {
+            Layout::Encoded { decoded, .. } => {
+                decoded.windows(2).map(|w| w[1].saturating_sub(w[0])).max().unwrap_or(0)
+            }
+            _ => 0,
+        };
+        let room = if largest > SMALL { largest } else { 0 };
+        limits.allow(room, "a decoded element")?;
+        let array = Array::open(content.source(), content.tree(), &flat, limits)?;
+        Ok(Self { array, size, bytes, room, kept: Mutex::default() })
+    }
+
+    fn fetch(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        if self.room == 0 {
+            return self.read(at, out);
+        }
+        // A poisoned lock belongs to a panic that is already on its way up.
+        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (start, bytes) = &mut *kept;
+        let end = at + out.len() as u64;
+        if at < *start || end > *start + bytes.len() as u64 {
+            *start = at;
+            bytes.clear();
+            bytes.resize(self.room.max(out.len() as u64).min(self.bytes - at) as usize, 0);
+            self.read(at, bytes)?;
+        }
+        let from = (at - *start) as usize;
+        out.copy_from_slice(&bytes[from..from + out.len()]);
+        Ok(())
+    }
+
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let end = at + out.len() as u64;
+        let (first, last) = (at / self.size, end.div_ceil(self.size));
+        let selection = Selection(vec![Slice::range(first, last)]);
+        let mut skip = (at - first * self.size) as usize;
+        let mut left = out;
+        self.array.select(&selection, Axes::Stored)?.stream(|_, block| {
+            let block = &block[skip.min(block.len())..];
+            skip = 0;
+            let taken = block.len().min(left.len());
+            let (now, later) = std::mem::take(&mut left).split_at_mut(taken);
+            now.copy_from_slice(&block[..taken]);
+            left = later;
+            Ok(())
+        })
+    }
+}
