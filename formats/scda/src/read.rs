@@ -238,13 +238,17 @@ impl Reader for File {
 
     fn summary(&self) -> Vec<(String, Value)> {
         let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
-        vec![
+        let mut words = vec![
             ("version".into(), format!("{:02x}", self.header.version).into()),
             ("vendor".into(), text(&self.header.vendor)),
             ("user".into(), text(&self.header.user)),
             ("line breaks".into(), format!("{:?}", self.header.breaks).into()),
             ("sections".into(), (self.sections.len() as u64).into()),
-        ]
+        ];
+        // What a checkpoint says about itself: its program, its step.
+        let values = self.tree.attrs().iter().filter(|(name, _)| name != "user");
+        words.extend(values.map(|(name, value)| (format!("value {name}"), value.clone())));
+        words
     }
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {

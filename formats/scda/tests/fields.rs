@@ -253,3 +253,35 @@ fn what_does_not_conform_stays_plain_sections() {
         }
     }
 }
+
+#[test]
+fn a_damaged_checkpoint_gives_every_rank_the_same_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, bad) = (folder.path().join("good"), folder.path().join("bad"));
+    let state =
+        State { positions: vec![0.5; 12], ids: vec![1, 2, 3, 4], paths: vec![vec![1, 2], vec![]] };
+    let mut failed = 0;
+    for encode in [false, true] {
+        save(&Serial, &good, &state, &[1], encode).unwrap();
+        let bytes = std::fs::read(&good).unwrap();
+        std::fs::remove_file(&good).unwrap();
+        for at in (128..bytes.len()).step_by(3) {
+            let mut damaged = bytes.clone();
+            damaged[at] = damaged[at].wrapping_add(1);
+            std::fs::write(&bad, &damaged).unwrap();
+            let answers = Threads::run(2, |comm| {
+                let mut file = Restart::open(comm, &bad, &Limits::default())?;
+                file.expect("test", 7)?;
+                let counts = split_evenly(file.find("particles/id")?.count, 2);
+                file.read::<f32>(&positions(), &counts)?;
+                let counts = split_evenly(file.find("paths")?.count, 2);
+                file.read_ragged::<u16>(&paths(), &counts).map(drop)
+            });
+            let answers: Vec<_> =
+                answers.into_iter().map(|a| a.map_err(|e| e.to_string())).collect();
+            assert_eq!(answers[0], answers[1], "byte {at}");
+            failed += usize::from(answers[0].is_err());
+        }
+    }
+    assert!(failed > 200, "{failed}");
+}
