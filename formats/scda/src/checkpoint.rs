@@ -215,12 +215,15 @@ pub struct Restart<'c> {
     limits: Limits,
     groups: Vec<Group>,
     fields: Vec<Stored>,
-    /// Descriptions that are none, and why.
-    doubts: Vec<String>,
+    /// Why the first description that could not be used could not.
+    doubt: Option<String>,
+    /// Bytes of all descriptions.
+    described: u64,
 }
 
 impl<'c> Restart<'c> {
-    /// Opens a checkpoint and finds what is in it.
+    /// Opens a checkpoint and finds what is in it. `limits` are for each rank: its elements of one
+    /// field have to fit their memory.
     pub fn open(comm: &'c dyn Comm, path: &Path, limits: &Limits) -> Result<Self> {
         let mut file = Self {
             comm,
@@ -229,7 +232,8 @@ impl<'c> Restart<'c> {
             limits: *limits,
             groups: Vec::new(),
             fields: Vec::new(),
-            doubts: Vec::new(),
+            doubt: None,
+            described: 0,
         };
         let mut next = file.cursor.next(true)?;
         while let Some(section) = next {
@@ -250,7 +254,10 @@ impl<'c> Restart<'c> {
         if !Described::announced(section.kind, &section.user) {
             return Ok(None);
         }
-        let allowed = Described::allow(section.size, &self.limits);
+        self.described = self.described.saturating_add(section.size);
+        let kept = self.described.saturating_mul(16);
+        let allowed = Described::allow(section.size, &self.limits)
+            .and_then(|()| self.limits.allow(kept, "the descriptions").map(drop));
         agree(self.comm, allowed.map_err(|e| e.with_path(&self.path)))?;
         // From here on all ranks have the same bytes.
         let text = self.cursor.block(0)?.unwrap_or_default();
@@ -258,7 +265,7 @@ impl<'c> Restart<'c> {
         match Described::parse(&section.user, &text) {
             Ok(described) => Ok(Some(described)),
             Err(why) => {
-                self.doubts.push(why.message().into());
+                self.doubt.get_or_insert_with(|| why.message().into());
                 Ok(None)
             }
         }
@@ -268,11 +275,12 @@ impl<'c> Restart<'c> {
     fn field(&mut self, mut field: Field) -> Result<Option<SectionHeader>> {
         let next = self.cursor.next(true)?;
         let Some(data) = &next else {
-            self.doubts.push(format!("no data follow the {}", field.title()));
+            self.doubt.get_or_insert_with(|| format!("no data follow the {}", field.title()));
             return Ok(None);
         };
         if let Err(why) = field.whole(data.kind, data.count, data.size) {
-            self.doubts.push(format!("{}: {}", field.title(), why.message()));
+            let why = format!("{}: {}", field.title(), why.message());
+            self.doubt.get_or_insert(why);
             return Ok(next);
         }
         field.compressed = data.decoded;
@@ -349,7 +357,7 @@ impl<'c> Restart<'c> {
     fn missing<'n>(&self, what: &str, name: &str, names: impl Iterator<Item = &'n str>) -> Error {
         let error = Error::argument(what);
         let near = closest(name, names);
-        match self.doubts.first() {
+        match &self.doubt {
             _ if !near.is_empty() => error.hint(format!("did you mean {}?", near.join(" or "))),
             Some(why) => error.hint(format!("a description could not be used: {why}")),
             None => error.hint("`spile ls` lists what there is"),
