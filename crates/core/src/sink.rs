@@ -173,6 +173,18 @@ impl Sink {
         reserved
     }
 
+    /// Keeps disk blocks for the bytes up to `len`, without a change to the file's length, where the
+    /// file system can do that. Only a full disk is an error.
+    pub fn set_aside(&self, from: u64, len: u64) -> Result<()> {
+        let flags = FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, from, len.saturating_sub(from)) {
+            Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => {
+                Err(self.io(error.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn fill_with_zeros(&self, from: u64, to: u64) -> Result<()> {
         let zeros = vec![0; 64 << 10];
         let mut at = from;
