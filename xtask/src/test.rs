@@ -25,6 +25,7 @@ pub(crate) fn run() -> bool {
     steps.run("fmt", || Outcome::from_check(fmt()));
     // What is missing after this is skipped by the tests that need it, and counted.
     steps.run("mpi", || installed(tools::mpi()));
+    steps.run("make", || installed(tools::make()));
     steps.run("fortran", || installed(tools::fortran()));
     steps.run("clippy", clippy);
     steps.run("doors", || Outcome::from_check(doors::run()));

@@ -49,6 +49,15 @@ pub(crate) fn mpi() -> Result<()> {
         .map_err(|why| format!("there is no MPI (`mpicc`, `mpirun`, libclang) and {why}"))
 }
 
+/// What users of the C interface build with.
+pub(crate) fn make() -> Result<()> {
+    cc()?;
+    if present("make") && present("pkg-config") {
+        return Ok(());
+    }
+    apt(&["make", "pkg-config"]).map_err(|why| format!("there is no make or pkg-config and {why}"))
+}
+
 /// A Fortran compiler.
 pub(crate) fn fortran() -> Result<()> {
     if present("gfortran") {

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use mpi::ffi;
 use mpi::topology::Communicator;
-use spile_core::comm::{Comm, Ranks, Transport};
+use spile_core::comm::{Comm, Ranks, Transport, address, address_mut};
 use spile_core::error::{Error, Result};
 
 /// Starts MPI, runs `body` with the job of all processes, and ends MPI.
@@ -116,7 +116,7 @@ impl Transport for Mpi {
 
     fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
         let count = count(bytes.len())?;
-        let (data, offset) = (bytes.as_ptr().cast::<c_void>(), offset as ffi::MPI_Offset);
+        let (data, offset) = (address(bytes).cast::<c_void>(), offset as ffi::MPI_Offset);
         let mut status = MaybeUninit::uninit();
         // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
         unsafe {
@@ -138,7 +138,7 @@ impl Transport for Mpi {
 
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let count = count(buffer.len())?;
-        let (data, offset) = (buffer.as_mut_ptr().cast::<c_void>(), offset as ffi::MPI_Offset);
+        let (data, offset) = (address_mut(buffer).cast::<c_void>(), offset as ffi::MPI_Offset);
         let mut status = MaybeUninit::uninit();
         // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
         let got = unsafe {

@@ -30,10 +30,10 @@ pub trait Transport {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// Fills every rank's `bytes` with those of `root`; the length is the same everywhere.
+    /// Fills every rank's `bytes` with those of `root`; the length is the same everywhere, and not 0.
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()>;
 
-    /// Fills `all` with every rank's bytes in turn; `mine` has the same length everywhere.
+    /// Fills `all` with every rank's bytes in turn; `mine` has the same length everywhere, not 0.
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
 
     /// Opens an existing file for writing or for reading.
@@ -47,6 +47,17 @@ pub trait Transport {
 
     /// Closes a file; with `keep`, after what was written is on the disk.
     fn close(&self, file: Self::File, keep: bool) -> Result<()>;
+}
+
+/// The address of bytes to fill, for a C function. That of no bytes at all is made up by Rust as 1,
+/// which some MPI libraries take for `MPI_IN_PLACE`; this one means nothing to anybody.
+pub fn address_mut(bytes: &mut [u8]) -> *mut u8 {
+    if bytes.is_empty() { std::ptr::without_provenance_mut(4096) } else { bytes.as_mut_ptr() }
+}
+
+/// The same for bytes to read.
+pub fn address(bytes: &[u8]) -> *const u8 {
+    if bytes.is_empty() { std::ptr::without_provenance(4096) } else { bytes.as_ptr() }
 }
 
 /// A job whose ranks talk through a [`Transport`].
@@ -142,7 +153,9 @@ impl<T: Transport> Comm for Ranks<T> {
         self.0.broadcast(root, &mut len)?;
         let mut bytes = mine.to_vec();
         bytes.resize(u64::from_le_bytes(len) as usize, 0);
-        self.0.broadcast(root, &mut bytes)?;
+        if !bytes.is_empty() {
+            self.0.broadcast(root, &mut bytes)?;
+        }
         Ok(bytes)
     }
 
