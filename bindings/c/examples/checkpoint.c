@@ -105,15 +105,13 @@ save (const char *path, const part_t *part)
   }
   snprintf (step, sizeof (step), "%31d\n", 42);
 
-  /* Calls can be chained: after a failure the file is NULL, and so is what follows. */
+  /* After a failure the file is NULL, the calls that follow do nothing, and err stays. */
   f = scda_fopen (job (), path, 'w', (char *) "checkpoint example", &err);
-  f = f ? scda_fwrite_inline (f, step, "step", 0, &err) : NULL;
-  f = f ? scda_fwrite_block (f, about, strlen (about), "about", 0, 0, &err) : NULL;
-  f = f ? scda_fwrite_array (f, fields, part->counts, 2 * sizeof (double), 0, "field", 0, &err)
-    : NULL;
-  f = f ? scda_fwrite_varray (f, places, part->counts, sizes, part->bytes, 0, "particles", 1,
-                              &err) : NULL;
-  if (f == NULL || scda_fclose (f, &err)) {
+  f = scda_fwrite_inline (f, step, "step", 0, &err);
+  f = scda_fwrite_block (f, about, strlen (about), "about", 0, 0, &err);
+  f = scda_fwrite_array (f, fields, part->counts, 2 * sizeof (double), 0, "field", 0, &err);
+  f = scda_fwrite_varray (f, places, part->counts, sizes, part->bytes, 0, "particles", 1, &err);
+  if (scda_fclose (f, &err)) {
     fail (err);
   }
   free (fields);
@@ -159,11 +157,10 @@ load (const char *path, const part_t *part)
     }
     else {
       f = scda_fread_varray_sizes (f, sizes, part->counts, &err);
-      f = f ? scda_fread_varray_data (f, places, part->counts, sizes, part->bytes, 0, &err)
-        : NULL;
+      f = scda_fread_varray_data (f, places, part->counts, sizes, part->bytes, 0, &err);
     }
   }
-  if (f == NULL || scda_fclose (f, &err)) {
+  if (scda_fclose (f, &err)) {
     fail (err);
   }
 

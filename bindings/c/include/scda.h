@@ -13,8 +13,8 @@
  * name when it is closed, whole, or not at all.
  *
  * Functions give the file back, or NULL on failure: then the file is closed and gone, and `*err`
- * says why. NULL for the file is an error and nothing else, so that calls can be chained and
- * checked once. `err` may be NULL.
+ * says why. With NULL for the file they do nothing and leave an `*err` that is not 0 as it is, so
+ * that calls can be chained and checked once. `err` may be NULL.
  */
 #ifndef SCDA_H
 #define SCDA_H

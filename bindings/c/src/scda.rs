@@ -79,10 +79,11 @@ unsafe fn with(
     err: *mut c_int,
     body: impl FnOnce(&mut ScdaFile) -> Result<()>,
 ) -> Handle {
+    // SAFETY: the caller says so.
+    if unsafe { failed_before(file, err) } {
+        return std::ptr::null_mut();
+    }
     let done = || {
-        if file.is_null() {
-            return Err(Error::argument("there is no open file"));
-        }
         // SAFETY: the caller says so; it is given back or dropped, never both.
         let mut own = unsafe { Box::from_raw(file) };
         body(&mut own)?;
@@ -90,6 +91,20 @@ unsafe fn with(
     };
     // SAFETY: the caller says so.
     unsafe { guard(err, done) }.unwrap_or(std::ptr::null_mut())
+}
+
+/// There is no file, because an earlier call failed: its reason stays in `err`.
+///
+/// # Safety
+/// `err` is null or an `int`.
+unsafe fn failed_before(file: Handle, err: *mut c_int) -> bool {
+    // SAFETY: the caller says so.
+    unsafe {
+        if file.is_null() && !err.is_null() && *err == 0 {
+            guard::<()>(err, || Err(Error::argument("there is no open file")));
+        }
+    }
+    file.is_null()
 }
 
 impl ScdaFile {
@@ -243,10 +258,11 @@ impl ScdaFile {
 /// As `scda.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fclose(f: Handle, err: *mut c_int) -> c_int {
+    // SAFETY: the caller says so.
+    if unsafe { failed_before(f, err) } {
+        return -1;
+    }
     let close = || {
-        if f.is_null() {
-            return Err(Error::argument("there is no open file"));
-        }
         // SAFETY: the caller says so, and does not use the file afterwards.
         let ScdaFile { state, comm, .. } = *unsafe { Box::from_raw(f) };
         let closed = match state {

@@ -261,6 +261,11 @@ wrong (const char *path)
   CHECK (!scda_fopen (job (), path, 'r', NULL, &err) && err == SCDA_ERR_IO);
   err = 0;
   CHECK (scda_fclose (NULL, &err) && err == SCDA_ERR_ARGUMENT);
+  /* The first reason stays while calls are chained. */
+  err = 0;
+  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  CHECK (scda_fclose (f, &err) && err == SCDA_ERR_IO);
   file = fopen (path, "rb");
   CHECK (file == NULL);
 
