@@ -18,10 +18,12 @@ mod read;
 mod schema;
 mod view;
 pub mod wire;
+mod write;
 
 pub use index::Place;
 pub use read::{Chunk, File};
 pub use view::View;
+pub use write::{Commit, Mode, Version, Writer};
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
