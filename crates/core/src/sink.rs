@@ -114,12 +114,26 @@ impl Sink {
     /// The file is locked against others who edit it, until the sink is dropped: whoever wants to
     /// know the file before changing it reads it after this call. Readers are not kept out.
     pub fn edit(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::edit_with(path.as_ref(), FlockOperation::LockExclusive)
+    }
+
+    /// The same for an editor that stays: where another one has the file already, this fails
+    /// at once instead of waiting for it.
+    pub fn edit_alone(path: impl AsRef<Path>) -> Result<Self> {
+        Self::edit_with(path.as_ref(), FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn edit_with(path: &Path, lock: FlockOperation) -> Result<Self> {
         let open = || -> io::Result<(File, u64)> {
             loop {
                 let file = OpenOptions::new().read(true).write(true).open(path)?;
                 // A file system without locks is no reason to refuse.
-                let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+                if rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+                    let busy =
+                        Error::new(ErrorKind::Io, "", "another program is writing this file")
+                            .hint("wait until it is done; reading is possible meanwhile");
+                    return Err(io::Error::from(busy));
+                }
                 // Whoever had the lock may have put a new file in this one's place.
                 let (held, named) = (file.metadata()?, fs::metadata(path)?);
                 if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
@@ -415,6 +429,20 @@ mod tests {
             }
         });
         assert_eq!(fs::read(&path).unwrap().len(), 160);
+    }
+
+    #[test]
+    fn an_editor_that_stays_is_alone_and_readers_are_not_kept_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, b"old").unwrap();
+        let edit = Sink::edit_alone(&path).unwrap();
+        let second = Sink::edit_alone(&path).err().unwrap();
+        assert_eq!(second.kind(), ErrorKind::Io);
+        assert!(second.to_string().contains("another program is writing"), "{second}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        drop(edit);
+        assert!(Sink::edit_alone(&path).is_ok());
     }
 
     #[test]
