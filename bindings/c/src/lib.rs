@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `scda` | the functions of the scda paper's appendix, under its names |
+//! | `gsd` | the functions of the GSD specification, under its names |
 //! | `comm` | a job whose ranks talk through a table of the caller's functions |
 //! | `memory` | the caller's memory as slices |
 //! | `failure` | error codes, and the words behind the last one |
@@ -16,5 +17,6 @@
 
 pub mod comm;
 mod failure;
+pub mod gsd;
 mod memory;
 pub mod scda;

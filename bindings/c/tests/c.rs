@@ -38,9 +38,9 @@ fn install() -> tempfile::TempDir {
 }
 
 /// Compiles a C file of the tests.
-fn compile(compiler: &str, prefix: &Path, words: &[&str], name: &str) -> PathBuf {
+fn compile(compiler: &str, file: &str, prefix: &Path, words: &[&str], name: &str) -> PathBuf {
     let program = prefix.join(name);
-    let source = Path::new(HERE).join("tests/every.c");
+    let source = Path::new(HERE).join("tests").join(file);
     let mut command = Command::new(compiler);
     command.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
     command.arg(format!("-I{}", prefix.join("include").display())).args(words);
@@ -60,7 +60,7 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn every_function_does_what_the_header_says() {
+fn every_function_of_scda_does_what_the_header_says() {
     if !present("cc") {
         return skipped("the C interface: there is no C compiler");
     }
@@ -75,7 +75,7 @@ fn every_function_does_what_the_header_says() {
         ("static", [&[archive.as_str()][..], &alone].concat()),
     ];
     for (name, words) in &linked {
-        let program = compile("cc", prefix.path(), words, name);
+        let program = compile("cc", "scda.c", prefix.path(), words, name);
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
         written.push(contents(folder.path()));
@@ -89,12 +89,29 @@ fn every_function_does_what_the_header_says() {
         return skipped("the C interface with MPI: there is no mpicc or mpirun");
     }
     let words = [&["-DWITH_MPI"][..], &linked[0].1].concat();
-    let program = compile("mpicc", prefix.path(), &words, "parallel");
+    let program = compile("mpicc", "scda.c", prefix.path(), &words, "parallel");
     for ranks in 1..=4 {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(run(mpirun(ranks).arg(&program).arg(folder.path())), "ok\n");
         assert!(contents(folder.path()) == written[0], "{ranks} ranks wrote other bytes");
     }
+}
+
+#[test]
+fn every_function_of_gsd_does_what_the_header_says() {
+    if !present("cc") {
+        return skipped("the C interface: there is no C compiler");
+    }
+    let prefix = install();
+    let lib = prefix.path().join("lib").display().to_string();
+    let words = [&format!("-L{lib}"), &format!("-Wl,-rpath,{lib}"), "-lspile"];
+    let program = compile("cc", "gsd.c", prefix.path(), &words, "gsd");
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
+    // What C has written is what everybody else reads.
+    let file = spile::open(folder.path().join("3.gsd"), &spile::limits::Limits::default()).unwrap();
+    assert_eq!(file.format.info().name, "gsd");
+    assert!(file.reader.tree().arrays().any(|(_, node, _)| node.path == "values"));
 }
 
 #[test]
@@ -105,7 +122,7 @@ fn the_examples_are_built_by_make_and_write_the_same_bytes() {
     let prefix = install();
     let folder = prefix.path().join("examples");
     fs::create_dir(&folder).unwrap();
-    for name in ["Makefile", "checkpoint.c", "checkpoint.f90"] {
+    for name in ["Makefile", "trajectory.c", "checkpoint.c", "checkpoint.f90"] {
         fs::copy(Path::new(HERE).join("examples").join(name), folder.join(name)).unwrap();
     }
     let make = |target: &str| {
@@ -115,6 +132,9 @@ fn the_examples_are_built_by_make_and_write_the_same_bytes() {
     };
     let mut files = Vec::new();
     let mut check = |file: &str| files.push(fs::read(folder.join(file)).unwrap());
+    make("trajectory");
+    let told = run(Command::new("./trajectory").arg("run.gsd").current_dir(&folder));
+    assert_eq!(told.lines().next(), Some("10 frames, the last at step 9000"));
     make("serial");
     run(Command::new("./serial").arg("serial.scda").current_dir(&folder));
     check("serial.scda");

@@ -1,4 +1,4 @@
-/* Every function of scda.h, and what happens when they are called wrongly. `every FOLDER` ends with
+/* Every function of scda.h, and what happens when they are called wrongly. `scda FOLDER` ends with
  * 0 and says "ok", or ends with something else. With MPI all checks are made on every process. */
 #include <scda.h>
 #ifdef WITH_MPI
@@ -92,7 +92,7 @@ write_all (const char *path, int indirect, int encode)
       bytes[q] += k % 7;
     }
   }
-  options.vendor = "every.c";
+  options.vendor = "scda.c";
   f = scda_fopen_with (job (), path, 'w', (char *) "user", &options, &err);
   CHECK (f != NULL && err == 0);
   f = scda_fwrite_inline (f, rank == size - 1 ? "0123456789abcdef0123456789abcde\n" : NULL, "inline",
