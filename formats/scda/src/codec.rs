@@ -102,7 +102,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder of a zlib level: 0 stores, 9 is the paper's recommendation.
     pub fn new(level: u32, breaks: Breaks) -> Result<Self> {
-        let level = i32::try_from(level).ok().and_then(|l| CompressionLvl::new(l.min(12)).ok());
+        let level = i32::try_from(level).ok().and_then(|l| CompressionLvl::new(l).ok());
         let level = level.ok_or_else(|| Error::argument("compression levels are 0 to 12"))?;
         Ok(Self { deflate: Compressor::new(level), bytes: Vec::new(), breaks })
     }
