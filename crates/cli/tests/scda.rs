@@ -212,8 +212,17 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
         (section(json!({"type": "A", "file": "five"})), "\"E\" is missing: N elements of E bytes"),
         (
             section(json!({"type": "A", "E": 2, "file": "five"})),
-            "2 elements (N) of 2 bytes (E) are not the 5 bytes that are given",
+            "section 1: 5 bytes are given, not a multiple of 2 (E)",
         ),
+        (
+            section(json!({"type": "A", "N": 2, "file": "five"})),
+            "5 bytes are given, not 2 elements (N) of one size",
+        ),
+        (
+            section(json!({"type": "A", "N": 2, "E": 3, "file": "five"})),
+            "5 bytes are given, not 2 elements (N) of 3 bytes (E)",
+        ),
+        (section(json!({"type": "A", "E": 0, "file": "five"})), "section 1: \"N\" is missing"),
         (section(json!({"type": "A", "E": -1})), "section 1: \"E\" is a whole number, not -1"),
         (
             section(json!({"type": "A", "text": ["a", "bc"]})),

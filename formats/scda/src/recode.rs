@@ -11,6 +11,7 @@ use spile_core::format::Reader as _;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 
+use crate::check::decode_all;
 use crate::codec::{Encoder, LINE};
 use crate::content::Content;
 use crate::elements::Elements;
@@ -90,8 +91,13 @@ pub fn recode(file: &File, target: &Path, how: &Recode) -> Result<Vec<Change>> {
     let mut writer = Writer::create(&Serial, target, &header.user, options)?;
     for (number, (section, change)) in file.sections().iter().zip(&changes).enumerate() {
         let written = if *change == Change::Kept {
-            let kept = |raw| keep(&mut writer, file.source(), raw, section.encoded, how.breaks);
-            section.raw.iter().try_for_each(kept)
+            // Damaged lines may have their breaks elsewhere; to replace them would do more harm.
+            let sound = match how.breaks {
+                Some(_) if section.encoded => decode_all(file, section),
+                _ => Ok(()),
+            };
+            let mut kept = |raw| keep(&mut writer, file.source(), raw, section.encoded, how.breaks);
+            sound.and_then(|()| section.raw.iter().try_for_each(&mut kept))
         } else {
             let content = file.content(section)?;
             write(&mut writer, section, &content, *change == Change::Encoded)

@@ -157,7 +157,12 @@ fn damaged_data_leave_no_file() {
     let file = File::open(&from, &Limits::default()).unwrap();
     let error = recode(&file, &target, &to(Coding::Decode, None)).unwrap_err();
     assert_eq!((error.code(), error.object()), ("scda-010", Some("section 1, A \"large\"")));
+    // Nor is anything replaced in what is not understood; untouched it may stay.
+    let error = recode(&file, &target, &to(Coding::Keep, Some(Breaks::Mime))).unwrap_err();
+    assert_eq!((error.code(), error.object()), ("scda-010", Some("section 1, A \"large\"")));
     assert!(!target.exists());
+    recode(&file, &target, &to(Coding::Encode, None)).unwrap();
+    assert!(fs::read(&from).unwrap() == fs::read(&target).unwrap());
 }
 
 #[test]

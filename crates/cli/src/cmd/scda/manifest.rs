@@ -268,22 +268,22 @@ fn array(
         _ => None,
     };
     let number = number.or(pieces.map(|pieces| pieces.len() as u64));
+    let wrong = |what: String| Err(Error::argument(format!("{bytes} bytes are given, not {what}")));
     let (number, size) = match (number, size.or(listed)) {
         (Some(number), Some(size)) => (number, size),
-        (None, Some(size)) if size > 0 => (bytes / size, size),
-        (Some(number), None) if number > 0 => (number, bytes / number),
-        (Some(_), None) => (0, 0),
+        (None, Some(size)) if size > 0 && bytes.is_multiple_of(size) => (bytes / size, size),
+        (None, Some(size)) if size > 0 => return wrong(format!("a multiple of {size} (E)")),
+        (Some(0), None) => (0, 0),
+        (Some(number), None) if bytes.is_multiple_of(number) => (number, bytes / number),
+        (Some(number), None) => return wrong(format!("{number} elements (N) of one size")),
         (None, size) => {
             let missing = if size.is_some() { "\"N\" is missing" } else { "\"E\" is missing" };
             return Err(Error::argument(format!("{missing}: N elements of E bytes")));
         }
     };
-    let fits = number.checked_mul(size) == Some(bytes);
     let alike = pieces.is_none_or(|pieces| pieces.len() as u64 == number);
-    if !fits || !alike {
-        return Err(Error::argument(format!(
-            "{number} elements (N) of {size} bytes (E) are not the {bytes} bytes that are given"
-        )));
+    if number.checked_mul(size) != Some(bytes) || !alike {
+        return wrong(format!("{number} elements (N) of {size} bytes (E)"));
     }
     Ok(Form::Array(number, size))
 }
