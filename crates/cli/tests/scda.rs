@@ -204,7 +204,10 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
             "\"E\" is 4, but 5 bytes are given",
         ),
         (section(json!({"type": "B", "N": 4})), "section 1: there is no field \"N\" here"),
-        (section(json!({"type": "B", "file": "none"})), "none: section 1: no such file or folder"),
+        (
+            section(json!({"type": "B", "file": "none"})),
+            "bad.json: section 1: \"file\": none: no such file or folder",
+        ),
         (
             section(json!({"type": "B", "file": "five", "text": "a"})),
             "section 1: \"file\" and \"text\" are two ways to give the data",
@@ -246,7 +249,7 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
         ),
         (
             section(json!({"type": "V", "E": "words", "file": "five"})),
-            "words: section 1: \"two\" is not the size of an element",
+            "bad.json: section 1: \"E\": words: \"two\" is not the size of an element",
         ),
         (
             section(json!({"type": "I", "encoded": true})),

@@ -180,6 +180,33 @@ fn a_section_that_would_turn_into_an_announcement_stays_compressed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_damaged_file_is_recoded_whole_or_not_at_all(
+        which in any::<prop::sample::Index>(),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = golden();
+        let mut bytes = fs::read(which.get(&files)).unwrap();
+        for (place, byte) in damage {
+            *place.get_mut(&mut bytes) = byte;
+        }
+        let limits = Limits::default().with_memory(16 << 20);
+        let Ok(file) = File::from_source(Source::memory(bytes), true, &limits) else { return Ok(()) };
+        let target = folder.path().join("to");
+        for coding in [Coding::Keep, Coding::Encode, Coding::Decode] {
+            for breaks in [None, Some(Breaks::Unix), Some(Breaks::Mime)] {
+                let done = recode(&file, &target, &to(coding, breaks));
+                prop_assert_eq!(done.is_ok(), target.exists());
+                if done.is_ok() {
+                    File::open(&target, &limits).unwrap();
+                    fs::remove_file(&target).unwrap();
+                }
+            }
+        }
+    }
+
     #[test]
     fn any_file_comes_back(
         elements in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..40),

@@ -189,7 +189,8 @@ fn section(mut fields: Fields, folder: &Path, tables: &mut u64, limits: &Limits)
         Kind::Varray => {
             let sizes = match fields.take("E", sizes)? {
                 Some(Sizes::List(list)) => list,
-                Some(Sizes::File(name)) => read_sizes(&folder.join(name), number, *tables, limits)?,
+                Some(Sizes::File(name)) => read_sizes(&folder.join(name), number, *tables, limits)
+                    .map_err(|e| in_field("E", &e))?,
                 Some(Sizes::One(_)) | None => pieces.ok_or_else(|| {
                     Error::argument("\"E\" is missing: the sizes of the elements")
                         .hint("a list of numbers, or the name of a file with a number a line")
@@ -223,7 +224,7 @@ fn data(fields: &mut Fields, folder: &Path) -> Result<(Data, Option<Vec<u64>>)> 
     }
     if let Some(name) = file {
         let path = folder.join(name);
-        let len = Source::open(&path)?.len();
+        let len = Source::open(&path).map_err(|e| in_field("file", &e))?.len();
         return Ok((Data::File(path, len), None));
     }
     let Pieces { bytes, sizes } = text.or(bytes).unwrap_or_default();
@@ -330,6 +331,11 @@ fn read_sizes(path: &Path, number: Option<u64>, before: u64, limits: &Limits) ->
             }
         }
     }
+}
+
+/// The error of a file that a field names.
+fn in_field(name: &str, error: &Error) -> Error {
+    Error::new(error.kind(), error.code(), format!("\"{name}\": {error}"))
 }
 
 /// What a field is, or the rest of a sentence that begins with its name.
