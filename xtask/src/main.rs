@@ -37,7 +37,7 @@ cargo xtask <command>
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one
       --keep               keeps the files in target/bench
-  dist                     builds the static binary
+  dist                     builds the static binary and the C library
   readme [--check]         rewrites (or compares) the table of formats in README.md
   help                     this text
 ";

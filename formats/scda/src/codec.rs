@@ -7,11 +7,12 @@ use base64_simd::STANDARD;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
+use spile_core::limits::Limits;
 
 use crate::wire::Breaks;
 
 /// Code bytes of a line.
-const LINE: usize = 76;
+pub(crate) const LINE: usize = 76;
 
 /// Bytes that a full line encodes.
 const LINE_BYTES: usize = LINE / 4 * 3;
@@ -101,9 +102,15 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder of a zlib level: 0 stores, 9 is the paper's recommendation.
     pub fn new(level: u32, breaks: Breaks) -> Result<Self> {
-        let level = i32::try_from(level).ok().and_then(|l| CompressionLvl::new(l.min(12)).ok());
+        let level = i32::try_from(level).ok().and_then(|l| CompressionLvl::new(l).ok());
         let level = level.ok_or_else(|| Error::argument("compression levels are 0 to 12"))?;
         Ok(Self { deflate: Compressor::new(level), bytes: Vec::new(), breaks })
+    }
+
+    /// The memory that it takes to encode an element of `size` bytes is in the budget.
+    pub fn allow(size: u64, limits: &Limits) -> Result<()> {
+        // The element, its stream, and base64 of that in a vector that grows by doubling.
+        limits.allow(size.saturating_mul(4), "compressing an element").map(drop)
     }
 
     /// Appends the encoded form of `element` to `out`.

@@ -11,6 +11,7 @@
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
 //! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
 //! | `elements` | where a rank's elements come from and go to |
+//! | `content` `recode` | a section's bytes as a stream; the same content in another encoding |
 //! | `schema` `checkpoint` | named, typed fields as sections: [`Field`], [`Checkpoint`], [`Restart`] |
 //! | `tree` | any tree as such fields |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
@@ -39,9 +40,11 @@
 mod check;
 mod checkpoint;
 mod codec;
+mod content;
 mod elements;
 mod partition;
 mod read;
+mod recode;
 mod salvage;
 mod schema;
 mod tree;
@@ -50,9 +53,11 @@ mod write;
 
 pub use checkpoint::{Checkpoint, Restart, Stored};
 pub use codec::Encoder;
+pub use content::Content;
 pub use elements::{Elements, Fetch, Slots};
 pub use partition::{Cursor, SectionHeader, split_evenly};
 pub use read::{File, Section};
+pub use recode::{Change, Coding, Recode, changes, recode};
 pub use schema::Field;
 pub use write::{Options, Writer};
 
