@@ -1,5 +1,5 @@
-//! The bytes of a section from any place on, whatever their number: what [`Writer`] takes as
-//! [`Elements::Fetched`], and how a section leaves the file.
+//! The bytes of a section, or of any array, from any place on, whatever their number: what
+//! [`Writer`] takes as [`Elements::Fetched`], and how a section leaves the file.
 //!
 //! [`Writer`]: crate::Writer
 //! [`Elements::Fetched`]: crate::Elements
@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader as _;
+use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::Shape;
@@ -36,6 +37,8 @@ enum Bytes {
         starts: Arc<[u64]>,
         window: Mutex<Window>,
     },
+    /// Made by core's reader; elements have so many bytes.
+    Made(Box<Array>, u64),
 }
 
 /// Whole elements that are decoded.
@@ -64,6 +67,27 @@ impl Content {
         Ok(Self { len: section.len, bytes })
     }
 
+    /// The bytes of any array, in the order in which it has them.
+    pub(crate) fn of_array(from: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
+        let len = desc.bytes()?;
+        // As bytes, so that none of them are swapped; but one to be repeated has to be whole.
+        let dtype = match desc.layout {
+            Layout::Fill(_) => desc.dtype,
+            _ => DType::opaque(1),
+        };
+        let size = dtype.size() as u64;
+        let shape = Shape::new([len.checked_div(size).unwrap_or(0)]);
+        let flat = ArrayDesc::new(dtype, shape, desc.layout.clone());
+        let array = Box::new(Array::open(from.source(), from.tree(), &flat, limits)?);
+        let bytes = match &desc.layout {
+            Layout::Encoded { decoded, .. } => {
+                Bytes::Encoded { array, starts: decoded.clone(), window: Mutex::default() }
+            }
+            _ => Bytes::Made(array, size),
+        };
+        Ok(Self { len, bytes })
+    }
+
     /// Bytes in all.
     pub fn len(&self) -> u64 {
         self.len
@@ -78,6 +102,7 @@ impl Content {
     pub fn fetch(&self, mut at: u64, mut buffer: &mut [u8]) -> Result<()> {
         let (array, starts, window) = match &self.bytes {
             Bytes::Stored(source, offset) => return source.read_exact_at(offset + at, buffer),
+            Bytes::Made(array, size) => return make(array, *size, at, buffer),
             Bytes::Encoded { array, starts, window } => (array, starts, window),
         };
         // After a panic elsewhere the window may be half filled; its bytes are made anew.
@@ -96,6 +121,23 @@ impl Content {
         }
         Ok(())
     }
+}
+
+/// Fills `buffer` from byte `at` on of an array of elements of `size` bytes.
+fn make(array: &Array, size: u64, at: u64, mut buffer: &mut [u8]) -> Result<()> {
+    let end = at + buffer.len() as u64;
+    let first = at.checked_div(size).unwrap_or(0);
+    let part = Selection(vec![Slice::range(first, end.div_ceil(size.max(1)))]);
+    let mut skip = (at - first * size) as usize;
+    array.select(&part, Axes::Stored)?.stream(|_, block| {
+        let block = &block[skip.min(block.len())..];
+        skip = 0;
+        let taken = block.len().min(buffer.len());
+        let (now, later) = std::mem::take(&mut buffer).split_at_mut(taken);
+        now.copy_from_slice(&block[..taken]);
+        buffer = later;
+        Ok(())
+    })
 }
 
 impl Window {

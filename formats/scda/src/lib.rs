@@ -11,7 +11,7 @@
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
 //! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
 //! | `elements` | where a rank's elements come from and go to |
-//! | `content` `recode` | a section's bytes as a stream; the same content in another encoding |
+//! | `content` `recode` | bytes of sections and arrays as a stream; the same content in another encoding |
 //! | `schema` `checkpoint` | named, typed fields as sections: [`Field`], [`Checkpoint`], [`Restart`] |
 //! | `tree` | any tree as such fields |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |

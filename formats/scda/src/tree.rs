@@ -1,21 +1,18 @@
 //! Any tree as scda: every array a field, every group its attributes.
 
-use std::sync::Mutex;
-
 use spile_core::comm::{Serial, SharedSink};
-use spile_core::dtype::{DType, Kind as Meaning};
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::tree::{Node, Tree, Value};
 use spile_core::wire::ByteOrder;
 
 use crate::checkpoint::describe;
+use crate::content::Content;
 use crate::elements::Elements;
 use crate::schema::{Described, Field, Group};
 use crate::wire::USER;
@@ -75,7 +72,9 @@ fn write_array(
     if let Layout::PerFrame(_) = desc.layout {
         return Err(no_frames());
     }
-    let flat = Flat::open(content, desc, limits)?;
+    let bytes = Content::of_array(content, desc, limits)?;
+    let fetch = |at, out: &mut [u8]| bytes.fetch(at, out);
+    let data = Elements::Fetched(bytes.len(), &fetch);
     let mut field = field(tree, node, own, desc);
     let shape = desc.shape.lengths();
     if let Some(starts) = elements(desc) {
@@ -90,12 +89,9 @@ fn write_array(
         }
         let user = field.user().to_vec();
         describe(&Serial, writer, Ok(Described::Field(Box::new(field))))?;
-        let fetch = |at, out: &mut [u8]| flat.fetch(at, out);
-        let data = Elements::Fetched(flat.bytes, &fetch);
         return writer.varray(&user, &[sizes.len() as u64], &sizes, data, false);
     }
     // Elements are the slices along the slowest dimension.
-    field.dtype = desc.dtype.with_order(ByteOrder::Little);
     field.fortran_order = desc.order() == Order::F && shape.len() > 1;
     let split = if field.fortran_order {
         shape.split_last().map(|(count, element)| (*count, element))
@@ -107,13 +103,10 @@ fn write_array(
     field.shape = split.map_or(shape, |(_, element)| element).to_vec();
     let (user, size) = (field.user().to_vec(), field.bytes()?);
     describe(&Serial, writer, Ok(Described::Field(Box::new(field))))?;
-    let fetch = |at, out: &mut [u8]| flat.fetch(at, out);
-    if let Some((count, _)) = split {
-        return writer.array(&user, &[count], size, Elements::Fetched(flat.bytes, &fetch), false);
+    match split {
+        Some((count, _)) => writer.array(&user, &[count], size, data, false),
+        None => writer.block_from(&user, 0, size, Some(data), false),
     }
-    let mut block = vec![0; limits.allow(size, "the scalar")?];
-    fetch(0, &mut block)?;
-    writer.block(&user, 0, size, Some(&block), false)
 }
 
 fn no_frames() -> Error {
@@ -136,7 +129,13 @@ fn elements(desc: &ArrayDesc) -> Option<&[u64]> {
 
 /// What is said about an array, but for the shape of an element.
 fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
-    let mut field = Field::new(&node.path, desc.dtype);
+    let dtype = match desc.layout {
+        Layout::Inline(..) | Layout::Fill(_) | Layout::Text { .. } => {
+            desc.dtype.with_order(ByteOrder::Little)
+        }
+        _ => desc.dtype,
+    };
+    let mut field = Field::new(&node.path, dtype);
     let unnamed = |(k, name): (usize, &String)| *name == format!("dim{}", k + 1);
     if !own.dims.iter().enumerate().all(unnamed) {
         field.dims.clone_from(&own.dims);
@@ -145,82 +144,4 @@ fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
     field.map = own.map.map(Into::into);
     field.attrs.clone_from(&node.attrs);
     field
-}
-
-/// Elements that are decoded again for every read of a part of them, if they are larger.
-const SMALL: u64 = 64 << 10;
-
-/// An array as one run of little-endian bytes, in the order in which it is stored.
-struct Flat {
-    array: Array,
-    /// Bytes of one element, and of all.
-    size: u64,
-    bytes: u64,
-    /// Bytes to keep of large encoded elements; they are decoded whole, whatever is wanted.
-    room: u64,
-    kept: Mutex<(u64, Vec<u8>)>,
-}
-
-impl Flat {
-    fn open(content: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
-        let bytes = desc.bytes()?;
-        let words = matches!(desc.dtype.kind(), Meaning::Text | Meaning::Opaque);
-        let dtype = match &desc.layout {
-            Layout::Fill(_) => desc.dtype,
-            _ if words || elements(desc).is_some() => DType::opaque(1),
-            _ => desc.dtype,
-        };
-        let size = dtype.size() as u64;
-        let count = bytes.checked_div(size).unwrap_or(0);
-        let flat = ArrayDesc::new(dtype, Shape::new([count]), desc.layout.clone());
-        let largest = match &desc.layout {
-            Layout::Encoded { decoded, .. } => {
-                decoded.windows(2).map(|w| w[1].saturating_sub(w[0])).max().unwrap_or(0)
-            }
-            _ => 0,
-        };
-        let room = if largest > SMALL { largest } else { 0 };
-        limits.allow(room, "a decoded element")?;
-        let array = Array::open(content.source(), content.tree(), &flat, limits)?;
-        Ok(Self { array, size, bytes, room, kept: Mutex::default() })
-    }
-
-    fn fetch(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        if self.room == 0 {
-            return self.read(at, out);
-        }
-        // A poisoned lock belongs to a panic that is already on its way up.
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (start, bytes) = &mut *kept;
-        let end = at + out.len() as u64;
-        if at < *start || end > *start + bytes.len() as u64 {
-            *start = at;
-            bytes.clear();
-            bytes.resize(self.room.max(out.len() as u64).min(self.bytes - at) as usize, 0);
-            self.read(at, bytes)?;
-        }
-        let from = (at - *start) as usize;
-        out.copy_from_slice(&bytes[from..from + out.len()]);
-        Ok(())
-    }
-
-    fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        if out.is_empty() {
-            return Ok(());
-        }
-        let end = at + out.len() as u64;
-        let (first, last) = (at / self.size, end.div_ceil(self.size));
-        let selection = Selection(vec![Slice::range(first, last)]);
-        let mut skip = (at - first * self.size) as usize;
-        let mut left = out;
-        self.array.select(&selection, Axes::Stored)?.stream(|_, block| {
-            let block = &block[skip.min(block.len())..];
-            skip = 0;
-            let taken = block.len().min(left.len());
-            let (now, later) = std::mem::take(&mut left).split_at_mut(taken);
-            now.copy_from_slice(&block[..taken]);
-            left = later;
-            Ok(())
-        })
-    }
 }
