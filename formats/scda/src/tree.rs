@@ -77,7 +77,7 @@ fn write_array(
     let data = Elements::Fetched(bytes.len(), &fetch);
     let mut field = field(tree, node, own, desc);
     let shape = desc.shape.lengths();
-    if let Some(starts) = elements(desc) {
+    if let Some(starts) = desc.ragged() {
         limits.allow((starts.len() as u64).saturating_mul(16), "the sizes of the elements")?;
         let sizes: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
         let item = desc.dtype.size() as u64;
@@ -111,20 +111,6 @@ fn write_array(
 
 fn no_frames() -> Error {
     Error::unsupported("scda-030", "files with frames are not written as scda")
-}
-
-/// Where elements of different lengths begin. Compressed ones of bytes may by chance be as many as
-/// all their bytes.
-fn elements(desc: &ArrayDesc) -> Option<&[u64]> {
-    let by_chance = |decoded: &[u64]| {
-        desc.dtype == DType::opaque(1)
-            && desc.shape.lengths() == [decoded.len().saturating_sub(1) as u64]
-            && decoded.windows(2).any(|w| w[1].saturating_sub(w[0]) != 1)
-    };
-    match &desc.layout {
-        Layout::Encoded { decoded, .. } if by_chance(decoded) => Some(decoded),
-        _ => desc.ragged(),
-    }
 }
 
 /// What is said about an array, but for the shape of an element.

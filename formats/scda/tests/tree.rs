@@ -233,6 +233,10 @@ fn compressed_fields_are_the_same_tree() {
         File::open(&path, &Limits::default()).unwrap()
     });
     assert_same_content(&files[0], &files[1]);
+    for file in &files {
+        let lists = file.tree().node(file.tree().find("lists").unwrap()).array.clone().unwrap();
+        assert_eq!((lists.dtype, lists.ragged()), (DType::opaque(1), Some(&[0, 16, 16, 24][..])));
+    }
     let tree = files[1].tree();
     assert_eq!(tree.attrs(), &vec![("step".into(), Value::UInt(7))]);
     let array = tree.node(tree.find("g/x").unwrap()).array.clone().unwrap();

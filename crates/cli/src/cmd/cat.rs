@@ -102,18 +102,7 @@ fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
         let message = format!("there is no element {number}, the array has {count}");
         return Err(Error::argument(message));
     }
-    let starts = match &desc.layout {
-        // A block that is encoded as a whole is an array of bytes, not one element.
-        Layout::Encoded { decoded, .. }
-            if desc.dtype.size() == 1
-                && desc.shape.rank() == 1
-                && decoded.len() as u64 == count + 1 =>
-        {
-            Some(&decoded[..])
-        }
-        _ => desc.ragged(),
-    };
-    let Some(starts) = starts else {
+    let Some(starts) = desc.ragged() else {
         return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))]));
     };
     let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());

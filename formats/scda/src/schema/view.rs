@@ -126,7 +126,7 @@ impl View<'_> {
             other => other.clone(),
         };
         let mut desc = ArrayDesc::new(field.dtype, whole(&field, section)?, layout);
-        if section.kind == Kind::Varray && desc.ragged().is_none() {
+        if section.kind == Kind::Varray && desc.shape.bytes(field.dtype.size())? == section.len {
             // Lengths that add up by chance do not make an array of one number an element.
             desc.dtype = DType::opaque(1);
         }
