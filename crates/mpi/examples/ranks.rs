@@ -5,6 +5,11 @@
 #[path = "../../../formats/scda/tests/support/sections.rs"]
 mod sections;
 
+#[cfg(feature = "mpi")]
+#[allow(dead_code, unreachable_pub)] // Its `main` runs on threads.
+#[path = "../../../formats/scda/examples/heat.rs"]
+mod heat;
+
 #[cfg(not(feature = "mpi"))]
 fn main() {}
 
@@ -18,6 +23,7 @@ fn main() {
             ["corrupt", folder] => tasks::corrupt(comm, folder),
             ["wrong", folder] => tasks::wrong(comm, folder),
             ["full", folder] => tasks::full(comm, folder),
+            ["heat", file, word] => tasks::heat(comm, file, word),
             ["large", folder] => sections::large(comm, std::path::Path::new(folder)),
             other => panic!("no such task: {other:?}"),
         }
@@ -41,6 +47,7 @@ mod tasks {
     use spile_scda::wire::Breaks;
     use spile_scda::{Cursor, Elements, Options, Writer};
 
+    use crate::heat;
     use crate::sections::{Way, any_item, any_way, compare, walk, write};
 
     /// Files written by all ranks are those that one process writes, and read back right on any
@@ -67,6 +74,26 @@ mod tasks {
             }
             compare(comm, &path, &items, &others, way == Way::Indirect);
         }
+    }
+
+    /// The example of a checkpoint: saved half-way on some processes, carried on by others, and
+    /// the same to the last bit as without a break.
+    pub(super) fn heat(comm: &dyn Comm, file: &str, word: &str) {
+        let file = Path::new(file);
+        if word == "save" {
+            let mut counts = vec![10; comm.size()];
+            counts[0] = heat::ROWS - 10 * (comm.size() as u64 - 1);
+            let mut plate = heat::Plate::new(comm, counts);
+            plate.run(comm, 100).unwrap();
+            return plate.save(comm, file, true).unwrap();
+        }
+        let mut plate = heat::Plate::load(comm, file).unwrap();
+        plate.run(comm, 200).unwrap();
+        let bytes = |rows: Vec<f64>| rows.iter().flat_map(|t| t.to_le_bytes()).collect::<Vec<u8>>();
+        let all = comm.allgather(&bytes(plate.into_rows())).unwrap().concat();
+        let mut alone = heat::Plate::new(&Serial, vec![heat::ROWS]);
+        alone.run(&Serial, 200).unwrap();
+        assert!(all == bytes(alone.into_rows()), "the plate has another temperature");
     }
 
     /// Every rank has the same answer, up to the byte and the words.

@@ -27,6 +27,16 @@ fn the_bytes_do_not_depend_on_the_ranks() {
 }
 
 #[test]
+fn a_job_of_three_is_carried_on_by_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heat.scda");
+    let file = file.to_str().unwrap();
+    for (ranks, word) in [(3, "save"), (2, "restart"), (4, "restart"), (1, "restart")] {
+        run(ranks, &["heat", file, word]);
+    }
+}
+
+#[test]
 fn corrupt_files_give_every_rank_the_same_answer() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/scda/corrupt");
     for ranks in [1, 3] {

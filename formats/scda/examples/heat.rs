@@ -12,7 +12,8 @@ use spile_core::error::Result;
 use spile_core::limits::Limits;
 use spile_scda::{Checkpoint, Field, Options, Restart, split_evenly};
 
-const ROWS: u64 = 96;
+/// Rows of the plate.
+pub const ROWS: u64 = 96;
 const COLUMNS: usize = 128;
 
 /// Changes when the meaning of what is saved changes.
