@@ -35,6 +35,11 @@ pub(crate) fn cc() -> Result<String> {
     Ok(own)
 }
 
+/// zlib for programs in C.
+pub(crate) fn zlib() -> Result<()> {
+    apt(&["zlib1g-dev"]).map_err(|why| format!("it needs zlib, and {why}"))
+}
+
 /// A Python with `packages`, in `target/venv`.
 pub(crate) fn python(packages: &[String]) -> Result<PathBuf> {
     let home = target().join("venv");

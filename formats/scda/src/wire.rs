@@ -307,6 +307,24 @@ pub fn pad(input: &[u8], length: usize, breaks: Breaks) -> Vec<u8> {
     out
 }
 
+/// Makes `out` the count entries of `values`, 32 bytes each.
+pub fn format_entries(letter: u8, values: &[u64], breaks: Breaks, out: &mut Vec<u8>) {
+    let mut blank = [b'-'; ENTRY as usize];
+    (blank[0], blank[1]) = (letter, b' ');
+    blank[30..].copy_from_slice(if breaks == Breaks::Mime { b"\r\n" } else { b"-\n" });
+    out.resize(values.len() * ENTRY as usize, 0);
+    for (entry, value) in out.as_chunks_mut::<{ ENTRY as usize }>().0.iter_mut().zip(values) {
+        *entry = blank;
+        let length = value.checked_ilog10().unwrap_or(0) as usize + 1;
+        let mut left = *value;
+        for digit in entry[2..2 + length].iter_mut().rev() {
+            *digit = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        entry[2 + length] = b' ';
+    }
+}
+
 /// The value of a 32-byte count entry. Counts have 1 to 26 digits and no leading zero; those that
 /// no file can hold are refused, never wrapped.
 pub fn count(entry: &[u8], letter: u8, offset: u64) -> Result<(u64, Breaks)> {
@@ -403,7 +421,7 @@ pub(crate) fn entries_fit(number: u64, offset: u64, file_len: u64) -> Result<()>
 }
 
 /// The values of the count entries in `bytes`, which lie at byte `at` of the file.
-pub(crate) fn parse_entries(bytes: &[u8], letter: u8, at: u64, values: &mut [u64]) -> Result<()> {
+pub fn parse_entries(bytes: &[u8], letter: u8, at: u64, values: &mut [u64]) -> Result<()> {
     let entries = bytes.as_chunks::<{ ENTRY as usize }>().0;
     for (k, (entry, value)) in entries.iter().zip(values).enumerate() {
         *value = match plain_count(entry, letter) {

@@ -10,7 +10,8 @@ use spile_core::sink::Overwrite;
 use crate::codec::Encoder;
 use crate::elements::{Elements, Encoded, encode, runs};
 use crate::wire::{
-    Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes, pad,
+    Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes,
+    format_entries, pad,
 };
 
 /// Bytes that are written at once where they are not written straight from the caller's memory.
@@ -353,23 +354,8 @@ impl<'c> Writer<'c> {
 
     /// Counts, 32 bytes each.
     fn entries(&self, letter: u8, values: &[u64]) -> Vec<u8> {
-        let mut blank = [b'-'; ENTRY as usize];
-        (blank[0], blank[1]) = (letter, b' ');
-        blank[30..].copy_from_slice(match self.options.breaks {
-            Breaks::Mime => b"\r\n",
-            _ => b"-\n",
-        });
-        let mut out = vec![0; values.len() * ENTRY as usize];
-        for (entry, value) in out.as_chunks_mut::<{ ENTRY as usize }>().0.iter_mut().zip(values) {
-            *entry = blank;
-            let length = value.checked_ilog10().unwrap_or(0) as usize + 1;
-            let mut left = *value;
-            for digit in entry[2..2 + length].iter_mut().rev() {
-                *digit = b'0' + (left % 10) as u8;
-                left /= 10;
-            }
-            entry[2 + length] = b' ';
-        }
+        let mut out = Vec::new();
+        format_entries(letter, values, self.options.breaks, &mut out);
         out
     }
 
