@@ -377,10 +377,10 @@ const fn eight(byte: u8) -> u64 {
 
 /// The digits of a number below [`EIGHT`], with zeros in front: halves, pairs, digits.
 fn eight_digits(value: u64) -> u64 {
-    let halves = value / 10_000 | (value % 10_000) << 32;
-    let hundreds = halves * 5243 >> 19 & 0x0000_007f_0000_007f;
+    let halves = (value / 10_000) | ((value % 10_000) << 32);
+    let hundreds = ((halves * 5243) >> 19) & 0x0000_007f_0000_007f;
     let pairs = hundreds | (halves - hundreds * 100) << 16;
-    let tens = pairs * 103 >> 10 & 0x000f_000f_000f_000f;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
     (tens | (pairs - tens * 10) << 8) + eight(b'0')
 }
 

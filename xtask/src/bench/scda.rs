@@ -27,8 +27,9 @@ const MEMORY_FILES: &str = "/dev/shm";
 /// Bytes of all files at scale 1.
 const FILES: f64 = 3.0e9;
 
-/// The contestant that is not spile.
+/// The contestants that are not spile: plain C, and C that keeps its memory (see `peer.c`).
 const C: &str = "C";
+const C_KEEPS: &str = "C, memory kept";
 
 pub(super) fn run(options: &Options) -> Result<bool> {
     let folder = place(options.scale).join("spile-bench");
@@ -66,7 +67,10 @@ fn measure(options: &Options, folder: &Path) -> Result<bool> {
     }
     // Last: it does the same with files that spile has written.
     if let Some(peer) = peer {
-        contestants.push(Contestant::start(C, program(peer))?);
+        contestants.push(Contestant::start(C, program(&peer))?);
+        let mut keeps = program(&peer);
+        keeps.arg("keep");
+        contestants.push(Contestant::start(C_KEEPS, keeps)?);
     }
     let busy = others();
     if busy > BUSY {
@@ -135,15 +139,14 @@ impl Contestant {
     }
 
     /// Does a task: seconds and bytes.
-    fn ask(&mut self, task: &str) -> Result<Run> {
+    fn ask(&mut self, task: &str) -> Result<(f64, u64)> {
         let tasks = self.tasks.as_mut().ok_or("the program has ended")?;
         writeln!(tasks, "{task}").map_err(|e| format!("{}: {e}", self.name))?;
         let mut line = String::new();
         self.answers.read_line(&mut line).map_err(|e| format!("{}: {e}", self.name))?;
         let (seconds, bytes) = line.trim().split_once(' ').ok_or("it gave up")?;
         let parsed = seconds.parse().ok().zip(bytes.parse().ok());
-        let (seconds, bytes) = parsed.ok_or_else(|| format!("`{line}` was not expected"))?;
-        Ok(Run { seconds, bytes })
+        parsed.ok_or_else(|| format!("`{line}` was not expected"))
     }
 }
 
@@ -155,19 +158,19 @@ impl Drop for Contestant {
     }
 }
 
-/// What a task cost, and the bytes that it was about.
+/// What a task cost, the bytes that the contestant named, and those of the data before they were
+/// compressed.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     seconds: f64,
     bytes: u64,
+    data: u64,
 }
 
 /// All runs, by task and contestant.
 #[derive(Default)]
 struct Results {
     runs: BTreeMap<(&'static str, &'static str), Vec<Run>>,
-    /// Bytes of the data of a task, before they are compressed.
-    data: BTreeMap<&'static str, u64>,
     problems: Vec<String>,
 }
 
@@ -180,9 +183,26 @@ impl Results {
         Some(f64::midpoint(*low, *high))
     }
 
-    /// The bytes that the contestant itself named.
-    fn bytes(&self, task: &'static str, who: &'static str) -> Option<u64> {
-        self.runs.get(&(task, who))?.last().map(|run| run.bytes)
+    /// Bytes that are stored for a byte of the data.
+    fn stored(&self, task: &'static str, who: &'static str) -> Option<f64> {
+        self.runs.get(&(task, who))?.last().map(|run| run.bytes as f64 / run.data as f64)
+    }
+
+    /// Megabytes of a task's data in a second. C also counts headers; spile says what the data are.
+    fn rate(&self, task: &'static str, who: &'static str) -> Option<f64> {
+        let data = self.runs.get(&(task, tasks::ONE))?.last()?.data;
+        Some(data as f64 / self.seconds(task, who)? / 1e6)
+    }
+
+    fn add(&mut self, task: &Task, who: &'static str, run: Run) {
+        self.runs.entry((task.name, who)).or_default().push(run);
+    }
+
+    fn problem(&mut self, text: String) {
+        println!("  {text}");
+        if !self.problems.contains(&text) {
+            self.problems.push(text);
+        }
     }
 }
 
@@ -192,14 +212,20 @@ fn hold(contestants: &mut [Contestant], words: &tasks::Words, rounds: usize) -> 
     for round in 0..rounds {
         println!("round {} of {rounds}", round + 1);
         for task in &TASKS {
-            for _ in 0..task.times {
-                for one in &mut *contestants {
-                    if let Err(why) = turn(one, task, words, &mut results) {
-                        let problem = format!("{} ({}): {why}", task.name, one.name);
-                        println!("  {problem}");
-                        if !results.problems.contains(&problem) {
-                            results.problems.push(problem);
-                        }
+            for repetition in 0..task.times {
+                for (k, one) in contestants.iter_mut().enumerate() {
+                    // For information, and it takes long.
+                    if one.name == C_KEEPS && (round > 0 || task.name != tasks::ENCODE) {
+                        continue;
+                    }
+                    // Who is the first to read a new file pays for it; that would be the first.
+                    let first = k == 0 && repetition == 0 && task.reads();
+                    let done = if first { turn(one, task, words).map(drop) } else { Ok(()) };
+                    let done = done.and_then(|()| turn(one, task, words));
+                    match done {
+                        Ok(Some(run)) => results.add(task, one.name, run),
+                        Ok(None) => {}
+                        Err(why) => results.problem(format!("{} ({}): {why}", task.name, one.name)),
                     }
                 }
             }
@@ -208,31 +234,22 @@ fn hold(contestants: &mut [Contestant], words: &tasks::Words, rounds: usize) -> 
     results
 }
 
-fn turn(
-    one: &mut Contestant,
-    task: &'static Task,
-    words: &tasks::Words,
-    results: &mut Results,
-) -> Result<()> {
-    let line = if one.name == C { task.c } else { task.spile };
-    if line.is_empty() || (one.name != C && !task.jobs.contains(&one.name)) {
-        return Ok(());
+/// Has a contestant do a task, if it is one of its tasks.
+fn turn(one: &mut Contestant, task: &Task, words: &tasks::Words) -> Result<Option<Run>> {
+    let spile = JOBS.iter().any(|job| job.name == one.name);
+    let line = if spile { task.spile } else { task.c };
+    if line.is_empty() || (spile && !task.jobs.contains(&one.name)) {
+        return Ok(None);
     }
     let mut line = tasks::filled(line, words);
-    if line.contains("{length}") {
-        // The whole file that spile has just written.
-        let file = tasks::filled(task.file, words);
-        let length = fs::metadata(&file).map_err(|e| format!("{file}: {e}"))?.len();
-        line = line.replace("{length}", &length.to_string());
-    }
-    let run = one.ask(&line)?;
-    results.runs.entry((task.name, one.name)).or_default().push(run);
-    let data = match task.field {
-        "" => (one.name != C).then_some(run.bytes),
-        field => fs::metadata(tasks::filled(field, words)).ok().map(|meta| meta.len()),
+    let length = |file| {
+        let path = tasks::filled(file, words);
+        fs::metadata(&path).map(|meta| meta.len()).map_err(|e| format!("{path}: {e}"))
     };
-    if let Some(data) = data {
-        results.data.insert(task.name, data);
+    if line.contains("{length}") {
+        line = line.replace("{length}", &length(task.file)?.to_string());
     }
-    Ok(())
+    let (seconds, bytes) = one.ask(&line)?;
+    let data = if task.field.is_empty() { bytes } else { length(task.field)? };
+    Ok(Some(Run { seconds, bytes, data }))
 }

@@ -39,7 +39,7 @@ const PERIOD: usize = 4093;
 
 /// Answers tasks until there are no more.
 pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
-    let mut bench = Bench { comm, memory: Vec::new(), field: (PathBuf::new(), Vec::new()) };
+    let mut bench = Bench { comm, memory: Memory::default(), field: Default::default() };
     loop {
         let mut line = String::new();
         if comm.rank() == 0 {
@@ -59,10 +59,26 @@ pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
     }
 }
 
-/// One rank and the memory it uses again and again.
+/// Bytes that are used again and again. They begin with a page, as those of the peer do: copies to
+/// where `malloc` begins, 16 bytes behind it, are slower by a third.
+#[derive(Default)]
+struct Memory(Vec<u8>);
+
+impl Memory {
+    fn first(&mut self, bytes: usize) -> &mut [u8] {
+        const PAGE: usize = 4096;
+        if self.0.len() < bytes + PAGE {
+            self.0 = vec![0; bytes + PAGE];
+        }
+        let start = self.0.as_ptr().align_offset(PAGE);
+        &mut self.0[start..start + bytes]
+    }
+}
+
+/// One rank.
 struct Bench<'a> {
     comm: &'a dyn Comm,
-    memory: Vec<u8>,
+    memory: Memory,
     /// The elements to compress, and the file they are from.
     field: (PathBuf, Vec<u8>),
 }
@@ -93,15 +109,16 @@ impl Bench<'_> {
     fn write_array(&mut self, file: &Path, bytes: u64, size: u64) -> Result<(Duration, u64)> {
         let counts = self.partition(bytes / size);
         let mine = self.fill(counts[self.comm.rank()] * size)?;
-        let data = Elements::Contiguous(&self.memory[..mine]);
-        let time = self.write(file, |writer| writer.array(b"bench", &counts, size, data, false))?;
+        let data = Elements::Contiguous(self.memory.first(mine));
+        let time =
+            write(self.comm, file, |writer| writer.array(b"bench", &counts, size, data, false))?;
         Ok((time, bytes / size * size))
     }
 
     fn read_array(&mut self, file: &Path, bytes: u64, size: u64) -> Result<(Duration, u64)> {
         let counts = self.partition(bytes / size);
         let mine = self.blank(counts[self.comm.rank()] * size);
-        let (comm, into) = (self.comm, &mut self.memory[..mine]);
+        let (comm, into) = (self.comm, self.memory.first(mine));
         let time =
             read(comm, file, |cursor| cursor.array_into(&counts, Some(Slots::Contiguous(into))))?;
         self.is_filled(mine)?;
@@ -111,16 +128,16 @@ impl Bench<'_> {
     fn write_varray(&mut self, file: &Path, number: u64) -> Result<(Duration, u64)> {
         let (counts, sizes) = self.varray(number);
         let mine = self.fill(sizes.iter().sum())?;
-        let data = Elements::Contiguous(&self.memory[..mine]);
+        let data = Elements::Contiguous(self.memory.first(mine));
         let time =
-            self.write(file, |writer| writer.varray(b"bench", &counts, &sizes, data, false))?;
+            write(self.comm, file, |writer| writer.varray(b"bench", &counts, &sizes, data, false))?;
         Ok((time, self.sum(mine as u64)?))
     }
 
     fn read_varray(&mut self, file: &Path, number: u64) -> Result<(Duration, u64)> {
         let (counts, sizes) = self.varray(number);
         let mine = self.blank(sizes.iter().sum());
-        let (comm, into) = (self.comm, &mut self.memory[..mine]);
+        let (comm, into) = (self.comm, self.memory.first(mine));
         let mut found = Vec::new();
         let time = read(comm, file, |cursor| {
             found = cursor.sizes(&counts)?;
@@ -136,37 +153,21 @@ impl Bench<'_> {
     fn write_encoded(&mut self, file: &Path, field: &Path, size: u64) -> Result<(Duration, u64)> {
         let counts = self.load(field, size)?;
         let data = Elements::Contiguous(&self.field.1);
-        let time = self.write(file, |writer| writer.array(b"bench", &counts, size, data, true))?;
+        let time =
+            write(self.comm, file, |writer| writer.array(b"bench", &counts, size, data, true))?;
         Ok((time, self.stored(file, &counts)?))
     }
 
     fn read_encoded(&mut self, file: &Path, field: &Path, size: u64) -> Result<(Duration, u64)> {
         let counts = self.load(field, size)?;
         let mine = self.blank(self.field.1.len() as u64);
-        let (comm, into) = (self.comm, &mut self.memory[..mine]);
+        let (comm, into) = (self.comm, self.memory.first(mine));
         let time =
             read(comm, file, |cursor| cursor.array_into(&counts, Some(Slots::Contiguous(into))))?;
-        if self.memory[..mine] != self.field.1 {
+        if *self.memory.first(mine) != self.field.1 {
             return Err("other elements came back".into());
         }
         Ok((time, self.stored(file, &counts)?))
-    }
-
-    /// Writes a section to a new file.
-    fn write(
-        &self,
-        file: &Path,
-        section: impl FnOnce(&mut Writer<'_>) -> spile_core::error::Result<()>,
-    ) -> Result<Duration> {
-        if self.comm.rank() == 0 {
-            let _ = std::fs::remove_file(file);
-        }
-        timed(self.comm, || {
-            let options = Options { overwrite: Overwrite::Replace, ..Options::default() };
-            let mut writer = Writer::create(self.comm, file, b"cargo xtask bench scda", options)?;
-            section(&mut writer)?;
-            writer.close()
-        })
     }
 
     /// The elements of each rank.
@@ -212,16 +213,15 @@ impl Bench<'_> {
     /// Makes the memory what an array is to hold, the `bytes` of this rank in the order of ranks.
     fn fill(&mut self, bytes: u64) -> Result<usize> {
         let pattern = self.pattern(bytes)?;
-        let bytes = self.room(bytes);
-        for part in self.memory[..bytes].chunks_mut(PERIOD) {
+        for part in self.memory.first(bytes as usize).chunks_mut(PERIOD) {
             part.copy_from_slice(&pattern[..part.len()]);
         }
-        Ok(bytes)
+        Ok(bytes as usize)
     }
 
-    fn is_filled(&self, bytes: usize) -> Result<()> {
+    fn is_filled(&mut self, bytes: usize) -> Result<()> {
         let pattern = self.pattern(bytes as u64)?;
-        if self.memory[..bytes].chunks(PERIOD).all(|part| *part == pattern[..part.len()]) {
+        if self.memory.first(bytes).chunks(PERIOD).all(|part| *part == pattern[..part.len()]) {
             return Ok(());
         }
         Err("other bytes came back".into())
@@ -236,17 +236,26 @@ impl Bench<'_> {
 
     /// Makes the first `bytes` of the memory what no array holds.
     fn blank(&mut self, bytes: u64) -> usize {
-        let bytes = self.room(bytes);
-        self.memory[..bytes].fill(b'?');
-        bytes
-    }
-
-    fn room(&mut self, bytes: u64) -> usize {
-        if self.memory.len() < bytes as usize {
-            self.memory = vec![0; bytes as usize];
-        }
+        self.memory.first(bytes as usize).fill(b'?');
         bytes as usize
     }
+}
+
+/// Writes a section to a new file.
+fn write(
+    comm: &dyn Comm,
+    file: &Path,
+    section: impl FnOnce(&mut Writer<'_>) -> spile_core::error::Result<()>,
+) -> Result<Duration> {
+    if comm.rank() == 0 {
+        let _ = std::fs::remove_file(file);
+    }
+    timed(comm, || {
+        let options = Options { overwrite: Overwrite::Replace, ..Options::default() };
+        let mut writer = Writer::create(comm, file, b"cargo xtask bench scda", options)?;
+        section(&mut writer)?;
+        writer.close()
+    })
 }
 
 /// Reads the only section of a file.

@@ -51,6 +51,13 @@ pub(super) struct Task {
     pub(super) times: usize,
 }
 
+impl Task {
+    /// It reads what the task before it has written.
+    pub(super) fn reads(&self) -> bool {
+        self.spile.starts_with("read-")
+    }
+}
+
 pub(super) const WRITE_8: &str = "write A, E = 8";
 pub(super) const READ_8: &str = "read A, E = 8";
 pub(super) const WRITE_64: &str = "write A, E = 64";
