@@ -38,7 +38,7 @@ cargo xtask <command>
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
       --keep               keeps the files (taf: in target/bench, scda: in memory)
-  dist                     builds the static binary
+  dist                     builds the static binary and the C library
   readme [--check]         rewrites (or compares) the table of formats in README.md
   help                     this text
 ";

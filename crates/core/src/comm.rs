@@ -18,7 +18,7 @@ use crate::sink::{Overwrite, Sink};
 use crate::source::Source;
 
 pub use threads::Threads;
-pub use transport::{Ranks, Transport};
+pub use transport::{Ranks, Transport, address, address_mut};
 
 /// The ranks of a job.
 pub trait Comm {

@@ -114,12 +114,26 @@ impl Sink {
     /// The file is locked against others who edit it, until the sink is dropped: whoever wants to
     /// know the file before changing it reads it after this call. Readers are not kept out.
     pub fn edit(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::edit_with(path.as_ref(), FlockOperation::LockExclusive)
+    }
+
+    /// The same for an editor that stays: where another one has the file already, this fails
+    /// at once instead of waiting for it.
+    pub fn edit_alone(path: impl AsRef<Path>) -> Result<Self> {
+        Self::edit_with(path.as_ref(), FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn edit_with(path: &Path, lock: FlockOperation) -> Result<Self> {
         let open = || -> io::Result<(File, u64)> {
             loop {
                 let file = OpenOptions::new().read(true).write(true).open(path)?;
                 // A file system without locks is no reason to refuse.
-                let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+                if rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+                    let busy =
+                        Error::new(ErrorKind::Io, "", "another program is writing this file")
+                            .hint("wait until it is done; reading is possible meanwhile");
+                    return Err(io::Error::from(busy));
+                }
                 // Whoever had the lock may have put a new file in this one's place.
                 let (held, named) = (file.metadata()?, fs::metadata(path)?);
                 if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
@@ -171,6 +185,18 @@ impl Sink {
             self.set_len(old)?;
         }
         reserved
+    }
+
+    /// Keeps disk blocks for the bytes up to `len`, without a change to the file's length, where the
+    /// file system can do that. Only a full disk is an error.
+    pub fn set_aside(&self, from: u64, len: u64) -> Result<()> {
+        let flags = FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, from, len.saturating_sub(from)) {
+            Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => {
+                Err(self.io(error.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fill_with_zeros(&self, from: u64, to: u64) -> Result<()> {
@@ -403,6 +429,20 @@ mod tests {
             }
         });
         assert_eq!(fs::read(&path).unwrap().len(), 160);
+    }
+
+    #[test]
+    fn an_editor_that_stays_is_alone_and_readers_are_not_kept_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, b"old").unwrap();
+        let edit = Sink::edit_alone(&path).unwrap();
+        let second = Sink::edit_alone(&path).err().unwrap();
+        assert_eq!(second.kind(), ErrorKind::Io);
+        assert!(second.to_string().contains("another program is writing"), "{second}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        drop(edit);
+        assert!(Sink::edit_alone(&path).is_ok());
     }
 
     #[test]

@@ -7,11 +7,18 @@ use base64_simd::STANDARD;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
+use spile_core::limits::Limits;
 
 use crate::wire::Breaks;
 
 /// Code bytes of a line.
-const LINE: usize = 76;
+pub(crate) const LINE: usize = 76;
+
+/// Bytes that a full line encodes.
+const LINE_BYTES: usize = LINE / 4 * 3;
+
+/// Lines that are made of base64, or base64 of them, at once.
+const LINES_AT_ONCE: usize = 256;
 
 /// Uncompressed size and the letter 'z'.
 const PREFIX: usize = 9;
@@ -66,16 +73,25 @@ fn bad(message: &str) -> Error {
 /// base64, and only the last line may be short.
 fn unarmour(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.clear();
-    for line in stored.chunks(LINE + 2) {
-        let (code, _) = line
-            .split_last_chunk::<2>()
-            .filter(|(code, _)| !code.is_empty())
-            .ok_or_else(|| bad("a line of base64 has no line break"))?;
-        out.extend_from_slice(code);
+    out.reserve(stored.len() / 4 * 3 + LINE * LINES_AT_ONCE);
+    let mut parts = stored.chunks((LINE + 2) * LINES_AT_ONCE).peekable();
+    while let Some(lines) = parts.next() {
+        let start = out.len();
+        for line in lines.chunks(LINE + 2) {
+            let (code, _) = line
+                .split_last_chunk::<2>()
+                .filter(|(code, _)| !code.is_empty())
+                .ok_or_else(|| bad("a line of base64 has no line break"))?;
+            out.extend_from_slice(code);
+        }
+        // Of several lines at once, so padding before the last one is no base64 either.
+        let decoded = STANDARD.decode_inplace(&mut out[start..]);
+        let decoded = decoded.map_err(|_| bad("a line is not base64"))?.len();
+        if parts.peek().is_some() && decoded != LINE_BYTES * LINES_AT_ONCE {
+            return Err(bad("base64 ends before the last line"));
+        }
+        out.truncate(start + decoded);
     }
-    // All lines at once: padding inside them is no base64 either.
-    let decoded = STANDARD.decode_inplace(out).map_err(|_| bad("a line is not base64"))?.len();
-    out.truncate(decoded);
     Ok(())
 }
 
@@ -89,7 +105,7 @@ pub struct Encoder {
     /// For elements that are not small, and for those that are; made when they are needed.
     large: Option<Compressor>,
     small: Option<Compressor>,
-    /// Size, 'z' and stream, and the same in base64.
+    /// Size, 'z' and stream, and a few lines of base64.
     bytes: Vec<u8>,
     code: Vec<u8>,
     breaks: Breaks,
@@ -102,6 +118,12 @@ impl Encoder {
         let level = i32::try_from(level).ok().filter(|level| CompressionLvl::new(*level).is_ok());
         let level = level.ok_or_else(|| Error::argument("compression levels are 0 to 12"))?;
         Ok(Self { level, large: None, small: None, bytes: Vec::new(), code: Vec::new(), breaks })
+    }
+
+    /// The memory that it takes to encode an element of `size` bytes is in the budget.
+    pub fn allow(size: u64, limits: &Limits) -> Result<()> {
+        // The element, its stream, and base64 of that in a vector that grows by doubling.
+        limits.allow(size.saturating_mul(4), "compressing an element").map(drop)
     }
 
     /// Appends the encoded form of `element` to `out`.
@@ -118,13 +140,14 @@ impl Encoder {
         let used = deflate
             .zlib_compress(element, &mut self.bytes[PREFIX..])
             .map_err(|_| Error::argument("an element could not be compressed"))?;
-        let bytes = &self.bytes[..PREFIX + used];
-        self.code.clear();
-        STANDARD.encode_append(bytes, &mut self.code);
         let end: &[u8; 2] = if self.breaks == Breaks::Mime { b"\r\n" } else { b"=\n" };
-        for line in self.code.chunks(LINE) {
-            out.extend_from_slice(line);
-            out.extend_from_slice(end);
+        for lines in self.bytes[..PREFIX + used].chunks(LINE_BYTES * LINES_AT_ONCE) {
+            self.code.clear();
+            STANDARD.encode_append(lines, &mut self.code);
+            for line in self.code.chunks(LINE) {
+                out.extend_from_slice(line);
+                out.extend_from_slice(end);
+            }
         }
         Ok(())
     }
@@ -137,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_come_back(element in proptest::collection::vec(any::<u8>(), 0..3000),
+        fn elements_come_back(element in proptest::collection::vec(any::<u8>(), 0..50_000),
                               level in 0_u32..=12, mime in any::<bool>()) {
             let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
             let mut stored = Vec::new();
@@ -146,6 +169,20 @@ mod tests {
             let mut back = vec![0; element.len()];
             Convention.decode(&stored, &mut back).unwrap();
             prop_assert_eq!(back, element);
+        }
+    }
+
+    #[test]
+    fn padding_is_for_the_last_line() {
+        let element: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let mut stored = Vec::new();
+        Encoder::new(0, Breaks::Unix).unwrap().encode(&element, &mut stored).unwrap();
+        let mut out = vec![0; element.len()];
+        Convention.decode(&stored, &mut out).unwrap();
+        for line in [1, LINES_AT_ONCE - 1, LINES_AT_ONCE, LINES_AT_ONCE + 1, 2 * LINES_AT_ONCE] {
+            let mut damaged = stored.clone();
+            damaged[line * (LINE + 2) - 3] = b'=';
+            assert_eq!(Convention.decode(&damaged, &mut out).unwrap_err().code(), "scda-010");
         }
     }
 

@@ -70,6 +70,19 @@ impl<'a> Elements<'a> {
         Walk { elements: self, part: 0, within: 0 }
     }
 
+    /// All bytes in one piece, in `room` where they are not already.
+    pub(crate) fn whole<'b>(self, room: &'b mut Vec<u8>) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        if let Self::Contiguous(bytes) = self {
+            return Ok(bytes);
+        }
+        room.resize(self.bytes() as usize, 0);
+        self.walk().fill(room)?;
+        Ok(room)
+    }
+
     /// Element `k`, which has `size` bytes and begins `at` bytes after the first.
     fn element<'b>(self, k: usize, at: u64, size: u64, room: &'b mut Vec<u8>) -> Result<&'b [u8]>
     where

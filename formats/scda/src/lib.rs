@@ -12,6 +12,7 @@
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
 //! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
 //! | `elements` | where a rank's elements come from and go to |
+//! | `content` `recode` | a section's bytes as a stream; the same content in another encoding |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
 //!
 //! ```
@@ -37,18 +38,22 @@
 
 mod check;
 mod codec;
+mod content;
 mod digits;
 mod elements;
 mod partition;
 mod read;
+mod recode;
 mod salvage;
 pub mod wire;
 mod write;
 
 pub use codec::Encoder;
+pub use content::Content;
 pub use elements::{Elements, Fetch, Slots};
 pub use partition::{Cursor, SectionHeader};
 pub use read::{File, Section};
+pub use recode::{Change, Coding, Recode, changes, recode};
 pub use write::{Options, Writer};
 
 use spile_core::error::Result;

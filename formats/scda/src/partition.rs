@@ -110,6 +110,7 @@ impl<'c> Cursor<'c> {
     /// Goes to the next section, past data that nobody read; nothing at the end of the file. With
     /// `decode`, a section of the compression convention is what it decodes to.
     pub fn next(&mut self, decode: bool) -> Result<Option<SectionHeader>> {
+        self.settle_alike(Ok(()), decode)?;
         self.skip()?;
         // Long enough for the announcement of a compressed section and what follows it.
         let bytes = window(self.comm, &*self.file, self.at, 2 * LONGEST_HEAD)?;

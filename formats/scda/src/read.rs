@@ -15,8 +15,9 @@ use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree, Value};
 
 use crate::codec::Convention;
+use crate::content::Content;
 use crate::wire::{
-    ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, SECTION_HEADER, count, read_sizes,
+    ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, SECTION_HEADER, count, differences, read_sizes,
 };
 
 /// A section as the user sees it: one raw section, or two that follow the compression convention.
@@ -129,6 +130,15 @@ impl Section {
         }
     }
 
+    /// Decoded sizes of the elements of a V section, one by one; empty for the others.
+    pub fn sizes(&self) -> Vec<u64> {
+        match &self.array.layout {
+            Layout::Ragged { starts, .. } => differences(starts),
+            Layout::Encoded { decoded, .. } if self.kind == Kind::Varray => differences(decoded),
+            _ => Vec::new(),
+        }
+    }
+
     /// The section in words: `A "density"`.
     pub fn title(&self) -> String {
         format!("{} \"{}\"", self.kind.letter(), self.user.escape_ascii())
@@ -137,7 +147,12 @@ impl Section {
 
 /// What a raw section says is compressed in the next one.
 pub(crate) fn announced(head: &Head) -> Option<Kind> {
-    match (head.kind, head.user.as_slice()) {
+    announces(head.kind, &head.user)
+}
+
+/// What a raw section of this type and user string says is compressed in the next one.
+pub(crate) fn announces(kind: Kind, user: &[u8]) -> Option<Kind> {
+    match (kind, user) {
         (Kind::Inline, b"B compressed scda 00") => Some(Kind::Block),
         (Kind::Inline, b"A compressed scda 00") => Some(Kind::Array),
         (Kind::Array, b"V compressed scda 00") => Some(Kind::Varray),
@@ -230,7 +245,20 @@ impl File {
 
     /// The data of a section: read it, stream it, select elements of it.
     pub fn array(&self, section: &Section) -> Result<Array> {
-        Array::open(&self.source, &self.tree, &section.array, &self.limits)
+        self.open_array(&section.array)
+    }
+
+    /// The data of a section as bytes, however many they are.
+    pub fn content(&self, section: &Section) -> Result<Content> {
+        Content::of(self, section)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn open_array(&self, desc: &ArrayDesc) -> Result<Array> {
+        Array::open(&self.source, &self.tree, desc, &self.limits)
     }
 }
 

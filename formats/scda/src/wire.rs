@@ -254,10 +254,20 @@ impl Raw {
         Ok(Some(Self { head, data, len, starts, end }))
     }
 
+    /// For V: bytes of each element.
+    pub fn sizes(&self) -> Vec<u64> {
+        differences(&self.starts)
+    }
+
     /// The section in words: `A "density"`.
     pub fn title(&self) -> String {
         format!("{} \"{}\"", self.head.kind.letter(), self.head.user.escape_ascii())
     }
+}
+
+/// The sizes of elements that begin at `starts`.
+pub(crate) fn differences(starts: &[u64]) -> Vec<u64> {
+    starts.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
 /// Bytes that follow `len` data bytes (section 2.1.2): at least 7, to a multiple of 32.

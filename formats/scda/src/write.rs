@@ -89,39 +89,47 @@ impl<'c> Writer<'c> {
         data: Option<&[u8]>,
         encode: bool,
     ) -> Result<()> {
+        self.block_from(user, root, size, data.map(Elements::Contiguous), encode)
+    }
+
+    /// [`Writer::block`] of bytes that need not be one piece of memory. To be compressed they are
+    /// put together there.
+    pub fn block_from(
+        &mut self,
+        user: &[u8],
+        root: usize,
+        size: u64,
+        data: Option<Elements<'_>>,
+        encode: bool,
+    ) -> Result<()> {
         let here = self.comm.rank() == root;
         let checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
-            Some(data) if here && data.len() as u64 != size => {
-                Err(Error::argument(format!("a block of {size} bytes was given {}", data.len())))
+            Some(data) if here && data.bytes() != size => {
+                Err(Error::argument(format!("a block of {size} bytes was given {}", data.bytes())))
             }
+            _ if size >= 1 << 62 => Err(too_large()),
             _ => Ok(()),
         });
         agree_alike(self.comm, checked, (user, root, size, encode))?;
-        let data = data.filter(|_| here).unwrap_or(&[]);
+        let data = data.filter(|_| here).unwrap_or(Elements::Contiguous(&[]));
         if !encode {
-            return self.write_block(user, root, size, data);
+            return self.write_block(user, size, data);
         }
         let mut encoded = Vec::new();
-        let mut encode = || self.encoder()?.encode(data, &mut encoded);
+        let mut encode = || self.encoder()?.encode(data.whole(&mut Vec::new())?, &mut encoded);
         agree(self.comm, if here { encode() } else { Ok(()) })?;
         let lengths = gather_numbers(self.comm, encoded.len() as u64)?;
         self.announce(b"B compressed scda 00", size)?;
-        self.write_block(user, root, lengths[root], &encoded)
+        self.write_block(user, lengths[root], Elements::Contiguous(&encoded))
     }
 
-    fn write_block(&mut self, user: &[u8], root: usize, size: u64, data: &[u8]) -> Result<()> {
-        let here = self.comm.rank() == root;
+    /// Writes a block of `size` bytes; all ranks but one have none of them.
+    fn write_block(&mut self, user: &[u8], size: u64, data: Elements<'_>) -> Result<()> {
         let mut head = self.head(b'B', user);
         head.extend(self.entry(b'E', size));
-        let tail = data_padding_bytes(size, data.last().copied(), self.options.breaks);
-        let at = self.cursor;
-        let start = at + head.len() as u64;
-        let mine = |bytes: &'_ [u8]| if here { bytes.to_vec() } else { Vec::new() };
-        self.file.write_at_all(at, &mine(&head))?;
-        self.file.write_at_all(start, if here { data } else { &[] })?;
-        self.file.write_at_all(start + size, &mine(&tail))?;
-        self.cursor = start + size + data_padding(size);
-        Ok(())
+        self.write_at_root(self.cursor, &head)?;
+        let start = self.cursor + head.len() as u64;
+        self.write_data(start, start, size, data)
     }
 
     /// Writes an array of elements of `size` bytes. `counts` are the elements of each rank.
@@ -298,6 +306,10 @@ impl<'c> Writer<'c> {
             let piece = &mut buffer[..left.min(AT_ONCE as u64) as usize];
             if filled.is_ok() {
                 filled = walk.fill(piece);
+            }
+            if filled.is_err() && self.comm.size() == 1 {
+                // Nobody else has to be kept company.
+                return filled;
             }
             self.file.write_at_all(at, piece)?;
             at += piece.len() as u64;

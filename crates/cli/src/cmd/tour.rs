@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser as _};
+use spile::comm::Serial;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
@@ -14,6 +15,7 @@ use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;
 use spile::source::Source;
 use spile::tree::Tree;
+use spile_scda::Writer;
 use spile_taf::ops::{self, Create};
 
 use crate::args::Cli;
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     signal(file("burst.taf"), context)?;
     fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
     fs::write("counts.npy", npy())?;
-    fs::write("state.scda", scda())?;
+    checkpoint(file("state.scda"))?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 12] = [
@@ -127,12 +129,11 @@ fn npy() -> Vec<u8> {
     bytes
 }
 
-/// A file header and a block, as a parallel program would leave them.
-fn scda() -> Vec<u8> {
-    let pad = |text: &str, length: usize| format!("{:-<1$}-\n", format!("{text} "), length - 2);
-    let header = format!("scdata0 {}F {}", pad("spile tour", 24), pad("a checkpoint", 62));
-    let block = format!("B {}E {}step 42\n", pad("where it stopped", 62), pad("8", 30));
-    format!("{header}\n={0:=<28}\n\n{block}{0:=<22}\n\n", "").into_bytes()
+/// A block, as a parallel program would leave it.
+fn checkpoint(path: &Path) -> Result<()> {
+    let mut file = Writer::create(&Serial, path, b"a checkpoint", spile_scda::Options::default())?;
+    file.block(b"where it stopped", 0, 8, Some(b"step 42\n"), false)?;
+    file.close()
 }
 
 /// A copy that ends in the middle of the last column.

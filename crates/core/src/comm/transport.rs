@@ -1,18 +1,22 @@
 //! A job over somebody else's collective calls: MPI through its Rust binding, or through callbacks
 //! that a C program's own compiler has linked.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Comm, SharedSink, SharedSource, agree};
+use super::{Comm, SharedSink, SharedSource, agree, gather_numbers};
 use crate::error::{Error, Result};
 use crate::sink::{Overwrite, Sink};
 use crate::source::Source;
 
 /// Bytes of one transfer; MPI counts them in an `int`.
 const PIECE: usize = 1 << 30;
+
+/// Room on the disk is set aside in steps of this length.
+const ROOM: u64 = 1 << 20;
 
 /// The calls that MPI has: all of them collective, but for `rank` and `size`. A failure on one
 /// rank may be a success on another; [`Ranks`] makes them agree.
@@ -26,10 +30,10 @@ pub trait Transport {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// Fills every rank's `bytes` with those of `root`; the length is the same everywhere.
+    /// Fills every rank's `bytes` with those of `root`; the length is the same everywhere, and not 0.
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()>;
 
-    /// Fills `all` with every rank's bytes in turn; `mine` has the same length everywhere.
+    /// Fills `all` with every rank's bytes in turn; `mine` has the same length everywhere, not 0.
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
 
     /// Opens an existing file for writing or for reading.
@@ -41,8 +45,19 @@ pub trait Transport {
     /// Reads each rank's bytes, possibly none, fewer than 2^31; all of them or it is an error.
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// Closes a file; what was written is on its way to the disk.
-    fn close(&self, file: Self::File) -> Result<()>;
+    /// Closes a file; with `keep`, after what was written is on the disk.
+    fn close(&self, file: Self::File, keep: bool) -> Result<()>;
+}
+
+/// The address of bytes to fill, for a C function. That of no bytes at all is made up by Rust as 1,
+/// which some MPI libraries take for `MPI_IN_PLACE`; this one means nothing to anybody.
+pub fn address_mut(bytes: &mut [u8]) -> *mut u8 {
+    if bytes.is_empty() { std::ptr::without_provenance_mut(4096) } else { bytes.as_mut_ptr() }
+}
+
+/// The same for bytes to read.
+pub fn address(bytes: &[u8]) -> *const u8 {
+    if bytes.is_empty() { std::ptr::without_provenance(4096) } else { bytes.as_ptr() }
 }
 
 /// A job whose ranks talk through a [`Transport`].
@@ -138,7 +153,9 @@ impl<T: Transport> Comm for Ranks<T> {
         self.0.broadcast(root, &mut len)?;
         let mut bytes = mine.to_vec();
         bytes.resize(u64::from_le_bytes(len) as usize, 0);
-        self.0.broadcast(root, &mut bytes)?;
+        if !bytes.is_empty() {
+            self.0.broadcast(root, &mut bytes)?;
+        }
         Ok(bytes)
     }
 
@@ -155,7 +172,7 @@ impl<T: Transport> Comm for Ranks<T> {
         }
         let name = self.broadcast(0, &agree(self, name)?)?;
         let file = self.open_file(Path::new(OsStr::from_bytes(&name)), path, true)?;
-        Ok(Box::new(RanksSink { file, sink }))
+        Ok(Box::new(RanksSink { file, sink, room: Cell::new(0), len: Cell::new(0) }))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
@@ -183,9 +200,9 @@ impl<T: Transport> RanksFile<'_, T> {
         self.file.as_ref().ok_or_else(|| Error::argument("the file is closed"))
     }
 
-    fn close(&mut self) -> Result<()> {
+    fn close(&mut self, keep: bool) -> Result<()> {
         let file = self.file.take();
-        let closed = file.map_or(Ok(()), |file| self.ranks.0.close(file));
+        let closed = file.map_or(Ok(()), |file| self.ranks.0.close(file, keep));
         agree(self.ranks, closed.map_err(|e| e.with_path(&self.path)))
     }
 }
@@ -194,7 +211,7 @@ impl<T: Transport> Drop for RanksFile<'_, T> {
     fn drop(&mut self) {
         if self.file.is_some() {
             // Nobody is left to tell: the file was read, or is given up.
-            let _ = self.close();
+            let _ = self.close(false);
         }
     }
 }
@@ -204,12 +221,33 @@ struct RanksSink<'a, T: Transport> {
     file: RanksFile<'a, T>,
     /// On rank 0: what gives the file its name, or removes it.
     sink: Option<Sink>,
+    /// Bytes that have room on the disk, and bytes of the file; the same on every rank.
+    room: Cell<u64>,
+    len: Cell<u64>,
+}
+
+impl<T: Transport> RanksSink<'_, T> {
+    /// Makes sure that the disk has room for what all ranks are about to write. A collective write
+    /// that runs out of space on one rank leaves the others waiting in some MPI libraries.
+    fn make_room(&self, end: u64) -> Result<()> {
+        let ranks = self.file.ranks;
+        let ends = gather_numbers(ranks, end)?;
+        self.len.set(ends.into_iter().fold(self.len.get(), u64::max));
+        let (had, wanted) = (self.room.get(), self.len.get());
+        if wanted <= had {
+            return Ok(());
+        }
+        self.room.set(wanted.saturating_add(ROOM));
+        let sink = self.sink.as_ref();
+        agree(ranks, sink.map_or(Ok(()), |sink| sink.set_aside(had, self.room.get())))
+    }
 }
 
 impl<T: Transport> SharedSink for RanksSink<'_, T> {
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let RanksFile { ranks, path, .. } = &self.file;
         let file = self.file.get()?;
+        self.make_room(if bytes.is_empty() { 0 } else { offset + bytes.len() as u64 })?;
         ranks.in_pieces(bytes.len(), |done, len| {
             let at = offset + done as u64;
             let written = ranks.0.write_at_all(file, at, &bytes[done..done + len]);
@@ -218,9 +256,11 @@ impl<T: Transport> SharedSink for RanksSink<'_, T> {
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        let Self { mut file, sink } = *self;
-        file.close()?;
-        agree(file.ranks, sink.map_or(Ok(()), Sink::commit))
+        let Self { mut file, sink, len, .. } = *self;
+        file.close(true)?;
+        // What was set aside and not used is given back.
+        let commit = |sink: Sink| sink.set_len(len.get()).and_then(|()| sink.commit());
+        agree(file.ranks, sink.map_or(Ok(()), commit))
     }
 }
 

@@ -1,0 +1,467 @@
+//! The index: entries read when they are needed, found by bisection, and never trusted unseen.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use spile_core::error::{Error, Result, human_bytes};
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+
+use crate::names::Names;
+use crate::wire::{Abi, Block, Entry, Form, Header, SLOT, Type};
+
+/// Entries that are read at once.
+const PAGE: u64 = 128;
+
+/// Pages kept in memory: the ones that bisection passes are wanted again and again.
+const PAGES: usize = 1024;
+
+/// Bytes of the index that a scan holds.
+const SCAN: u64 = 256 << 10;
+
+/// Where the data of a chunk are, after every check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Element type.
+    pub kind: Type,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Header, names and index of a file.
+pub(crate) struct Index {
+    pub(crate) source: Source,
+    pub(crate) header: Header,
+    pub(crate) names: Names,
+    /// Entries that count.
+    pub(crate) count: u64,
+    /// Entries there is room for, in the file as it is.
+    pub(crate) room: u64,
+    /// A commit that was never finished: its entries do not count.
+    pub(crate) torn: bool,
+    limits: Limits,
+    pages: RwLock<HashMap<u64, Arc<[u8]>>>,
+}
+
+impl Index {
+    /// Reads header and names and finds the end of the index. Nothing else is read, except from
+    /// files of 0.0.1, whose names are in the entries.
+    pub(crate) fn open(source: &Source, limits: &Limits) -> Result<Self> {
+        // A live file may move its index while we look for the end of it.
+        for _ in 0..100 {
+            let mut header = Header::read(source)?;
+            let room = room(source, &mut header)?;
+            let mut index = Self {
+                source: source.clone(),
+                header,
+                names: Names::default(),
+                count: 0,
+                room,
+                torn: false,
+                limits: *limits,
+                pages: RwLock::default(),
+            };
+            if index.find_end(0)? {
+                // After the entries: names are written before the entries that use them.
+                index.read_names(0)?;
+                return Ok(index);
+            }
+        }
+        Err(Error::malformed("gsd-005", "the index is moving all the time")
+            .in_object("index")
+            .at(8))
+    }
+
+    /// Looks again: the same file with what was committed since.
+    pub(crate) fn reopen(&self) -> Result<Self> {
+        let header = Header::read(&self.source)?;
+        if (header.index, header.names) != (self.header.index, self.header.names) {
+            return Self::open(&self.source, &self.limits);
+        }
+        let old = self.count;
+        let mut index = Self {
+            source: self.source.clone(),
+            header: Header { form: self.header.form, ..header },
+            names: self.names.clone(),
+            count: 0,
+            room: self.room,
+            torn: false,
+            limits: self.limits,
+            pages: RwLock::default(),
+        };
+        if !index.find_end(old)? {
+            return Self::open(&self.source, &self.limits);
+        }
+        index.read_names(old.min(index.count))?;
+        Ok(index)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.header.form
+    }
+
+    /// Byte of an entry.
+    pub(crate) fn offset(&self, k: u64) -> u64 {
+        self.header.index.location + k * self.form().entry_size()
+    }
+
+    /// Finds the number of entries, at least `from` of which are known to be there. False if the
+    /// index has moved meanwhile.
+    fn find_end(&mut self, from: u64) -> Result<bool> {
+        if let Some(count) = self.header.counted {
+            if count > self.room {
+                let message =
+                    format!("{count} entries are counted, there is room for {}", self.room);
+                return Err(Error::malformed("gsd-005", message).in_object("index").at(160));
+            }
+            self.count = count;
+            return Ok(true);
+        }
+        // The first entry without a location ends the index.
+        let (mut low, mut high) = (from.min(self.room), self.room);
+        // Little was added since the last look, if anything.
+        let mut step = 1;
+        while from > 0 && low + step < high {
+            if self.fresh(low + step - 1)?.location == 0 {
+                high = low + step;
+                break;
+            }
+            low += step;
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entry(middle)?.location == 0 {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        self.count = low;
+        // What a commit announces is written before its entries: only a marker that is read after
+        // them is sure to know about all that were seen.
+        let header = Header::read(&self.source)?;
+        if header.index != self.header.index {
+            return Ok(false);
+        }
+        self.header = Header { form: self.header.form, ..header };
+        self.apply_marker()?;
+        self.forget();
+        if self.count == self.room && self.room < self.header.index.allocated {
+            return Err(cut(&self.source, self.header.index));
+        }
+        Ok(true)
+    }
+
+    /// Leaves out what an unfinished commit has written, and counts what a finished one has.
+    fn apply_marker(&mut self) -> Result<()> {
+        let Some(marker) = self.header.marker else { return Ok(()) };
+        if marker.first >= marker.end || marker.end > self.room {
+            return Ok(());
+        }
+        let there = |entry: Entry| entry.location != 0 && entry.sound;
+        if marker.first > self.count {
+            // Either all before it is there by now, or the marker is older than the index.
+            if there(self.fresh(marker.first - 1)?) {
+                self.count = marker.first;
+            }
+            return Ok(());
+        }
+        let first = self.fresh(marker.first)?;
+        if there(first) && first.frame != marker.frame {
+            return Ok(());
+        }
+        for k in marker.first..marker.end {
+            if !there(self.fresh(k)?) {
+                (self.count, self.torn) = (marker.first, true);
+                return Ok(());
+            }
+        }
+        self.count = self.count.max(marker.end);
+        Ok(())
+    }
+
+    /// Reads the name list, or gives the names in the entries of 0.0.1 their numbers.
+    fn read_names(&mut self, from: u64) -> Result<()> {
+        if !self.form().is_first() {
+            self.names = Names::read(&self.source, &self.header, &self.limits)?;
+            return Ok(());
+        }
+        let mut names = std::mem::take(&mut self.names);
+        let done = self.scan_bytes(from..self.count, |_, bytes| {
+            names.intern(crate::wire::first_name(&bytes[8..41]), &self.limits).map(drop)
+        });
+        self.names = names;
+        done
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Entry> {
+        Entry::parse(self.form(), bytes, |name| self.names.id(name).unwrap_or(u32::MAX))
+    }
+
+    /// An entry, read from the file now.
+    fn fresh(&self, k: u64) -> Result<Entry> {
+        let mut bytes = [0; 88];
+        let bytes = &mut bytes[..self.form().entry_size() as usize];
+        self.source.read_exact_at(self.offset(k), bytes)?;
+        self.parse(bytes)
+    }
+
+    /// An entry, whether it counts or not; `k` is below `room`.
+    pub(crate) fn entry(&self, k: u64) -> Result<Entry> {
+        let size = self.form().entry_size() as usize;
+        let (page, place) = (k / PAGE, (k % PAGE) as usize * size);
+        let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(&page).cloned();
+        let bytes = if let Some(bytes) = known {
+            bytes
+        } else {
+            let length = PAGE.min(self.room.saturating_sub(page * PAGE)) as usize * size;
+            let mut bytes = vec![0; length];
+            self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
+            let bytes: Arc<[u8]> = bytes.into();
+            let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
+            if pages.len() >= PAGES {
+                pages.clear();
+            }
+            pages.insert(page, bytes.clone());
+            bytes
+        };
+        let bytes = bytes.get(place..place + size).ok_or_else(|| {
+            Error::argument(format!("there is no index entry {k}; the index has {}", self.room))
+        })?;
+        self.parse(bytes)
+    }
+
+    fn forget(&self) {
+        self.pages.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn scan_bytes(
+        &self,
+        range: Range<u64>,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let size = self.form().entry_size();
+        let most = SCAN / size;
+        let mut buffer = Vec::new();
+        let mut k = range.start;
+        while k < range.end {
+            let part = most.min(range.end - k);
+            buffer.resize((part * size) as usize, 0);
+            self.source.read_exact_at(self.offset(k), &mut buffer)?;
+            for bytes in buffer.chunks_exact(size as usize) {
+                each(k, bytes)?;
+                k += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out entries one after the other, unchecked.
+    pub(crate) fn scan(
+        &self,
+        range: Range<u64>,
+        mut each: impl FnMut(u64, Entry) -> Result<()>,
+    ) -> Result<()> {
+        self.scan_bytes(range, |k, bytes| each(k, self.parse(bytes)?))
+    }
+
+    /// The first entry at which `before` is false; entries are sorted by it.
+    fn bisect(&self, before: impl Fn(&Entry) -> bool) -> Result<u64> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(&self.entry(middle)?) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The entries of a frame.
+    pub(crate) fn frame(&self, frame: u64) -> Result<Range<u64>> {
+        let first = self.bisect(|e| e.frame < frame)?;
+        let mut end = first;
+        // Most frames are short; a long one is worth a second bisection.
+        while end < self.count && end - first < PAGE && self.entry(end)?.frame == frame {
+            end += 1;
+        }
+        if end - first == PAGE {
+            end = self.bisect(|e| e.frame <= frame)?;
+        }
+        Ok(first..end.max(first))
+    }
+
+    /// The last entry of that frame and name that is `wanted`.
+    pub(crate) fn find(
+        &self,
+        frame: u64,
+        id: u32,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Result<Option<(u64, Entry)>> {
+        if self.form() == Form::List {
+            let end = self.bisect(|e| (e.frame, e.id) <= (frame, id))?;
+            for k in (0..end).rev() {
+                let entry = self.entry(k)?;
+                if (entry.frame, entry.id) != (frame, id) {
+                    break;
+                }
+                if wanted(&entry) {
+                    return Ok(Some((k, entry)));
+                }
+            }
+        }
+        // Older files are not sorted by name, and some newer ones are wrongly not.
+        let range = self.frame(frame)?;
+        for k in range.rev() {
+            let entry = self.entry(k)?;
+            if entry.id == id && entry.frame == frame && wanted(&entry) {
+                return Ok(Some((k, entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Number of frames: the last entry's frame and those before it.
+    pub(crate) fn frames(&self) -> Result<u64> {
+        let Some(last) = self.count.checked_sub(1) else { return Ok(0) };
+        let frame = self.entry(last)?.frame;
+        frame.checked_add(1).ok_or_else(|| {
+            Error::malformed("gsd-012", format!("frame number {frame}"))
+                .in_object("index")
+                .at(self.offset(last))
+        })
+    }
+
+    /// Everything that must hold for the data of an entry to be read.
+    pub(crate) fn place(&self, k: u64, entry: &Entry) -> Result<Place> {
+        self.check_entry(entry, self.source.len()).map_err(|e| self.at(k, entry, e))
+    }
+
+    /// Adds to an error which entry it is about.
+    pub(crate) fn at(&self, k: u64, entry: &Entry, error: Error) -> Error {
+        let name = self.names.text(entry.id);
+        error.in_object(format!("chunk \"{name}\"")).in_frame(entry.frame).at(self.offset(k))
+    }
+
+    fn check_entry(&self, entry: &Entry, len: u64) -> Result<Place> {
+        let form = self.form();
+        let bad = |code: &'static str, message: String| Err(Error::malformed(code, message));
+        if !entry.sound {
+            return bad("gsd-013", "the checksum of the entry is wrong".into());
+        }
+        let Some(kind) = entry.kind(form) else {
+            return bad("gsd-007", format!("there is no element type {}", entry.code));
+        };
+        if entry.flags != 0 {
+            return bad("gsd-008", format!("flags {} where there are none", entry.flags));
+        }
+        if !self.names.has(entry.id) {
+            let known = self.names.len();
+            return bad("gsd-011", format!("name number {} of {known}", entry.id));
+        }
+        let Some(bytes) = entry.bytes(form) else {
+            let size = format!("{} x {} {}", entry.n, entry.m, kind.name());
+            return bad("gsd-014", format!("{size} fit no file"));
+        };
+        if entry.location == 0 {
+            return bad("gsd-015", "an entry without a location amid others".into());
+        }
+        let outside = || bad("gsd-010", format!("the data cannot lie at {}", entry.location));
+        let Ok(offset) = u64::try_from(entry.location) else { return outside() };
+        let end = offset.saturating_add(bytes);
+        let overlaps = |from: u64, bytes: u64| offset < from.saturating_add(bytes) && from < end;
+        let Block { location, allocated } = self.header.index;
+        let names = self
+            .header
+            .names
+            .is_some_and(|n| bytes > 0 && overlaps(n.location, n.allocated.saturating_mul(SLOT)));
+        let index = bytes > 0 && overlaps(location, allocated.saturating_mul(form.entry_size()));
+        if offset < form.header_size() || index || names {
+            return outside();
+        }
+        // A file that someone is writing may have grown since it was opened.
+        if end > len && end > self.source.current_len()? {
+            let message = format!(
+                "{} at byte {offset}, the file ends after {}",
+                human_bytes(bytes),
+                human_bytes(len)
+            );
+            return Err(Error::truncated("gsd-009", message)
+                .hint("`spile salvage` keeps every frame that is whole"));
+        }
+        Ok(Place { kind, offset, len: bytes })
+    }
+}
+
+/// Entries that the index has room for. Settles the layout of 0.0.1 where the header leaves it
+/// open. Of an index that has moved to the end of the file, free room may be missing.
+fn room(source: &Source, header: &mut Header) -> Result<u64> {
+    let Block { location, allocated } = header.index;
+    let at = if header.form == Form::Slots || header.form == Form::List { 8 } else { 144 };
+    let bad = |message: &str| Err(Error::malformed("gsd-005", message).in_object("index").at(at));
+    if location < header.form.header_size() || allocated == 0 {
+        return bad("the index has no place");
+    }
+    if location >> 63 != 0 || allocated >> 50 != 0 {
+        return bad("the index is larger than any file");
+    }
+    let present = source.current_len()?.saturating_sub(location);
+    if header.form == Form::First(Abi::I386) {
+        header.form = Form::First(layout(source, location, allocated, present)?);
+    }
+    let size = header.form.entry_size();
+    if present >= allocated * size {
+        return Ok(allocated);
+    }
+    let moved = match header.names {
+        Some(names) => names.location < location,
+        None => location > header.form.header_size(),
+    };
+    if !moved || present < size {
+        return Err(cut(source, header.index));
+    }
+    Ok(present / size)
+}
+
+fn cut(source: &Source, index: Block) -> Error {
+    let message = format!(
+        "the index has {} entries, the file ends after {}",
+        index.allocated,
+        human_bytes(source.len())
+    );
+    Error::truncated("gsd-005", message)
+        .in_object("index")
+        .at(index.location)
+        .hint("`spile salvage` keeps every frame that is whole")
+}
+
+/// 32-bit or packed entries: the ones whose checksums are right. In an empty index both are, and
+/// only its length can tell.
+fn layout(source: &Source, location: u64, allocated: u64, present: u64) -> Result<Abi> {
+    for k in 0..allocated.min(16) {
+        for abi in [Abi::I386, Abi::Packed] {
+            let form = Form::First(abi);
+            let mut bytes = [0; 84];
+            let bytes = &mut bytes[..form.entry_size() as usize];
+            if source.read_at_most(location + k * form.entry_size(), bytes)? < bytes.len() {
+                continue;
+            }
+            let entry = Entry::parse(form, bytes, |_| 0)?;
+            if entry.sound && entry.location != 0 {
+                return Ok(abi);
+            }
+        }
+    }
+    let fits = present >= allocated * Form::First(Abi::I386).entry_size();
+    Ok(if fits { Abi::I386 } else { Abi::Packed })
+}

@@ -1,0 +1,261 @@
+//! The tree view: every chunk name is an array with one shape a frame.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{NodeId, ROOT, Tree, Value};
+
+use crate::read::{File, STEP, layout, shape};
+use crate::wire::{SLOT, Type};
+
+/// Memory that an array of the tree takes.
+const ARRAY_COST: u64 = 600;
+
+/// What a region in the order of the file takes.
+const REGION_COST: u64 = 24;
+
+/// A file with its tree.
+pub struct View {
+    file: File,
+    tree: Tree,
+}
+
+/// What one name stands for, in one element type.
+struct Column {
+    first: Shape,
+    /// Some frame has more than one column.
+    columns: bool,
+}
+
+impl View {
+    /// Looks at every index entry once, to know which arrays there are. An entry that cannot be
+    /// read is an error where its frame is read; entries out of order are one now, because then
+    /// nothing can be found.
+    pub fn new(file: File, limits: &Limits) -> Result<Self> {
+        let index = &file.index;
+        let frames = index.frames()?;
+        if frames > limits.nodes.max(index.count.saturating_mul(4)) {
+            let last = index.offset(index.count.saturating_sub(1));
+            return Err(Error::limit(format!("{frames} frames in {} chunks", index.count))
+                .in_object("index")
+                .at(last));
+        }
+        let mut found: BTreeMap<(u32, Type), Column> = BTreeMap::new();
+        let mut frame = 0;
+        index.scan(0..index.count, |k, entry| {
+            if entry.frame < frame {
+                let message = format!("frame {} behind frame {frame}", entry.frame);
+                let error = Error::malformed("gsd-012", message)
+                    .hint("`spile salvage` puts the frames in order");
+                return Err(index.at(k, &entry, error));
+            }
+            frame = entry.frame;
+            // What is wrong with the entry is told when it is read.
+            let Some(kind) = entry.kind(index.form()) else { return Ok(()) };
+            if entry.bytes(index.form()).is_none() || !index.names.has(entry.id) {
+                return Ok(());
+            }
+            let known = found.len() as u64;
+            let column = found
+                .entry((entry.id, kind))
+                .or_insert_with(|| Column { first: shape(&entry, true), columns: false });
+            column.columns |= entry.m != 1;
+            if known > 1000 {
+                limits.allow(known * ARRAY_COST, "the list of arrays")?;
+            }
+            Ok(())
+        })?;
+        let mut tree = Tree::new(limits);
+        let header = file.header();
+        let attrs = &mut tree.node_mut(ROOT).attrs;
+        attrs.push(("application".into(), header.application.clone().into()));
+        attrs.push(("schema".into(), header.schema.clone().into()));
+        attrs.push(("schema_version".into(), Value::UInt(header.schema_version.into())));
+        for ((id, kind), column) in found {
+            let lengths = column.first.lengths();
+            let rank = if column.columns { 2 } else { 1 };
+            let table = Table { file: file.clone(), id, kind, columns: column.columns, frames };
+            let layout = Layout::PerFrame(Arc::new(table));
+            let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
+            add(&mut tree, &file.index.names.text(id), desc)?;
+        }
+        if index.form().is_first() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {
+            let layout = Layout::PerFrame(Arc::new(Steps { file: file.clone(), frames }));
+            add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout))?;
+        }
+        tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
+        Ok(Self { file, tree })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Adds a chunk under its name, whose slashes are levels.
+fn add(tree: &mut Tree, name: &str, desc: ArrayDesc) -> Result<NodeId> {
+    let (group, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let group = tree.group_at(group)?;
+    let node = tree.add_array(group, last, desc)?;
+    if tree.node(node).path != name {
+        tree.node_mut(node).id = Some(name.to_string());
+    }
+    Ok(node)
+}
+
+/// The frames of one name and element type.
+struct Table {
+    file: File,
+    id: u32,
+    kind: Type,
+    columns: bool,
+    frames: u64,
+}
+
+impl FrameTable for Table {
+    fn len(&self) -> u64 {
+        self.frames
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let index = &self.file.index;
+        let code = self.kind.code(index.form());
+        let Some((k, entry)) = index.find(frame, self.id, |e| Some(e.code) == code)? else {
+            return Ok(None);
+        };
+        let place = index.place(k, &entry)?;
+        Ok(Some(FrameCell { shape: shape(&entry, self.columns), layout: layout(place) }))
+    }
+}
+
+/// The steps of the frames; for files of 0.0.1, which keep them in the index, also as an array.
+struct Steps {
+    file: File,
+    frames: u64,
+}
+
+impl FrameAxis for Steps {
+    fn len(&self) -> u64 {
+        self.frames
+    }
+
+    fn step(&self, frame: u64) -> Result<Option<u64>> {
+        self.file.step(frame)
+    }
+
+    fn time(&self, _: u64) -> Result<Option<f64>> {
+        Ok(None)
+    }
+}
+
+impl FrameTable for Steps {
+    fn len(&self) -> u64 {
+        self.frames
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let step = self.file.step(frame)?;
+        Ok(step.map(|step| FrameCell {
+            shape: Shape::new([1]),
+            layout: Layout::Inline(step.to_le_bytes().into(), Order::C),
+        }))
+    }
+}
+
+impl Reader for View {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        self.file.source()
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        let header = self.file.header();
+        let schema = format!("{} {}", header.schema, header.schema_version_text());
+        let mut rows = vec![
+            ("version".into(), header.version_text().into()),
+            ("application".into(), header.application.clone().into()),
+            ("schema".into(), schema.into()),
+            ("chunks".into(), self.file.nchunks().into()),
+            ("names".into(), (self.file.index.names.len() as u64).into()),
+        ];
+        rows.extend(crate::schema::summary(&self.file));
+        rows
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let index = &self.file.index;
+        let (header, form, len) = (&index.header, index.form(), self.source().len());
+        let cost = index.count.saturating_mul(REGION_COST);
+        index.limits().allow(cost, "the places of all chunks")?;
+        // (offset, length, what): the header, the tables, then chunks by number.
+        let mut parts: Vec<(u64, u64, u64)> = vec![(0, form.header_size(), u64::MAX)];
+        parts.push((header.index.location, index.room * form.entry_size(), u64::MAX - 1));
+        if let Some(names) = header.names {
+            parts.push((names.location, names.allocated.saturating_mul(SLOT), u64::MAX - 2));
+        }
+        index.scan(0..index.count, |k, entry| {
+            if let Ok(place) = index.place(k, &entry)
+                && place.len > 0
+            {
+                parts.push((place.offset, place.len, k));
+            }
+            Ok(())
+        })?;
+        parts.sort_unstable();
+        let mut end = 0;
+        for (offset, bytes, what) in parts {
+            // Of bytes that two chunks claim, the first has them.
+            let (from, to) = (offset.max(end), offset.saturating_add(bytes).min(len));
+            if from >= to {
+                continue;
+            }
+            let (role, name, value) = match what {
+                u64::MAX => {
+                    (Role::Header, "header".into(), format!("GSD {}", header.version_text()))
+                }
+                n if n == u64::MAX - 1 => {
+                    let value = format!("{} of {} entries", index.count, header.index.allocated);
+                    (Role::Header, "index".into(), value)
+                }
+                n if n == u64::MAX - 2 => {
+                    (Role::Header, "names".into(), format!("{} names", index.names.len()))
+                }
+                k => {
+                    let entry = index.entry(k)?;
+                    let kind = entry.kind(form).map_or(String::new(), Type::name);
+                    let value = format!("{} x {} {kind}", entry.n, entry.m);
+                    let name = format!("frame {} {}", entry.frame, index.names.text(entry.id));
+                    (Role::Data, name, value)
+                }
+            };
+            each(Region { offset: from, len: to - from, role, name, value })?;
+            end = to;
+        }
+        Ok(())
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        self.file.each_chunk(|chunk| {
+            let chunk = chunk?;
+            each(Object {
+                id: Some(chunk.entry.id.to_string()),
+                frame: Some(chunk.entry.frame),
+                kind: chunk.place.kind.name(),
+                array: chunk.desc(),
+                path: chunk.name,
+            })
+        })
+    }
+}
