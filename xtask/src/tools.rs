@@ -35,6 +35,11 @@ pub(crate) fn cc() -> Result<String> {
     Ok(own)
 }
 
+/// zlib for programs in C.
+pub(crate) fn zlib() -> Result<()> {
+    apt(&["zlib1g-dev"]).map_err(|why| format!("it needs zlib, and {why}"))
+}
+
 /// An MPI library with its compiler and `mpirun`, and what its Rust binding is generated with.
 pub(crate) fn mpi() -> Result<()> {
     let clang = || {

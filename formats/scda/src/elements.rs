@@ -172,27 +172,33 @@ pub(crate) fn runs(sizes: impl Iterator<Item = u64>) -> Vec<Run> {
 /// Elements in their encoded form: the size of each, and all their bytes.
 pub(crate) type Encoded = (Vec<u64>, Vec<u8>);
 
-/// Compresses runs of elements on all threads.
+/// Compresses runs of elements on all threads. `parts` may be what came of other runs: its memory
+/// is used again, because fresh memory costs more than filling it.
 pub(crate) fn encode(
     elements: Elements<'_>,
     size_of: impl Fn(usize) -> u64 + Sync,
     runs: &[Run],
     encoder: impl Fn() -> Result<Encoder> + Sync,
-) -> Result<Vec<Encoded>> {
-    let one = |state: &mut (Result<Encoder>, Vec<u8>), run: &Run| {
+    parts: &mut Vec<Encoded>,
+) -> Result<()> {
+    let one = |state: &mut (Result<Encoder>, Vec<u8>), (run, part): (&Run, &mut Encoded)| {
         let (encoder, room) = state;
         let encoder = encoder.as_mut().map_err(|e| Error::argument(e.message()))?;
-        let (mut sizes, mut out) = (Vec::with_capacity(run.number), Vec::new());
+        let (sizes, out) = part;
+        sizes.clear();
+        out.clear();
         let mut at = run.at;
         for k in run.first..run.first + run.number {
             let start = out.len();
-            encoder.encode(elements.element(k, at, size_of(k), room)?, &mut out)?;
+            encoder.encode(elements.element(k, at, size_of(k), room)?, out)?;
             sizes.push((out.len() - start) as u64);
             at += size_of(k);
         }
-        Ok((sizes, out))
+        Ok(())
     };
-    runs.par_iter().map_init(|| (encoder(), Vec::new()), one).collect()
+    parts.resize_with(runs.len(), Encoded::default);
+    let pairs = runs.par_iter().zip(parts.par_iter_mut());
+    pairs.try_for_each_init(|| (encoder(), Vec::new()), one)
 }
 
 /// Memory for the elements that one rank reads.

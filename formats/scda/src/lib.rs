@@ -7,6 +7,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | paddings, counts, the file header, raw sections |
+//! | `digits` | counts, quickly |
 //! | `codec` | the compression convention's algorithm |
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
 //! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
@@ -41,6 +42,7 @@ mod check;
 mod checkpoint;
 mod codec;
 mod content;
+mod digits;
 mod elements;
 mod partition;
 mod read;

@@ -8,16 +8,17 @@ use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
 
 use crate::codec::Encoder;
-use crate::elements::{Elements, Encoded, encode, runs};
+use crate::elements::{Elements, Encoded, Run, encode, runs};
 use crate::wire::{
-    Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes, pad,
+    Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes,
+    format_entries, pad,
 };
 
 /// Bytes that are written at once where they are not written straight from the caller's memory.
 const AT_ONCE: usize = 1 << 20;
 
 /// Bytes that are compressed before anything of them is written, if they are several elements.
-const ENCODED_AT_ONCE: u64 = 32 << 20;
+const ENCODED_AT_ONCE: u64 = 4 << 20;
 
 /// How a file is written.
 #[derive(Clone, Debug)]
@@ -252,11 +253,14 @@ impl<'c> Writer<'c> {
         data: Elements<'_>,
     ) -> Result<()> {
         let (level, breaks) = (self.options.level, self.options.breaks);
-        let encode = |runs: &[_]| encode(data, &size_of, runs, || Encoder::new(level, breaks));
+        let encoder = || Encoder::new(level, breaks);
+        let encode =
+            |runs: &[Run], parts: &mut Vec<Encoded>| encode(data, &size_of, runs, encoder, parts);
+        let mut parts = Vec::new();
         let runs = runs((0..number).map(&size_of));
         if self.comm.size() > 1 {
             // Where a rank's elements begin is known when all ranks have compressed theirs.
-            let parts: Vec<Encoded> = agree(self.comm, encode(&runs))?;
+            agree(self.comm, encode(&runs, &mut parts))?;
             let sizes: Vec<u64> = parts.iter().flat_map(|(sizes, _)| sizes).copied().collect();
             let pieces: Vec<&[u8]> = parts.iter().map(|(_, bytes)| bytes.as_slice()).collect();
             return self.write_varray(user, counts, &sizes, Elements::Indirect(&pieces));
@@ -267,15 +271,16 @@ impl<'c> Writer<'c> {
         let mut left = runs.as_slice();
         while !left.is_empty() {
             let mut bytes = 0;
-            let fits = |run: &&crate::elements::Run| {
+            let fits = |run: &&Run| {
                 bytes += run.bytes;
                 bytes <= ENCODED_AT_ONCE
             };
             let (batch, rest) = left.split_at(left.iter().take_while(fits).count().max(1));
             left = rest;
-            for (sizes, bytes) in encode(batch)? {
-                self.file.write_at_all(entry, &self.entries(b'E', &sizes))?;
-                self.file.write_at_all(at, &bytes)?;
+            encode(batch, &mut parts)?;
+            for (sizes, bytes) in &parts {
+                self.file.write_at_all(entry, &self.entries(b'E', sizes))?;
+                self.file.write_at_all(at, bytes)?;
                 entry += sizes.len() as u64 * ENTRY;
                 at += bytes.len() as u64;
                 last = bytes.last().copied().or(last);
@@ -341,8 +346,10 @@ impl<'c> Writer<'c> {
         let mut at = table + before(counts, self.comm.rank()) * ENTRY;
         let per_round = AT_ONCE / ENTRY as usize;
         let mut parts = sizes.chunks(per_round);
+        let mut entries = Vec::new();
         for _ in 0..counts.iter().max().unwrap_or(&0).div_ceil(per_round as u64) {
-            let entries = self.entries(letter, parts.next().unwrap_or_default());
+            let part = parts.next().unwrap_or_default();
+            format_entries(letter, part, self.options.breaks, &mut entries);
             self.file.write_at_all(at, &entries)?;
             at += entries.len() as u64;
         }
@@ -381,23 +388,8 @@ impl<'c> Writer<'c> {
 
     /// Counts, 32 bytes each.
     fn entries(&self, letter: u8, values: &[u64]) -> Vec<u8> {
-        let mut blank = [b'-'; ENTRY as usize];
-        (blank[0], blank[1]) = (letter, b' ');
-        blank[30..].copy_from_slice(match self.options.breaks {
-            Breaks::Mime => b"\r\n",
-            _ => b"-\n",
-        });
-        let mut out = vec![0; values.len() * ENTRY as usize];
-        for (entry, value) in out.as_chunks_mut::<{ ENTRY as usize }>().0.iter_mut().zip(values) {
-            *entry = blank;
-            let length = value.checked_ilog10().unwrap_or(0) as usize + 1;
-            let mut left = *value;
-            for digit in entry[2..2 + length].iter_mut().rev() {
-                *digit = b'0' + (left % 10) as u8;
-                left /= 10;
-            }
-            entry[2 + length] = b' ';
-        }
+        let mut out = Vec::new();
+        format_entries(letter, values, self.options.breaks, &mut out);
         out
     }
 
