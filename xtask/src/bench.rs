@@ -139,7 +139,7 @@ fn given(path: PathBuf) -> Result<PathBuf> {
 }
 
 /// The bench goes on without a contestant, but not without a word.
-fn or_say(who: &str, found: Result<PathBuf>) -> Option<PathBuf> {
+fn or_say<T>(who: &str, found: Result<T>) -> Option<T> {
     found.map_err(|why| println!("{who}: not measured: {why}")).ok()
 }
 

@@ -61,16 +61,22 @@ fn measure(options: &Options, folder: &Path) -> Result<bool> {
     let peer = or_say("C", compile(folder));
     let words = tasks::words(folder, options.scale);
     tasks::make_fields(&words)?;
+    let mpi = or_say("MPI", build_mpi());
     let mut contestants = Vec::new();
-    for job in &JOBS {
-        contestants.push(Contestant::start(job.name, job.command(&driver))?);
+    for job in JOBS.iter().filter(|job| !job.mpi || mpi.is_some()) {
+        let driver = driver.clone();
+        let stays = !job.mpi;
+        contestants.push(Contestant::new(job.name, stays, move || job.command(&driver)));
     }
     // Last: it does the same with files that spile has written.
     if let Some(peer) = peer {
-        contestants.push(Contestant::start(C, program(&peer))?);
-        let mut keeps = program(&peer);
-        keeps.arg("keep");
-        contestants.push(Contestant::start(C_KEEPS, keeps)?);
+        let keeping = peer.clone();
+        contestants.push(Contestant::new(C, true, move || program(&peer)));
+        contestants.push(Contestant::new(C_KEEPS, true, move || {
+            let mut keeps = program(&keeping);
+            keeps.arg("keep");
+            keeps
+        }));
     }
     let busy = others();
     if busy > BUSY {
@@ -105,9 +111,19 @@ fn build() -> Result<PathBuf> {
     Ok(target().join("release/examples/bench"))
 }
 
+/// The same for the processes of MPI.
+fn build_mpi() -> Result<()> {
+    tools::mpi()?;
+    let words = ["build", "--release", "--package", "spile-mpi", "--features", "mpi"];
+    if succeeds(cargo(&words).args(["--example", "bench_mpi"]))? {
+        return Ok(());
+    }
+    Err("the bench of spile-mpi does not build".into())
+}
+
 /// The program in C, for this machine.
 fn compile(folder: &Path) -> Result<PathBuf> {
-    let program_path = folder.join("peer");
+    let program_path = folder.join("peer-in-c");
     let compiler = tools::cc()?;
     let compile = || {
         let mut command = program(&compiler);
@@ -121,36 +137,60 @@ fn compile(folder: &Path) -> Result<PathBuf> {
     Ok(program_path)
 }
 
-/// A program that does tasks and says what they cost.
+/// Who does tasks and says what they cost: a program that runs from the first task to the end, or
+/// for one task only.
 struct Contestant {
     name: &'static str,
+    stays: bool,
+    command: Box<dyn Fn() -> Command>,
+    running: Option<Running>,
+}
+
+struct Running {
     child: Child,
     tasks: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Contestant {
-    fn start(name: &'static str, mut command: Command) -> Result<Self> {
-        command.current_dir(root()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
-        let (tasks, answers) = (child.stdin.take(), child.stdout.take());
-        let answers = BufReader::new(answers.ok_or("a program without output")?);
-        Ok(Self { name, child, tasks, answers })
+    fn new(name: &'static str, stays: bool, command: impl Fn() -> Command + 'static) -> Self {
+        Self { name, stays, command: Box::new(command), running: None }
     }
 
     /// Does a task: seconds and bytes.
     fn ask(&mut self, task: &str) -> Result<(f64, u64)> {
+        if self.running.is_none() {
+            self.running = Some(Running::start((self.command)())?);
+        }
+        let answer = self.running.as_mut().ok_or("the program has ended")?.ask(task);
+        if !self.stays {
+            self.running = None;
+        }
+        answer
+    }
+}
+
+impl Running {
+    fn start(mut command: Command) -> Result<Self> {
+        command.current_dir(root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        let (tasks, answers) = (child.stdin.take(), child.stdout.take());
+        let answers = BufReader::new(answers.ok_or("a program without output")?);
+        Ok(Self { child, tasks, answers })
+    }
+
+    fn ask(&mut self, task: &str) -> Result<(f64, u64)> {
         let tasks = self.tasks.as_mut().ok_or("the program has ended")?;
-        writeln!(tasks, "{task}").map_err(|e| format!("{}: {e}", self.name))?;
+        writeln!(tasks, "{task}").map_err(|e| e.to_string())?;
         let mut line = String::new();
-        self.answers.read_line(&mut line).map_err(|e| format!("{}: {e}", self.name))?;
+        self.answers.read_line(&mut line).map_err(|e| e.to_string())?;
         let (seconds, bytes) = line.trim().split_once(' ').ok_or("it gave up")?;
         let parsed = seconds.parse().ok().zip(bytes.parse().ok());
         parsed.ok_or_else(|| format!("`{line}` was not expected"))
     }
 }
 
-impl Drop for Contestant {
+impl Drop for Running {
     /// It ends when there are no more tasks.
     fn drop(&mut self) {
         drop(self.tasks.take());

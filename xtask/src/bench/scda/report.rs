@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use super::super::report::Promise;
 use super::tasks::{
-    DECODE, DECODE_FULL, ENCODE, ENCODE_FULL, FORMAT_LONG, FORMAT_SHORT, NUMBER_OF_ENTRIES, ONE,
-    PARSE_LONG, PARSE_SHORT, READ_8, READ_64, READ_MIB, TASKS, TWO_RANKS, TWO_THREADS, WRITE_8,
-    WRITE_64, WRITE_MIB,
+    DECODE, DECODE_FULL, ENCODE, ENCODE_FULL, FORMAT_LONG, FORMAT_SHORT, MPI_ONE, MPI_TWO,
+    NUMBER_OF_ENTRIES, ONE, PARSE_LONG, PARSE_SHORT, READ_8, READ_64, READ_MIB, TASKS, TWO_RANKS,
+    TWO_THREADS, WRITE_8, WRITE_64, WRITE_MIB,
 };
 use super::{C, C_KEEPS, Results};
 
 /// The columns.
-const CONTESTANTS: [&str; 4] = [C, ONE, TWO_THREADS, TWO_RANKS];
+const CONTESTANTS: [&str; 6] = [C, ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO];
 
 const HOW: &str = "\
 Sizes at scale 1: A sections of 1 GiB; V sections of 10^6 elements of 48 to 80 bytes, 64 MB in all;
@@ -26,7 +26,9 @@ Sizes at scale 1: A sections of 1 GiB; V sections of 10^6 elements of 48 to 80 b
   and what is compared; how fast it is where the C library is told to keep memory is said
   below the table.
 - **spile** is `formats/scda/examples/bench`: `Writer::array` to `Writer::close`, `Cursor::open` to
-  the last byte. Level 9. Two ranks are threads of one process and compress on two threads.
+  the last byte. Level 9. Two ranks are threads of one process and compress on two threads; with
+  MPI (Open MPI's MPI-IO as it comes) they are processes of one thread each, started for each
+  task before its clock starts.
 - Numbers in the table are megabytes (10^6) of data in a second, before compression and without
   headers and size entries.
 - The data are in memory and memory for them is there before the clock starts, on both sides: used
@@ -52,8 +54,9 @@ pub(super) struct Made {
 /// The table in Markdown.
 pub(super) fn table(results: &Results) -> String {
     let mut text = String::from(
-        "| MB/s | C | 1 rank | 1 rank, 2 threads | 2 ranks | 1 rank / C | 2 threads / 1 | 2 ranks / 1 |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| MB/s | C | 1 rank | 1 rank, 2 threads | 2 ranks | MPI, 1 rank | MPI, 2 ranks | \
+         1 rank / C | 2 threads / 1 | 2 ranks / 1 |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     let ratio =
         |task, over, under| match (results.seconds(task, over), results.seconds(task, under)) {

@@ -15,23 +15,40 @@ pub(super) struct Job {
     pub(super) name: &'static str,
     ranks: usize,
     threads: usize,
+    /// Ranks are processes of MPI. They wait for each other without rest, so they run for one
+    /// task only: nothing else could be measured while they are there.
+    pub(super) mpi: bool,
 }
 
 pub(super) const ONE: &str = "1 rank";
 pub(super) const TWO_THREADS: &str = "1 rank, 2 threads";
 pub(super) const TWO_RANKS: &str = "2 ranks";
+pub(super) const MPI_ONE: &str = "MPI, 1 rank";
+pub(super) const MPI_TWO: &str = "MPI, 2 ranks";
 
-pub(super) const JOBS: [Job; 3] = [
-    Job { name: ONE, ranks: 1, threads: 1 },
-    Job { name: TWO_THREADS, ranks: 1, threads: 2 },
-    Job { name: TWO_RANKS, ranks: 2, threads: 2 },
+pub(super) const JOBS: [Job; 5] = [
+    Job { name: ONE, ranks: 1, threads: 1, mpi: false },
+    Job { name: TWO_THREADS, ranks: 1, threads: 2, mpi: false },
+    Job { name: TWO_RANKS, ranks: 2, threads: 2, mpi: false },
+    Job { name: MPI_ONE, ranks: 1, threads: 1, mpi: true },
+    Job { name: MPI_TWO, ranks: 2, threads: 1, mpi: true },
 ];
 
 impl Job {
-    /// Starts the driver.
+    /// Starts the driver, which is `driver` with `_mpi` at its end for MPI.
     pub(super) fn command(&self, driver: &Path) -> Command {
-        let mut command = program(driver);
-        command.arg(self.ranks.to_string()).env("RAYON_NUM_THREADS", self.threads.to_string());
+        let (ranks, threads) = (self.ranks.to_string(), self.threads.to_string());
+        let mut command = if self.mpi {
+            let mut command = program("mpirun");
+            command.args(["--allow-run-as-root", "--oversubscribe", "-np", &ranks]);
+            command.arg(driver.with_file_name("bench_mpi"));
+            command
+        } else {
+            let mut command = program(driver);
+            command.arg(ranks);
+            command
+        };
+        command.env("RAYON_NUM_THREADS", threads);
         command
     }
 }
@@ -78,13 +95,17 @@ const PLAIN: Task = Task {
     name: "",
     spile: "",
     c: "",
-    jobs: &[ONE, TWO_RANKS],
+    jobs: &[ONE, TWO_RANKS, MPI_ONE, MPI_TWO],
     file: "{array}",
     field: "",
     times: 1,
 };
-const ENCODED: Task =
-    Task { jobs: &[ONE, TWO_THREADS, TWO_RANKS], file: "{encoded}", field: "{single}", ..PLAIN };
+const ENCODED: Task = Task {
+    jobs: &[ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO],
+    file: "{encoded}",
+    field: "{single}",
+    ..PLAIN
+};
 const ENTRIES: Task = Task { jobs: &[ONE], times: 3, ..PLAIN };
 
 pub(super) const TASKS: [Task; 16] = [
