@@ -272,11 +272,9 @@ impl Array {
             }
         };
         // In bytes.
-        let mut strides = self.shape.strides(self.order);
-        strides.iter_mut().for_each(|s| *s = s.saturating_mul(size as u64));
-        if let Some(stride) = self.stride {
-            strides.fill(stride);
-        }
+        let elements = self.shape.strides(self.order).into_iter();
+        let packed = |elements: u64| elements.saturating_mul(size as u64);
+        let strides: Vec<u64> = elements.map(|n| self.stride.unwrap_or(packed(n))).collect();
         let mut base = 0;
         let mut plan_axes = vec![Axis { count: 1, stride: 0 }; rank];
         let empty = spans.iter().any(|s| s.count == 0);

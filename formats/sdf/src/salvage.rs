@@ -1,0 +1,128 @@
+//! What can be saved of a file that was never closed, failed, was cut, or has a damaged summary:
+//! every whole block, into a finished file.
+
+use std::collections::HashSet;
+
+use spile_core::error::{Error, Result};
+use spile_core::format::Salvage;
+use spile_core::layout::Extent;
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::sink::Sink;
+use spile_core::source::Source;
+
+use crate::index::{self, Block, Budget, follow};
+use crate::meta::BlockType;
+use crate::wire::FileHeader;
+use crate::write::Writer;
+
+pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+    let file = FileHeader::read(source)
+        .map_err(|e| e.hint("the file header is not whole; without it nothing can be read"))?;
+    let mut saved = Salvage::default();
+    let mut found = walk(source, &file, limits, &mut saved)?;
+    from_summary(source, &file, limits, &mut found, &mut saved)?;
+    let mut writer = Writer::new(target, &file)?;
+    // Data of contiguous blocks, where they were and where they are now.
+    let mut moved: Vec<(Extent, Extent)> = Vec::new();
+    for block in found {
+        if let Err(error) = block.require_data(source) {
+            saved.lost.push(format!("{}: {}", block.title(), error.message()));
+            continue;
+        }
+        let data = block.data();
+        let inside = moved.iter().find_map(|(old, new)| {
+            let start = block.header.data_location.checked_sub(old.offset)?;
+            let fits = start.checked_add(data.len)? <= old.len && data.len > 0;
+            fits.then(|| Extent { offset: new.offset + start, len: block.header.data_length })
+        });
+        let inside = inside.filter(|_| block.header.data_length > 0);
+        let extent = writer.copy(source, &block.header, &block.meta, inside)?;
+        if block.kind().is_contiguous() {
+            moved.push((data, extent));
+        }
+        saved.kept.push(block.title());
+    }
+    writer.finish()?;
+    Ok(saved)
+}
+
+/// The blocks as they lie in the file, up to the first that is not one.
+fn walk(
+    source: &Source,
+    file: &FileHeader,
+    limits: &Limits,
+    saved: &mut Salvage,
+) -> Result<Vec<Block>> {
+    let mut budget = Budget::new(file, limits);
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut offset = file.first_block;
+    // A file that was closed says where its blocks end; any other is read to its end.
+    let summary = if file.summary_size > 0 { file.summary_location } else { u64::MAX };
+    let end = source.len().min(summary);
+    let number = usize::try_from(file.nblocks).ok().filter(|n| *n > 0);
+    while offset < end && number.is_none_or(|n| blocks.len() < n) {
+        let next = Block::read(source, file, offset, &mut budget)
+            .and_then(|block| plausible(&block, source).map(|()| block))
+            .and_then(|block| follow(&block).map(|next| (block, next)));
+        match next {
+            Ok((block, next)) => {
+                blocks.push(block);
+                offset = next;
+            }
+            Err(error) => {
+                let message = format!("what follows byte {offset}: {}", error.message());
+                Report::default().absorb(error)?;
+                saved.lost.push(message);
+                break;
+            }
+        }
+    }
+    if let Some(n) = number.filter(|n| *n > blocks.len()) {
+        saved.lost.push(format!("{} of {n} blocks could not be reached", n - blocks.len()));
+    }
+    Ok(blocks)
+}
+
+/// Room that was reserved and never written reads as zeros, and garbage as anything.
+fn plausible(block: &Block, source: &Source) -> Result<()> {
+    let unknown = matches!(block.kind(), BlockType::Null | BlockType::Unknown(_));
+    let nowhere = block.header.data_location < block.meta_offset && block.header.data_length > 0;
+    let outside = block.header.next > source.len().saturating_add(block.header.data_length);
+    if unknown && (nowhere || outside || block.header.id.is_empty()) {
+        return Err(Error::malformed("sdf-016", "this is no block").at(block.offset));
+    }
+    Ok(())
+}
+
+/// Blocks that only the summary can tell of, because a header before them is damaged.
+fn from_summary(
+    source: &Source,
+    file: &FileHeader,
+    limits: &Limits,
+    found: &mut Vec<Block>,
+    saved: &mut Salvage,
+) -> Result<()> {
+    if file.summary_size == 0 || file.nblocks <= 0 {
+        return Ok(());
+    }
+    let listed = match index::summary(source, file, limits) {
+        Ok(listed) => listed,
+        Err(error) => {
+            saved.lost.push(format!("the summary: {}; a new one was made", error.message()));
+            return Report::default().absorb(error);
+        }
+    };
+    let number = listed.len();
+    let known: HashSet<(String, u64)> =
+        found.iter().map(|b| (b.header.id.clone(), b.header.data_location)).collect();
+    let missing = |b: &Block| !known.contains(&(b.header.id.clone(), b.header.data_location));
+    if found.len() < number {
+        found.extend(listed.into_iter().filter(missing));
+        if found.len() >= number {
+            // Everything is there after all: nothing was lost but the chain.
+            saved.lost.clear();
+        }
+    }
+    Ok(())
+}
