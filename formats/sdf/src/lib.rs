@@ -10,11 +10,12 @@
 //! | `index` | the blocks of a file: from its summary, or one by one |
 //! | `read` | [`File`]: header, blocks, arrays |
 //! | `view` `station` `derived` | the tree view; stations as tables; computed coordinates |
-//! | `write` | [`Writer`]: blocks into a file |
+//! | `write` `convert` | [`Writer`]: blocks into a file; any tree as SDF |
 //! | `check` `salvage` | the rules; what can be saved of unfinished and damaged files |
 #![forbid(unsafe_code)]
 
 mod check;
+mod convert;
 mod derived;
 mod index;
 mod meta;
@@ -49,7 +50,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "SDF 1.1 (2023), revisions to 1.4",
     extensions: &["sdf"],
     read: Grade::Complete,
-    write: Grade::None,
+    write: Grade::Complete,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };
@@ -74,6 +75,10 @@ impl Format for Sdf {
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        convert::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

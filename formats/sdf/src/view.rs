@@ -9,6 +9,7 @@ use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::wire::ByteOrder;
 
 use crate::derived;
 use crate::index::Block;
@@ -219,11 +220,15 @@ impl View<'_> {
             }
             Meta::Other(_) if block.kind() == BlockType::Scrubbed => Ok(()),
             Meta::Other(meta) => {
-                let attrs = vec![
+                let mut attrs: Attrs = vec![
                     (DATATYPE.into(), block.header.datatype.name().into()),
                     ("ndims".into(), block.header.ndims.into()),
                     ("metadata".into(), Value::Bytes(meta.clone())),
                 ];
+                // Whoever writes these bytes elsewhere has to know.
+                if self.file.order == ByteOrder::Big {
+                    attrs.push(("byte_order".into(), "big".into()));
+                }
                 self.array(k, bytes(block), attrs)
             }
         }

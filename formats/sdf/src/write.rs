@@ -319,6 +319,11 @@ impl<'s> Writer<'s> {
         Ok(extent)
     }
 
+    /// The identifier that [`Writer::block`] would give a block.
+    pub fn unique(&self, id: &str) -> String {
+        self.outline.unique(id)
+    }
+
     /// The file header as it stands.
     pub fn header(&self) -> &FileHeader {
         &self.outline.file
