@@ -10,7 +10,8 @@ use spile_core::shape::Shape;
 use spile_core::source::Source;
 
 use crate::index::{self, Block, SALVAGE};
-use crate::meta::{BlockType, Mesh, Meta};
+use crate::kind::BlockType;
+use crate::meta::{Mesh, Meta};
 use crate::station;
 use crate::view::Meshes;
 use crate::wire::{DataType, FileHeader, REVISION};

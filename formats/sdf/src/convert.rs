@@ -3,11 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
-use spile_core::layout::{ArrayDesc, Coord, Extent, Layout, Linear};
+use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
@@ -15,9 +14,11 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
 
+use crate::kind::BlockType;
 use crate::meta::{
-    BlockType, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
+    Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
 };
+use crate::said::{count, list, real, reals, said, small, text, texts, whole};
 use crate::view::{DATATYPE, DERIVED, NAME, TYPE};
 use crate::wire::{BlockHeader, DataType, FileHeader};
 use crate::write::{Data, Writer};
@@ -62,51 +63,11 @@ fn quoted(node: &Node) -> String {
     format!("\"{}\"", node.path)
 }
 
-fn said<'a>(attrs: &'a Attrs, name: &str) -> Option<&'a Value> {
-    attrs.iter().find(|(n, _)| n == name).map(|(_, value)| value)
-}
-
-fn text(attrs: &Attrs, name: &str) -> String {
-    match said(attrs, name) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => String::new(),
-    }
-}
-
-fn whole(attrs: &Attrs, name: &str) -> i64 {
-    match said(attrs, name) {
-        Some(Value::Int(v)) => *v,
-        Some(Value::UInt(v)) => i64::try_from(*v).unwrap_or(0),
-        _ => 0,
-    }
-}
-
-fn small(attrs: &Attrs, name: &str) -> i32 {
-    i32::try_from(whole(attrs, name)).unwrap_or(0)
-}
-
-fn real(attrs: &Attrs, name: &str) -> Option<f64> {
-    if let Some(Value::Float(v)) = said(attrs, name) { Some(*v) } else { None }
-}
-
-fn list(attrs: &Attrs, name: &str) -> Vec<Value> {
-    if let Some(Value::List(list)) = said(attrs, name) { list.clone() } else { Vec::new() }
-}
-
-fn reals(attrs: &Attrs, name: &str) -> Vec<f64> {
-    let one = |v: &Value| if let Value::Float(v) = v { *v } else { 0.0 };
-    list(attrs, name).iter().map(one).collect()
-}
-
-fn texts(attrs: &Attrs, name: &str) -> Vec<String> {
-    list(attrs, name).iter().map(ToString::to_string).collect()
-}
-
 fn kind(node: &Node) -> Option<BlockType> {
     BlockType::from_name(&text(&node.attrs, TYPE))
 }
 
-fn unsupported(message: impl Into<String>) -> Error {
+pub(crate) fn unsupported(message: impl Into<String>) -> Error {
     Error::unsupported("sdf-050", message)
 }
 
@@ -144,11 +105,11 @@ fn header(tree: &Tree) -> FileHeader {
     }
 }
 
-struct Converter<'a> {
+pub(crate) struct Converter<'a> {
     content: &'a dyn Reader,
-    tree: &'a Tree,
-    limits: &'a Limits,
-    writer: Writer<'a>,
+    pub(crate) tree: &'a Tree,
+    pub(crate) limits: &'a Limits,
+    pub(crate) writer: Writer<'a>,
     children: HashMap<NodeId, Vec<NodeId>>,
     /// Blocks by their identifiers.
     ids: HashMap<&'a str, NodeId>,
@@ -159,7 +120,7 @@ struct Converter<'a> {
 }
 
 impl<'a> Converter<'a> {
-    fn open(&self, desc: &ArrayDesc) -> Result<Array> {
+    pub(crate) fn open(&self, desc: &ArrayDesc) -> Result<Array> {
         if let Layout::PerFrame(_) = self.tree.resolve(desc)?.layout {
             return Err(unsupported("an SDF file is one moment; choose a frame"));
         }
@@ -189,7 +150,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn put(
+    pub(crate) fn put(
         &mut self,
         node: &Node,
         kind: BlockType,
@@ -388,7 +349,7 @@ impl<'a> Converter<'a> {
         Ok(())
     }
 
-    fn block_header(
+    pub(crate) fn block_header(
         &self,
         node: &Node,
         kind: BlockType,
@@ -512,99 +473,6 @@ impl<'a> Converter<'a> {
         }
         Ok(())
     }
-
-    /// An array of another format: a constant, an array, or a variable on the nodes of a mesh.
-    fn plain_array(&mut self, node: &Node, desc: &ArrayDesc) -> Result<()> {
-        let array = self.open(desc)?;
-        let shape = array.shape().lengths().to_vec();
-        let datatype = widened(array.dtype())
-            .ok_or_else(|| unsupported(format!("SDF has no {} elements", array.dtype())))?;
-        let own = DataType::of(array.dtype()) == Some(datatype);
-        let described = desc.map.is_some()
-            || said(&node.attrs, "units").is_some()
-            || desc.coords.iter().any(|c| *c != Coord::None);
-        let (kind, meta) = if shape.is_empty() && array.dtype().kind() != Kind::Text {
-            let bytes = array.read(&Selection::all(), Axes::Stored)?;
-            let value = if own { bytes } else { recode(array.dtype(), datatype, &bytes)? };
-            (BlockType::Constant, Meta::Constant(value))
-        } else if described && array.dtype().is_real() && !shape.is_empty() {
-            let mult = match desc.map {
-                None => 1.0,
-                Some(Linear { intercept: 0.0, slope }) => slope,
-                Some(_) => {
-                    return Err(unsupported("SDF has factors, but nothing to add to values"));
-                }
-            };
-            let mesh_id = self.grid(node, desc, &shape)?;
-            // On the nodes of its mesh in every direction.
-            let stagger = 1_i32.checked_shl(shape.len() as u32).map_or(0, |bits| bits - 1);
-            let units = text(&node.attrs, "units");
-            let variable = PlainVariable { mult, units, mesh_id, dims: shape, stagger };
-            (BlockType::PlainVariable, Meta::PlainVariable(variable))
-        } else {
-            (BlockType::Array, Meta::Array(dimensions(array.dtype(), shape)))
-        };
-        if let Meta::Constant(_) = meta {
-            return self.put(node, kind, datatype, &meta, Data::None).map(drop);
-        }
-        let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
-        if own {
-            return self.put(node, kind, datatype, &meta, Data::Array(&selected)).map(drop);
-        }
-        let wide = datatype.dtype(self.writer.header().order).map_or(1, DType::size) as u64;
-        let header = self.block_header(node, kind, datatype, &meta);
-        let length = selected.count().saturating_mul(wide);
-        let mut at = self.writer.reserve(header, &meta, length, None)?.offset;
-        let writer = &mut self.writer;
-        selected.stream(|_, bytes| {
-            let bytes = recode(array.dtype(), datatype, bytes)?;
-            writer.fill(at, None, &bytes)?;
-            at += bytes.len() as u64;
-            Ok(())
-        })
-    }
-
-    /// Writes the coordinates of an array as a mesh and gives back its identifier.
-    fn grid(&mut self, node: &Node, desc: &ArrayDesc, shape: &[u64]) -> Result<String> {
-        if desc.coords.iter().all(|c| *c == Coord::None) {
-            return Ok(String::new());
-        }
-        let (mut mesh, mut points) = (Mesh { geometry: 1, ..Mesh::default() }, Vec::new());
-        for ((coord, length), label) in desc.coords.iter().zip(shape).zip(&desc.dims) {
-            self.limits.allow(length.saturating_mul(16), "the coordinates")?;
-            let mut units = String::new();
-            let axis: Vec<f64> = match coord {
-                Coord::None => (0..*length).map(|k| k as f64).collect(),
-                Coord::Uniform { start, step } => {
-                    (0..*length).map(|k| start + k as f64 * step).collect()
-                }
-                Coord::Node(id) => {
-                    let other = self.tree.node(*id);
-                    units = text(&other.attrs, "units");
-                    let own = other.array.as_ref().map(|desc| self.open(desc)).transpose()?;
-                    let all = Selection::all();
-                    own.map_or(Ok(Vec::new()), |array| array.read_f64(&all, Axes::Stored))?
-                }
-            };
-            if axis.len() as u64 != *length {
-                return Err(unsupported("coordinates of another length than their dimension"));
-            }
-            mesh.mults.push(1.0);
-            mesh.labels.push(label.clone());
-            mesh.units.push(units);
-            mesh.minval.push(axis.iter().copied().fold(f64::INFINITY, f64::min));
-            mesh.maxval.push(axis.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-            mesh.dims.push(*length);
-            points.extend(axis);
-        }
-        let (id, name) = (format!("grid/{}", node.path), format!("Grid/{}", node.path));
-        let meta = Meta::Mesh(mesh);
-        let bytes = convert::little_bytes(&mut points);
-        let data = Data::Bytes(bytes);
-        let (id, _) =
-            self.writer.block(&id, &name, BlockType::PlainMesh, DataType::Real8, &meta, data)?;
-        Ok(id)
-    }
 }
 
 fn stitched(attrs: &Attrs) -> Stitched {
@@ -618,34 +486,8 @@ fn stitched(attrs: &Attrs) -> Stitched {
     }
 }
 
-fn count(value: &Value) -> u64 {
-    if let Value::UInt(n) = value { *n } else { 0 }
-}
-
 /// The dimensions of an array block: those of strings begin with their length.
-fn dimensions(dtype: DType, shape: Vec<u64>) -> Vec<u64> {
+pub(crate) fn dimensions(dtype: DType, shape: Vec<u64>) -> Vec<u64> {
     let text = (dtype.kind() == Kind::Text).then_some(dtype.size() as u64);
     text.into_iter().chain(shape).collect()
-}
-
-/// The smallest type of SDF that holds elements of `dtype` exactly.
-fn widened(dtype: DType) -> Option<DataType> {
-    match (dtype.kind(), dtype.size()) {
-        (Kind::Int | Kind::UInt, 1 | 2) => Some(DataType::Integer4),
-        (Kind::UInt, 4) => Some(DataType::Integer8),
-        (Kind::Float, 2) => Some(DataType::Real4),
-        _ => DataType::of(dtype),
-    }
-}
-
-/// Little-endian elements in another type.
-fn recode(from: DType, to: DataType, bytes: &[u8]) -> Result<Vec<u8>> {
-    let to = to.dtype(spile_core::wire::ByteOrder::Little).unwrap_or(DType::U8);
-    let (mut numbers, mut out) = (Vec::new(), Vec::new());
-    if convert::recode_integers(from, to, bytes, &mut out).is_none() {
-        convert::to_f64(from, None, bytes, &mut numbers);
-        convert::from_f64(to, None, &numbers, &mut out)
-            .ok_or_else(|| unsupported(format!("SDF has no {from} elements")))?;
-    }
-    Ok(out)
 }

@@ -8,7 +8,8 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::wire::{Wire, fetch};
 
-use crate::meta::{BlockType, Meta};
+use crate::kind::BlockType;
+use crate::meta::Meta;
 use crate::wire::{BlockHeader, FileHeader};
 
 /// Bytes read beside a block header in the hope that they hold the metadata.

@@ -5,21 +5,26 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `wire` | file header, block header, data types |
-//! | `meta` | block types and their metadata, for reading and writing |
+//! | `wire` `fields` | file header, block header, data types; reading and writing fields |
+//! | `kind` `meta` | block types and their metadata |
 //! | `index` | the blocks of a file: from its summary, or one by one |
 //! | `read` | [`File`]: header, blocks, arrays |
 //! | `view` `station` `derived` | the tree view; stations as tables; computed coordinates |
-//! | `write` `convert` | [`Writer`]: blocks into a file; any tree as SDF |
+//! | `write` | [`Writer`]: blocks into a file |
+//! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
 //! | `check` `salvage` | the rules; what can be saved of unfinished and damaged files |
 #![forbid(unsafe_code)]
 
 mod check;
 mod convert;
 mod derived;
+mod fields;
+mod foreign;
 mod index;
+mod kind;
 mod meta;
 mod read;
+mod said;
 mod salvage;
 mod station;
 mod view;
@@ -27,9 +32,8 @@ pub mod wire;
 mod write;
 
 pub use index::Block;
-pub use meta::{
-    BlockType, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
-};
+pub use kind::BlockType;
+pub use meta::{Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched};
 pub use read::File;
 pub use write::{Data, Writer, write_file};
 

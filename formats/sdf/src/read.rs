@@ -10,7 +10,8 @@ use spile_core::source::Source;
 use spile_core::tree::{Tree, Value};
 
 use crate::index::{self, Block};
-use crate::meta::{BlockType, Meta};
+use crate::kind::BlockType;
+use crate::meta::Meta;
 use crate::view;
 use crate::wire::FileHeader;
 

@@ -12,7 +12,7 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 use crate::index::{self, Block, Budget, follow};
-use crate::meta::BlockType;
+use crate::kind::BlockType;
 use crate::wire::FileHeader;
 use crate::write::Writer;
 

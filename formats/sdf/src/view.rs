@@ -13,7 +13,8 @@ use spile_core::wire::ByteOrder;
 
 use crate::derived;
 use crate::index::Block;
-use crate::meta::{BlockType, Mesh, Meta, RunInfo, Station, Stitched};
+use crate::kind::BlockType;
+use crate::meta::{Mesh, Meta, RunInfo, Station, Stitched};
 use crate::wire::{DataType, FileHeader};
 
 /// Attribute with the block's type. A node that has it is a block.

@@ -13,10 +13,12 @@ use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 
-use crate::meta::{BlockType, Meta};
+use crate::fields::{Out, cut};
+use crate::kind::BlockType;
+use crate::meta::Meta;
 use crate::wire::{
-    BlockHeader, DataType, FILE_HEADER, FileHeader, ID, NBLOCKS_AT, Out, REVISION,
-    SUMMARY_LOCATION_AT, SUMMARY_SIZE_AT, VERSION, cut,
+    BlockHeader, DataType, FILE_HEADER, FileHeader, ID, NBLOCKS_AT, REVISION, SUMMARY_LOCATION_AT,
+    SUMMARY_SIZE_AT, VERSION,
 };
 
 /// Elements whose byte order changes are written in pieces of this length.
