@@ -1,8 +1,6 @@
 //! What can be saved of a file that was never closed, failed, was cut, or has a damaged summary:
 //! every whole block, into a finished file.
 
-use std::collections::HashSet;
-
 use spile_core::error::{Error, Result};
 use spile_core::format::Salvage;
 use spile_core::layout::Extent;
@@ -21,7 +19,15 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         .map_err(|e| e.hint("the file header is not whole; without it nothing can be read"))?;
     let mut saved = Salvage::default();
     let mut found = walk(source, &file, limits, &mut saved)?;
-    from_summary(source, &file, limits, &mut found, &mut saved)?;
+    if file.summary_size > 0 && file.nblocks > 0 {
+        match index::summary(source, &file, limits) {
+            Ok(listed) => found = prefer(source, listed, &found, &mut saved),
+            Err(error) => {
+                saved.lost.push(format!("the summary: {}; a new one was made", error.message()));
+                Report::default().absorb(error)?;
+            }
+        }
+    }
     let mut writer = Writer::new(target, &file)?;
     // Data of contiguous blocks, where they were and where they are now.
     let mut moved: Vec<(Extent, Extent)> = Vec::new();
@@ -95,34 +101,15 @@ fn plausible(block: &Block, source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Blocks that only the summary can tell of, because a header before them is damaged.
-fn from_summary(
-    source: &Source,
-    file: &FileHeader,
-    limits: &Limits,
-    found: &mut Vec<Block>,
-    saved: &mut Salvage,
-) -> Result<()> {
-    if file.summary_size == 0 || file.nblocks <= 0 {
-        return Ok(());
-    }
-    let listed = match index::summary(source, file, limits) {
-        Ok(listed) => listed,
-        Err(error) => {
-            saved.lost.push(format!("the summary: {}; a new one was made", error.message()));
-            return Report::default().absorb(error);
+/// The blocks as the summary lists them, which is what readers see; where that puts data outside
+/// the file, what the block says itself. With a whole summary no header was needed.
+fn prefer(source: &Source, listed: Vec<Block>, found: &[Block], saved: &mut Salvage) -> Vec<Block> {
+    saved.lost.clear();
+    let choose = |(k, block): (usize, Block)| match found.get(k) {
+        Some(own) if block.require_data(source).is_err() && own.require_data(source).is_ok() => {
+            own.clone()
         }
+        _ => block,
     };
-    let number = listed.len();
-    let known: HashSet<(String, u64)> =
-        found.iter().map(|b| (b.header.id.clone(), b.header.data_location)).collect();
-    let missing = |b: &Block| !known.contains(&(b.header.id.clone(), b.header.data_location));
-    if found.len() < number {
-        found.extend(listed.into_iter().filter(missing));
-        if found.len() >= number {
-            // Everything is there after all: nothing was lost but the chain.
-            saved.lost.clear();
-        }
-    }
-    Ok(())
+    listed.into_iter().enumerate().map(choose).collect()
 }
