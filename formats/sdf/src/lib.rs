@@ -12,9 +12,11 @@
 //! | `view` `station` `derived` | the tree view; stations as tables; computed coordinates |
 //! | `write` | [`Writer`]: blocks into a file |
 //! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
+//! | `archive` | embedded source code unpacked |
 //! | `check` `salvage` | the rules; what can be saved of unfinished and damaged files |
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod check;
 mod convert;
 mod derived;
