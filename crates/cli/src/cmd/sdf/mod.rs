@@ -118,11 +118,17 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
         Meta::Datablock { mimetype, .. } => mimetype.contains("tar"),
         _ => b.kind() == BlockType::Source,
     };
+    let blocks: Vec<&Block> = file.blocks().iter().filter(is_source).collect();
     let mut found = archive::Archive::default();
-    for block in file.blocks().iter().filter(is_source) {
-        let unpacked = archive::unpack(&bytes(&file, block)?, &block.header.id, &context.limits);
+    for block in &blocks {
+        let unpacked = archive::unpack(&bytes(&file, block)?, "source", &context.limits);
         let part = unpacked.map_err(|e| e.in_object(block.title()).with_path(&args.file))?;
-        found.files.extend(part.files);
+        // Several archives do not know of each other's names.
+        let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+        let own: String = block.header.id.chars().map(plain).collect();
+        let below =
+            |path: PathBuf| if blocks.len() > 1 { Path::new(&own).join(path) } else { path };
+        found.files.extend(part.files.into_iter().map(|(path, data)| (below(path), data)));
         found.refused.extend(part.refused);
     }
     if found.files.is_empty() && found.refused.is_empty() {
