@@ -145,7 +145,7 @@ impl Budget {
     }
 
     /// `bytes` of the file can be held beside what is held already.
-    fn fits(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn fits(&self, bytes: u64) -> Result<()> {
         let total = self.used.saturating_add(bytes).saturating_mul(self.weight);
         self.limits.allow(total, "the metadata of the blocks").map(drop)
     }

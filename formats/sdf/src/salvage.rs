@@ -8,9 +8,11 @@ use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
+use spile_core::wire::{Wire, fetch};
 
 use crate::index::{self, Block, Budget, follow};
 use crate::kind::BlockType;
+use crate::meta::Meta;
 use crate::wire::FileHeader;
 use crate::write::Writer;
 
@@ -53,7 +55,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     Ok(saved)
 }
 
-/// The blocks as they lie in the file, up to the first that is not one.
+/// The blocks as they lie in the file; what is no block is passed over.
 fn walk(
     source: &Source,
     file: &FileHeader,
@@ -80,7 +82,10 @@ fn walk(
                 let message = format!("what follows byte {offset}: {}", error.message());
                 Report::default().absorb(error)?;
                 saved.lost.push(message);
-                break;
+                match search(source, file, offset + 1, end, &mut budget)? {
+                    Some(found) => offset = found,
+                    None => break,
+                }
             }
         }
     }
@@ -88,6 +93,55 @@ fn walk(
         saved.lost.push(format!("{} of {n} blocks could not be reached", n - blocks.len()));
     }
     Ok(blocks)
+}
+
+/// The next place that looks like a block: its data begin exactly where its metadata end. Only
+/// since revision 1 do headers tell where that is.
+fn search(
+    source: &Source,
+    file: &FileHeader,
+    from: u64,
+    end: u64,
+    budget: &mut Budget,
+) -> Result<Option<u64>> {
+    let head = file.block_header_length;
+    if !file.has_info_length() {
+        return Ok(None);
+    }
+    let info_at = file.string_length as usize + 68;
+    let mut at = from;
+    while at < end {
+        let window = (SEARCH + head).min(source.len().saturating_sub(at));
+        budget.fits(window)?;
+        let bytes = fetch(source, at, window as usize)?;
+        let places = bytes.windows(head as usize).take(SEARCH as usize);
+        for (place, header) in (at..).zip(places) {
+            let mut data = Wire::new(&header[8..], place, file.order, "sdf-009");
+            let mut info = Wire::new(&header[info_at..], place, file.order, "sdf-009");
+            let behind = u64::from(info.u32()?).checked_add(place + head);
+            if Some(data.u64()?) != behind {
+                continue;
+            }
+            let block = Block::read(source, file, place, budget);
+            if block.is_ok_and(|block| convincing(&block, source)) {
+                return Ok(Some(place));
+            }
+        }
+        at += SEARCH;
+    }
+    Ok(None)
+}
+
+/// Bytes that are looked through at once.
+const SEARCH: u64 = 1 << 20;
+
+fn convincing(block: &Block, source: &Source) -> bool {
+    let header = &block.header;
+    let known = !matches!(block.meta, Meta::Other(_)) && header.datatype.code() <= 8;
+    let named = !header.id.is_empty() && !header.id.contains(char::is_control);
+    let ends = header.data_location.checked_add(header.data_length);
+    let after = ends.is_some_and(|end| end <= header.next && header.next <= source.len());
+    known && named && after
 }
 
 /// Room that was reserved and never written reads as zeros, and garbage as anything.

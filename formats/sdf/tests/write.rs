@@ -1,5 +1,6 @@
 //! The native writer, and salvage: what is written reads back, in every revision and byte order.
 
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -287,6 +288,69 @@ fn a_damaged_header_or_summary_costs_nothing_while_the_other_is_sound() {
         let again = File::open(&saved, &Limits::default()).unwrap();
         assert_eq!(differences(&whole, &again, &Limits::default()).unwrap(), [""; 0]);
     }
+}
+
+#[test]
+fn salvage_finds_its_way_past_a_damaged_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
+    let whole = File::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
+    let bytes = std::fs::read(golden("hand_nosummary.sdf")).unwrap();
+    let blocks = whole.blocks();
+    for k in [0, 7, blocks.len() - 2] {
+        let mut damaged = bytes.clone();
+        let at = blocks[k].offset as usize;
+        damaged[at..at + 72].fill(0xee);
+        std::fs::write(&bad, &damaged).unwrap();
+        assert!(File::open(&bad, &Limits::default()).is_err());
+        let Salvage { kept, lost } = salvage(&bad, &saved);
+        let found = File::open(&saved, &Limits::default()).unwrap();
+        let ids = |file: &File| -> Vec<String> {
+            file.blocks().iter().map(|b| b.header.id.clone()).collect()
+        };
+        let mut want = ids(&whole);
+        want.remove(k);
+        assert_eq!(ids(&found), want, "{lost:?}");
+        assert_eq!(kept.len(), want.len());
+        assert!(!lost.is_empty());
+    }
+}
+
+#[test]
+fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.sdf");
+    let limits = Limits::default().with_memory(8 << 20);
+    write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
+        let meta = Meta::Array(vec![1, 1]);
+        file.block("a", "A", BlockType::Array, DataType::Real8, &meta, Data::Bytes(&[0; 8]))?;
+        Ok(())
+    })
+    .unwrap();
+    // The same block with 50 000 x 125 000 elements, most of them holes in the file.
+    let data = 112 + 136 + 8;
+    let (rows, columns) = (50_000_u64, 125_000_u64);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let put = |at: u64, bytes: &[u8]| file.write_all_at(bytes, at).unwrap();
+    put(64, &0_u32.to_le_bytes());
+    put(112 + 48, &(8 * rows * columns).to_le_bytes());
+    put(112 + 136, &(rows as u32).to_le_bytes());
+    put(112 + 140, &(columns as u32).to_le_bytes());
+    file.set_len(data + 8 * rows * columns).unwrap();
+    put(data + 8 * (rows * columns - 1), &7.5_f64.to_le_bytes());
+
+    let began = std::time::Instant::now();
+    let file = File::open(&path, &limits).unwrap();
+    let array = file.array("A").unwrap();
+    assert_eq!(array.shape().lengths(), [rows, columns]);
+    let read = |part: &str| array.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
+    assert_eq!(read("-1, -1"), [7.5]);
+    assert_eq!(read("-1, -3:"), [0.0, 0.0, 7.5]);
+    assert_eq!(read(":, -1").len(), 50_000);
+    assert!(began.elapsed().as_secs() < 5);
+    // All of it at once is over the budget, and said to be.
+    let all = array.read_f64(&Selection::all(), Axes::Stored).unwrap_err();
+    assert_eq!(all.kind(), ErrorKind::Limit);
 }
 
 #[test]
