@@ -36,7 +36,7 @@ mod write;
 pub use index::Block;
 pub use kind::BlockType;
 pub use meta::{Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched};
-pub use read::File;
+pub use read::{File, Options};
 pub use write::{Data, Writer, write_file};
 
 use spile_core::error::Result;
@@ -76,7 +76,7 @@ impl Format for Sdf {
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::from_source(source, limits)?))
+        Ok(Box::new(File::from_source(source, Options::default(), limits)?))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {

@@ -15,6 +15,14 @@ use crate::meta::Meta;
 use crate::view;
 use crate::wire::FileHeader;
 
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Add arrays that are computed from others when they are read: fields on faces, edges and
+    /// nodes averaged to the middle of the cells, and the rank that had each cell.
+    pub derived: bool,
+}
+
 /// An open SDF file. Opening reads header and metadata only.
 pub struct File {
     source: Source,
@@ -28,18 +36,18 @@ impl File {
     /// Opens a file.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
-        Self::from_source(Source::open(path)?, limits)
+        Self::from_source(Source::open(path)?, Options::default(), limits)
             .map_err(|e| e.with_path(path).with_format("sdf"))
     }
 
     /// Opens what is in `source`.
-    pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
+    pub fn from_source(source: Source, options: Options, limits: &Limits) -> Result<Self> {
         let header = FileHeader::read(&source)?;
         let blocks = index::read(&source, &header, limits)?;
         for block in &blocks {
             block.require_data(&source)?;
         }
-        let tree = view::tree(&header, &blocks, limits)?;
+        let tree = view::tree(&header, &blocks, options, limits)?;
         Ok(Self { source, header, blocks, tree, limits: *limits })
     }
 

@@ -15,6 +15,7 @@ use crate::derived;
 use crate::index::Block;
 use crate::kind::BlockType;
 use crate::meta::{Mesh, Meta, RunInfo, Station, Stitched};
+use crate::read::Options;
 use crate::wire::{DataType, FileHeader};
 
 /// Attribute with the block's type. A node that has it is a block.
@@ -30,7 +31,12 @@ pub(crate) const DERIVED: &str = "derived";
 const LONGEST_TEXT: u64 = 4096;
 
 /// The tree of a file.
-pub(crate) fn tree(file: &FileHeader, blocks: &[Block], limits: &Limits) -> Result<Tree> {
+pub(crate) fn tree(
+    file: &FileHeader,
+    blocks: &[Block],
+    options: Options,
+    limits: &Limits,
+) -> Result<Tree> {
     let mut view = View {
         file,
         blocks,
@@ -46,6 +52,11 @@ pub(crate) fn tree(file: &FileHeader, blocks: &[Block], limits: &Limits) -> Resu
     }
     for k in 0..blocks.len() {
         view.coordinates(k)?;
+    }
+    if options.derived {
+        for k in 0..blocks.len() {
+            view.derived(k)?;
+        }
     }
     let mut ids = HashMap::new();
     for (k, block) in blocks.iter().enumerate() {
@@ -418,6 +429,36 @@ impl View<'_> {
                     }
                 }
                 Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Arrays that are computed from block `k`.
+    fn derived(&mut self, k: usize) -> Result<()> {
+        let Some(node) = self.places[k] else { return Ok(()) };
+        match &self.blocks[k].meta {
+            Meta::PlainVariable(v) => {
+                let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(()) };
+                let Meta::Mesh(grid) = &self.blocks[mesh].meta else { return Ok(()) };
+                let on_nodes = |axis: usize| {
+                    let bit = v.stagger.checked_shr(axis as u32).unwrap_or(0) & 1 == 1;
+                    bit && grid.dims.get(axis) == Some(&v.dims[axis])
+                };
+                let along: Vec<bool> = (0..v.dims.len()).map(on_nodes).collect();
+                let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
+                derived::centred(&mut self.tree, node, &along, &axes)
+            }
+            Meta::CpuSplit { split_type: 1, dims } => {
+                // The grid that was split: the one that variables of this many dimensions are on.
+                let split = |b: &&Block| {
+                    b.kind() == BlockType::PlainMesh && b.header.ndims == dims.len() as u64
+                };
+                let named = self.blocks.iter().filter(split).find(|b| b.header.id == "grid");
+                let mesh = named.or_else(|| self.blocks.iter().find(split)).map(|b| &b.meta);
+                let Some(Meta::Mesh(grid)) = mesh else { return Ok(()) };
+                let cells = grid.dims.iter().map(|n| n.saturating_sub(1)).collect();
+                derived::ranks(&mut self.tree, node, dims, cells)
             }
             _ => Ok(()),
         }

@@ -10,7 +10,7 @@ use spile_core::limits::Limits;
 use spile_core::read::Array;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_sdf::{File, Sdf};
+use spile_sdf::{File, Options, Sdf};
 
 const FILES: [&str; 6] = [
     "drv_station.sdf",
@@ -65,7 +65,7 @@ proptest! {
         let limits = Limits::default().with_memory(64 << 20);
         let source = Source::memory(bytes);
         let _ = Sdf.check(&source, &limits, true);
-        if let Ok(file) = File::from_source(source.clone(), &limits) {
+        if let Ok(file) = File::from_source(source.clone(), Options { derived: true }, &limits) {
             file.regions(&mut |_| Ok(())).unwrap();
             drain(&file, &limits);
         }

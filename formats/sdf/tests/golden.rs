@@ -15,7 +15,7 @@ use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, manifest};
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
-use spile_sdf::{Block, File, Meta, Sdf};
+use spile_sdf::{Block, File, Meta, Options, Sdf};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf")
@@ -343,4 +343,43 @@ fn an_array_keeps_its_name_beside_a_group_of_the_same_name() {
     assert_eq!(field.id.as_deref(), Some("ey"));
     let reduced = tree.node(tree.find("ey/r_r_skip").unwrap());
     assert_eq!(reduced.path, "Electric Field/Ey~2/Reduced_r_skip");
+}
+
+#[test]
+fn derived_arrays_are_there_when_asked_for() {
+    let path = folder().join("epoch2d_restart_cpml_deck.sdf");
+    let derived = |path: &PathBuf| {
+        let source = Source::open(path).unwrap();
+        File::from_source(source, Options { derived: true }, &Limits::default()).unwrap()
+    };
+    let file = derived(&path);
+    assert!(open("epoch2d_restart_cpml_deck.sdf").tree().find("CPUs/Original rank_map").is_err());
+    let map = file.array("CPUs/Original rank_map").unwrap();
+    let field = file.array("ey").unwrap();
+    assert_eq!(map.shape(), field.shape());
+    let ranks = map.read_f64(&Selection::all(), Axes::Stored).unwrap();
+    // Four ranks, one above the other; each has as many cells as the split says.
+    let split = file.array("cpu_rank").unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
+    let nx = field.shape().lengths()[0];
+    let first = ranks.iter().filter(|r| **r == 0.0).count() as u64;
+    assert_eq!(first, split[0] as u64 * nx);
+    assert!((0..4).all(|r| ranks.contains(&f64::from(r))) && !ranks.contains(&4.0));
+
+    let file = derived(&folder().join("drv_all_blocks.sdf"));
+    let mut averaged = 0;
+    for (_, node, desc) in file.tree().arrays().filter(|(_, n, _)| n.name.ends_with("_centred")) {
+        let whole = file.array(node.path.strip_suffix("_centred").unwrap()).unwrap();
+        let read = |part: &str| whole.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
+        let mine = file.array(&node.path).unwrap();
+        let mine = mine.read_f64(&Selection::all(), Axes::Stored).unwrap();
+        let lengths = desc.shape.lengths().iter().zip(whole.shape().lengths());
+        let on: Vec<bool> = lengths.map(|(a, b)| a < b).collect();
+        // The first cell is the mean of its corners.
+        let corners: Vec<&str> = on.iter().map(|on| if *on { "0:2" } else { "0" }).collect();
+        let corners = read(&corners.join(","));
+        let mean = corners.iter().sum::<f64>() / corners.len() as f64;
+        assert!((mine[0] - mean).abs() <= 1e-6 * mean.abs(), "{}: {} {mean}", node.path, mine[0]);
+        averaged += 1;
+    }
+    assert!(averaged >= 3, "{averaged}");
 }
