@@ -9,11 +9,11 @@ use spile_core::report::Report;
 use spile_core::shape::Shape;
 use spile_core::source::Source;
 
+use crate::coords::Meshes;
 use crate::index::{self, Block, SALVAGE};
 use crate::kind::BlockType;
 use crate::meta::{Mesh, Meta};
 use crate::station;
-use crate::view::Meshes;
 use crate::wire::{DataType, FileHeader, REVISION};
 
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {

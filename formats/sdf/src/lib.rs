@@ -9,7 +9,8 @@
 //! | `kind` `meta` | block types and their metadata |
 //! | `index` | the blocks of a file: from its summary, or one by one |
 //! | `read` | [`File`]: header, blocks, arrays |
-//! | `view` `station` `derived` | the tree view; stations as tables; computed coordinates |
+//! | `view` `station` | the tree view; stations as tables |
+//! | `coords` `derived` | where the points of variables are; computed arrays |
 //! | `write` | [`Writer`]: blocks into a file |
 //! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
 //! | `archive` | embedded source code unpacked |
@@ -19,6 +20,7 @@
 pub mod archive;
 mod check;
 mod convert;
+mod coords;
 mod derived;
 mod fields;
 mod foreign;

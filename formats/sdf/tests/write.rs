@@ -317,6 +317,26 @@ fn salvage_finds_its_way_past_a_damaged_header() {
 }
 
 #[test]
+fn a_name_of_nothing_but_levels_takes_no_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep.sdf");
+    let name = "a/".repeat(99_999);
+    let header = FileHeader { string_length: 200_000, ..FileHeader::default() };
+    write_file(&path, &header, Overwrite::Never, |file| {
+        for _ in 0..10 {
+            let value = Meta::Constant(vec![0; 4]);
+            file.block("a", &name, BlockType::Constant, DataType::Integer4, &value, Data::None)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let began = std::time::Instant::now();
+    let error = File::open(&path, &Limits::default()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert!(began.elapsed().as_secs() < 5);
+}
+
+#[test]
 fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.sdf");
