@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sha2::Digest;
 use spile_core::error::Result;
+use spile_core::layout::Extent;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::shape::Shape;
@@ -78,6 +80,13 @@ fn look(
             report.warn("sdf-041", message).in_object(&title).at(at);
         }
         sizes(block, file, report);
+        if let Meta::Datablock { checksum_type, checksum, .. } = &block.meta {
+            let sum = computed(source, block, checksum_type)?;
+            if sum.is_some_and(|sum| !sum.eq_ignore_ascii_case(checksum)) {
+                let message = format!("the {checksum_type} checksum is not that of the data");
+                report.warn("sdf-043", message).in_object(&title).at(block.data().offset);
+            }
+        }
         relations(block, blocks, &meshes, &ids, strict, report);
     }
     Ok(())
@@ -160,6 +169,30 @@ fn copies(
 /// Equal, with a NaN equal to itself.
 fn same_metadata(a: &Meta, b: &Meta) -> bool {
     a == b || format!("{a:?}") == format!("{b:?}")
+}
+
+/// The checksum of a block's data; nothing for kinds we do not compute, and where data are missing.
+fn computed(source: &Source, block: &Block, kind: &str) -> Result<Option<String>> {
+    match kind {
+        _ if block.require_data(source).is_err() => Ok(None),
+        "md5" => digest::<md5::Md5>(source, block.data()).map(Some),
+        "sha256" => digest::<sha2::Sha256>(source, block.data()).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn digest<D: Digest>(source: &Source, data: Extent) -> Result<String> {
+    let mut digest = D::new();
+    let mut buffer = vec![0; data.len.min(64 << 10) as usize];
+    let mut at = data.offset;
+    let end = data.offset.saturating_add(data.len);
+    while at < end {
+        let part = &mut buffer[..(end - at).min(64 << 10) as usize];
+        source.read_exact_at(at, part)?;
+        digest.update(&part);
+        at += part.len() as u64;
+    }
+    Ok(digest.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
 /// Does the length of the data fit what the metadata say?

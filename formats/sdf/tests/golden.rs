@@ -236,6 +236,7 @@ fn check_tells_what_the_writers_are_known_for() {
     has("sdf-032", "\"a1_i8\"");
     has("sdf-032", "\"pv_log\"");
     has("sdf-030", "\"nomesh\"");
+    has("sdf-043", "\"db_char\"");
     has("sdf-026", "\"st\"");
     has("sdf-026", "\"stt\"");
     let revision = codes("hand_future_rev1_9_extra_meta_padded_headers.sdf", false);
