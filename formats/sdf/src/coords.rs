@@ -40,7 +40,7 @@ impl View<'_> {
     /// The name of the dimension that the variables of a point mesh share.
     pub(crate) fn particles(&self, mesh: usize) -> Option<String> {
         let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return None };
-        let last = path(&self.blocks[mesh]).last().map_or("particles", |p| *p);
+        let (_, last) = path(&self.blocks[mesh]);
         let word = if points.species_id.is_empty() { last } else { &points.species_id };
         Some(word.to_string())
     }

@@ -42,12 +42,13 @@ fn beside(
     words: &str,
     make: impl Fn(&ArrayDesc, Shape, &Extents) -> Option<ArrayDesc>,
 ) -> Result<Option<NodeId>> {
-    let node = tree.node(axis).clone();
+    let node = tree.node(axis);
     let name = format!("{}_{ending}", node.name);
     if let Some(known) = tree.child(node.parent, &name) {
         let ours = tree.node(known).attrs.iter().any(|(name, _)| name == DERIVED);
         return Ok(ours.then_some(known));
     }
+    let node = node.clone();
     let Some(nodes) = node.array else { return Ok(None) };
     let Layout::Plain { extents, .. } = &nodes.layout else { return Ok(None) };
     let Some(count) = nodes.shape.lengths().first().and_then(|n| n.checked_sub(1)) else {

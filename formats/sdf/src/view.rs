@@ -47,6 +47,7 @@ pub(crate) fn tree(
         places: vec![None; blocks.len()],
         axes: HashMap::new(),
         claimed: HashSet::new(),
+        groups: HashMap::new(),
         meshes: Meshes::new(blocks),
     };
     view.root();
@@ -73,27 +74,30 @@ pub(crate) fn tree(
     Ok(view.tree)
 }
 
-/// The parts of a block's path.
-pub(crate) fn path(block: &Block) -> Vec<&str> {
-    let parts = |text: &'static str| vec![text];
-    let split = |text| str::split(text, '/').filter(|p| !p.is_empty()).collect::<Vec<_>>();
-    let found = split(&block.header.name);
-    let found = if found.is_empty() { split(&block.header.id) } else { found };
-    if found.is_empty() { parts("_") } else { found }
+/// The group a block is in and its own name there.
+pub(crate) fn path(block: &Block) -> (&str, &str) {
+    let words = [&block.header.name, &block.header.id].map(|word| word.trim_matches('/'));
+    let word = words.into_iter().find(|word| !word.is_empty()).unwrap_or("_");
+    word.rsplit_once('/').unwrap_or(("", word))
 }
 
 /// The blocks in the order in which they get their places: in that of the file, except that
 /// `Ey/part` waits for an array `Ey`, which would otherwise lose its name to a group.
 fn order(blocks: &[Block]) -> Vec<usize> {
-    let arrays: HashSet<Vec<&str>> = blocks.iter().filter(|b| is_array(b)).map(path).collect();
+    let arrays: HashSet<(&str, &str)> = blocks.iter().filter(|b| is_array(b)).map(path).collect();
     let below = |k: &usize| {
-        let path = path(&blocks[*k]);
+        let (above, _) = path(&blocks[*k]);
         // A name may be nothing but slashes.
-        let levels = 1..path.len().min(DEEPEST);
-        levels.into_iter().any(|n| arrays.contains(&path[..n])).then_some(path.len())
+        let ends = above.match_indices('/').map(|(at, _)| at).take(DEEPEST);
+        let ends: Vec<usize> = ends.chain([above.len()]).collect();
+        let is_array = |end: &usize| {
+            let above = &above[..*end];
+            arrays.contains(&above.rsplit_once('/').unwrap_or(("", above)))
+        };
+        ends.iter().any(is_array).then_some(ends.len())
     };
     let mut all: Vec<usize> = (0..blocks.len()).collect();
-    all.sort_by_key(below);
+    all.sort_by_cached_key(below);
     all
 }
 
@@ -122,10 +126,11 @@ pub(crate) struct View<'a> {
     pub(crate) axes: HashMap<usize, Vec<NodeId>>,
     /// Groups that are a block's own.
     claimed: HashSet<NodeId>,
+    groups: HashMap<&'a str, NodeId>,
     pub(crate) meshes: Meshes,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     fn root(&mut self) {
         let file = self.file;
         let flag = |set: bool| Value::Bool(set);
@@ -242,20 +247,28 @@ impl View<'_> {
     }
 
     fn array(&mut self, k: usize, desc: ArrayDesc, attrs: Attrs) -> Result<()> {
-        let path = path(&self.blocks[k]);
-        let (last, above) = path.split_last().map_or(("_", &[][..]), |(l, a)| (*l, a));
-        let parent = self.tree.group_at(&above.join("/"))?;
+        let (above, last) = path(&self.blocks[k]);
+        let parent = self.group_at(above)?;
         let node = self.tree.add_array(parent, last, desc)?;
         self.place(k, node, attrs);
         Ok(())
     }
 
+    /// The group at a path; thousands of blocks share a few of them.
+    fn group_at(&mut self, path: &'a str) -> Result<NodeId> {
+        if let Some(known) = self.groups.get(path) {
+            return Ok(*known);
+        }
+        let group = self.tree.group_at(path)?;
+        self.groups.insert(path, group);
+        Ok(group)
+    }
+
     /// The group that is block `k`: one that is there already because of what is below it, or a
     /// new one.
     fn group(&mut self, k: usize) -> Result<NodeId> {
-        let path = path(&self.blocks[k]);
-        let (last, above) = path.split_last().map_or(("_", &[][..]), |(l, a)| (*l, a));
-        let parent = self.tree.group_at(&above.join("/"))?;
+        let (above, last) = path(&self.blocks[k]);
+        let parent = self.group_at(above)?;
         let free = self
             .tree
             .child(parent, last)
@@ -271,17 +284,17 @@ impl View<'_> {
 
     /// The data of a block in the shape that its metadata give; in a row where they do not fit.
     fn shaped(&self, block: &Block, dims: &[u64]) -> ArrayDesc {
-        let mut desc = block.raw(self.file);
+        let length = block.header.data_length;
         let shape = Shape::new(dims);
-        let fits = shape.bytes(desc.dtype.size()).is_ok_and(|b| b <= block.header.data_length);
-        let known = block.header.datatype.dtype(self.file.order).is_some();
-        if fits && known && !dims.is_empty() {
-            let Layout::Plain { order, .. } = desc.layout else { return desc };
-            let bytes = shape.bytes(desc.dtype.size()).unwrap_or(0);
-            let extents = Extents::one(block.header.data_location, bytes);
-            desc = ArrayDesc::new(desc.dtype, shape, Layout::Plain { extents, order });
+        let dtype = block.header.datatype.dtype(self.file.order);
+        let bytes = dtype.and_then(|d| shape.bytes(d.size()).ok()).filter(|b| *b <= length);
+        match (dtype, bytes) {
+            (Some(dtype), Some(bytes)) if !dims.is_empty() => {
+                let extents = Extents::one(block.header.data_location, bytes);
+                ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::F })
+            }
+            _ => block.raw(self.file),
         }
-        desc
     }
 
     fn mesh(&mut self, k: usize, mesh: &Mesh) -> Result<()> {
