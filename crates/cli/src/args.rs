@@ -128,6 +128,8 @@ pub(crate) enum Command {
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),
+    /// Decks and source code in SDF files
+    Sdf(cmd::sdf::SdfArgs),
     /// Operations on TAF files
     Taf(cmd::taf::TafArgs),
     /// Operations on scda files

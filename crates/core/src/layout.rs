@@ -95,6 +95,13 @@ pub enum Layout {
         /// Which index runs fastest.
         order: Order,
     },
+    /// One element in every row of a table, one dimension only (SDF stations).
+    Rows {
+        /// From the first element to the last.
+        extents: Extents,
+        /// Bytes from an element to the next.
+        stride: u64,
+    },
     /// Elements of different lengths, one after the other (scda V).
     Ragged {
         /// Bytes before each element, and the total at the end.
@@ -152,6 +159,7 @@ impl fmt::Debug for Layout {
             Self::Plain { extents, order } => {
                 write!(f, "Plain({} ranges, {order:?})", extents.parts().len())
             }
+            Self::Rows { stride, .. } => write!(f, "Rows({stride} bytes each)"),
             Self::Ragged { starts, .. } => write!(f, "Ragged({})", starts.len().saturating_sub(1)),
             Self::Encoded { codec, .. } => write!(f, "Encoded({})", codec.name()),
             Self::PerFrame(table) => write!(f, "PerFrame({})", table.len()),

@@ -5,6 +5,7 @@ use spile_core::format::Registry;
 /// Every format that spile knows.
 pub static REGISTRY: Registry = Registry(&[
     &spile_scda::Scda,
+    &spile_sdf::Sdf,
     &spile_taf::Taf,
     &spile_gsd::Gsd,
     &spile_columns::Columns,

@@ -12,6 +12,7 @@ pub(crate) mod map;
 pub(crate) mod plot;
 pub(crate) mod salvage;
 pub(crate) mod scda;
+pub(crate) mod sdf;
 pub(crate) mod stat;
 pub(crate) mod taf;
 pub(crate) mod tour;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Hash(args) => hash::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
+        Command::Sdf(args) => sdf::run(args, context, out),
         Command::Taf(args) => taf::run(args, context, out),
         Command::Scda(args) => scda::run(args, context, out),
         Command::Tour(args) => tour::run(args, context, out),

@@ -16,6 +16,8 @@ use spile::sink::Overwrite;
 use spile::source::Source;
 use spile::tree::Tree;
 use spile_scda::Writer;
+use spile_sdf::wire::{DataType, FileHeader};
+use spile_sdf::{BlockType, Data, Mesh, Meta, PlainVariable};
 use spile_taf::ops::{self, Create};
 
 use crate::args::Cli;
@@ -49,6 +51,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
     fs::write("counts.npy", npy())?;
     checkpoint(file("state.scda"))?;
+    dump(file("0001.sdf"))?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 12] = [
@@ -56,7 +59,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         ("What is in a file:", &["info", "example.taf"]),
         (
             "Its arrays, as in a folder:",
-            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda"],
+            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda", "0001.sdf"],
         ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
@@ -134,6 +137,42 @@ fn checkpoint(path: &Path) -> Result<()> {
     let mut file = Writer::create(&Serial, path, b"a checkpoint", spile_scda::Options::default())?;
     file.block(b"where it stopped", 0, 8, Some(b"step 42\n"), false)?;
     file.close()
+}
+
+/// A pulse on a grid, as EPOCH would dump it.
+fn dump(path: &Path) -> Result<()> {
+    const CELLS: u64 = 200;
+    let bytes = |n: u64, value: &dyn Fn(f64) -> f64| -> Vec<u8> {
+        (0..n).flat_map(|k| value(k as f64 / CELLS as f64).to_le_bytes()).collect()
+    };
+    let header =
+        FileHeader { code_name: "tour".into(), step: 1, time: 1e-14, ..Default::default() };
+    spile_sdf::write_file(path, &header, Overwrite::Never, |file| {
+        let mesh = Meta::Mesh(Mesh {
+            mults: vec![1.0],
+            labels: vec!["X".into()],
+            units: vec!["m".into()],
+            geometry: 1,
+            minval: vec![0.0],
+            maxval: vec![1e-5],
+            dims: vec![CELLS + 1],
+        });
+        let nodes = bytes(CELLS + 1, &|t| 1e-5 * t);
+        let (real, data) = (DataType::Real8, Data::Bytes(&nodes));
+        file.block("grid", "Grid/Grid", BlockType::PlainMesh, real, &mesh, data)?;
+        let field = Meta::PlainVariable(PlainVariable {
+            mult: 1.0,
+            units: "V/m".into(),
+            mesh_id: "grid".into(),
+            dims: vec![CELLS],
+            stagger: 0,
+        });
+        let values =
+            bytes(CELLS, &|t| 1e12 * (-(8.0 * (t - 0.5)).powi(2)).exp() * (60.0 * t).sin());
+        let data = Data::Bytes(&values);
+        file.block("ey", "Electric Field/Ey", BlockType::PlainVariable, real, &field, data)?;
+        Ok(())
+    })
 }
 
 /// A copy that ends in the middle of the last column.
