@@ -130,6 +130,8 @@ pub(crate) enum Command {
     Salvage(cmd::salvage::SalvageArgs),
     /// Operations on TAF files
     Taf(cmd::taf::TafArgs),
+    /// Operations on GSD files
+    Gsd(cmd::gsd::GsdArgs),
     /// Make a sample of every format and show what spile does with it
     Tour(cmd::tour::TourArgs),
     /// List the formats that spile knows

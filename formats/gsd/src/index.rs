@@ -52,18 +52,7 @@ impl Index {
     pub(crate) fn open(source: &Source, limits: &Limits) -> Result<Self> {
         // A live file may move its index while we look for the end of it.
         for _ in 0..100 {
-            let mut header = Header::read(source)?;
-            let room = room(source, &mut header)?;
-            let mut index = Self {
-                source: source.clone(),
-                header,
-                names: Names::default(),
-                count: 0,
-                room,
-                torn: false,
-                limits: *limits,
-                pages: RwLock::default(),
-            };
+            let mut index = Self::start(source, Header::read(source)?, limits)?;
             if index.find_end(0)? {
                 // After the entries: names are written before the entries that use them.
                 index.read_names(0)?;
@@ -73,6 +62,29 @@ impl Index {
         Err(Error::malformed("gsd-005", "the index is moving all the time")
             .in_object("index")
             .at(8))
+    }
+
+    /// An index that is where `header` says, whatever the file's own header says; its entries are
+    /// counted already.
+    pub(crate) fn on(source: &Source, header: Header, limits: &Limits) -> Result<Self> {
+        let mut index = Self::start(source, header, limits)?;
+        index.count = index.header.counted.unwrap_or(0).min(index.room);
+        index.read_names(0)?;
+        Ok(index)
+    }
+
+    fn start(source: &Source, mut header: Header, limits: &Limits) -> Result<Self> {
+        let room = room(source, &mut header)?;
+        Ok(Self {
+            source: source.clone(),
+            header,
+            names: Names::default(),
+            count: 0,
+            room,
+            torn: false,
+            limits: *limits,
+            pages: RwLock::default(),
+        })
     }
 
     /// Looks again: the same file with what was committed since.
@@ -340,6 +352,18 @@ impl Index {
                 .in_object("index")
                 .at(self.offset(last))
         })
+    }
+
+    /// The same for whoever goes through all of them: empty frames cost nothing in the file, so
+    /// that a damaged number can promise more than anybody has time for.
+    pub(crate) fn countable_frames(&self, limits: &Limits) -> Result<u64> {
+        let frames = self.frames()?;
+        if frames > limits.nodes.max(self.count.saturating_mul(4)) {
+            return Err(Error::limit(format!("{frames} frames in {} chunks", self.count))
+                .in_object("index")
+                .at(self.offset(self.count.saturating_sub(1))));
+        }
+        Ok(frames)
     }
 
     /// Everything that must hold for the data of an entry to be read.

@@ -11,11 +11,14 @@
 //! | `check` | the rules |
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod check;
 mod index;
 mod names;
+pub mod ops;
 mod read;
-mod schema;
+mod salvage;
+pub mod schema;
 mod view;
 pub mod wire;
 mod write;
@@ -26,9 +29,10 @@ pub use view::View;
 pub use write::{Commit, Mode, Version, Writer};
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -41,9 +45,9 @@ static INFO: FormatInfo = FormatInfo {
     specification: "GSD 0.0.1 (2014) to 2.1",
     extensions: &["gsd"],
     read: Grade::Complete,
-    write: Grade::None,
+    write: Grade::Partial,
     check: Grade::Complete,
-    salvage: Grade::None,
+    salvage: Grade::Complete,
 };
 
 impl Format for Gsd {
@@ -59,10 +63,18 @@ impl Format for Gsd {
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(View::new(File::from_source(source, limits)?, limits)?))
+        Ok(Box::new(View::new(File::from_source(&source, limits)?, limits)?))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        assemble::write_tree(content, sink, limits)
+    }
+
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        salvage::salvage(source, target, limits)
     }
 }

@@ -357,7 +357,8 @@ impl Writer {
         let marker = Marker { first: self.count, end, frame: first_frame };
         let form = self.header.form;
         // A single entry inside a sector is whole or absent by itself.
-        let alone = self.pending.len() == 1 && !form.is_first() && index.location % 32 == 0;
+        let alone =
+            self.pending.len() == 1 && !form.is_first() && index.location.is_multiple_of(32);
         let mut header = self.header.clone();
         if !alone {
             header = header.with_marker(Some(marker));
