@@ -159,14 +159,21 @@ def main():
         for k in range(6):
             assert [float(row[f"pressure[{k}]"]) for row in table] == list(log["log/pressure"][:, k])
 
-    # A file that ends too early: the library refuses it, every whole frame is saved.
-    size = os.path.getsize("t.gsd")
-    with open("t.gsd", "r+b") as file:
-        file.truncate(size - 1)
-    spile("check", "t.gsd", code=1)
-    spile("salvage", "t.gsd", "-o", "t-saved.gsd", code=3)
-    with gsd.hoomd.open("t-saved.gsd") as file:
-        assert len(file) == 19
+    # A file that ends too early: the library refuses it, every whole frame is saved. The last byte
+    # belongs to free room of the index; a file of few frames ends in data instead.
+    for frames, left, code in [(20, 20, 0), (5, 4, 3)]:
+        trajectory("t.gsd", frames)
+        with open("t.gsd", "r+b") as file:
+            file.truncate(os.path.getsize("t.gsd") - 1)
+        try:
+            gsd.hoomd.open("t.gsd")
+            raise AssertionError("the library reads a file that is cut")
+        except RuntimeError:
+            pass
+        spile("check", "t.gsd", code=1)
+        spile("salvage", "t.gsd", "-o", "t-saved.gsd", "--overwrite", code=code)
+        with gsd.hoomd.open("t-saved.gsd") as file:
+            assert len(file) == left, len(file)
 
 
 main()

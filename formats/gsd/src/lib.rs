@@ -8,7 +8,34 @@
 //! | `wire` | header, index entries and types of every version |
 //! | `names` `index` | chunk names; entries found by bisection and checked before use |
 //! | `read` `view` | [`File`]: frames and chunks; [`View`]: the tree view |
-//! | `check` | the rules |
+//! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
+//! | `assemble` | whole new files; any tree as GSD |
+//! | `schema` | HOOMD's particles, bonds and logs |
+//! | `ops` | upgrade, trim, merge |
+//! | `check` `salvage` | the rules; what can be saved of a damaged file |
+//!
+//! ```
+//! use spile_core::{limits::Limits, sink::Overwrite};
+//! use spile_gsd::{File, Mode, Version, Writer, wire::{About, Type}};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("example.gsd");
+//! let about =
+//!     About { application: "example".into(), schema: "mine".into(), schema_version: 1 << 16 };
+//! let mut file =
+//!     Writer::create(&path, Overwrite::Never, Version::V2_1, &about, Mode::default())?;
+//! for frame in 0_u64..3 {
+//!     file.write_chunk("count", Type::UInt64, 1, 1, &frame.to_le_bytes())?;
+//!     file.end_frame()?;
+//! }
+//! file.close()?;
+//!
+//! let file = File::open(&path, &Limits::default())?;
+//! assert_eq!(file.nframes()?, 3);
+//! let chunk = file.find_chunk(2, "count")?.ok_or("no such chunk")?;
+//! assert_eq!(file.read_chunk(&chunk)?, 2_u64.to_le_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod assemble;

@@ -177,9 +177,10 @@ fn whole(kind: Type, n: u64, bytes: Vec<u8>) -> Values {
     Values { kind, n, m: 1, bytes }
 }
 
-/// Names in rows of the same length, a NUL behind the longest.
+/// Names in rows of the same length, a NUL behind the longest. Never one column: the Python
+/// package takes that for something without columns.
 fn texts(names: &[String]) -> Values {
-    let width = names.iter().map(String::len).max().unwrap_or(0) + 1;
+    let width = names.iter().map(String::len).max().unwrap_or(0).max(1) + 1;
     let mut bytes = Vec::with_capacity(width * names.len());
     for name in names {
         bytes.extend_from_slice(name.as_bytes());
