@@ -129,6 +129,23 @@ def main():
         file.end_frame()
     assert ours("trimmed.gsd") == chunks("trimmed.gsd") and len(chunks("trimmed.gsd")) == len(theirs) + 2
 
+    # The native writer: frames added here to a file made there, with growth of index and names.
+    for version, folder in [("2.1", "code-v5.0.1"), ("2.0", "code-v2.0.0"), ("1.0", "code-v1.10.0")]:
+        shutil.copy(os.path.join(GOLDEN, folder, "many_frames_growth.gsd"), "grown.gsd")
+        for more in ["many_frames_growth", "names_growth", "index_grow_by_one", "many_frames_growth"]:
+            if version != "1.0" or more != "names_growth":
+                spile("gsd", "append", "grown.gsd", os.path.join(GOLDEN, folder, more + ".gsd"))
+        with gsd.fl.open("grown.gsd", "r") as file:
+            assert ".".join(map(str, file.gsd_version)) == version
+            assert file.nframes >= 150 + 150 + 129 + 150
+        assert ours("grown.gsd") == chunks("grown.gsd")
+        with gsd.fl.open("grown.gsd", "r+") as file:
+            for k in range(300):
+                file.write_chunk("late", np.array([k]))
+                file.end_frame()
+        assert ours("grown.gsd") == chunks("grown.gsd")
+        spile("check", "--strict", "grown.gsd")
+
     # Old versions, upgraded here.
     old = glob.glob(os.path.join(GOLDEN, "code-v1.*", "*.gsd")) + glob.glob(os.path.join(GOLDEN, "v0.0.1", "*.gsd"))
     for path in old:
@@ -152,6 +169,10 @@ def main():
         spile("gsd", "trim", "t.gsd", ":5", "-o", "start.gsd", "--overwrite")
         spile("gsd", "merge", "start.gsd", "rest.gsd", "-o", "whole.gsd", "--overwrite")
         same_frames("t.gsd", "whole.gsd")
+        spile("gsd", "trim", "t.gsd", ":7", "-o", "grown.gsd", "--overwrite")
+        spile("gsd", "trim", "t.gsd", "7:", "-o", "more.gsd", "--overwrite")
+        spile("gsd", "append", "grown.gsd", "more.gsd")
+        same_frames("t.gsd", "grown.gsd")
         table = list(csv.DictReader(io.StringIO(spile("gsd", "log", "t.gsd", "--csv").decode())))
         log = gsd.hoomd.read_log("t.gsd", scalar_only=False)
         assert [int(row["step"]) for row in table] == list(log["configuration/step"])

@@ -11,7 +11,7 @@
 //! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
 //! | `assemble` | whole new files; any tree as GSD |
 //! | `schema` | HOOMD's particles, bonds and logs |
-//! | `ops` | upgrade, trim, merge |
+//! | `ops` | upgrade, trim, merge, append |
 //! | `check` `salvage` | the rules; what can be saved of a damaged file |
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Operations on whole files: upgrade, trim, merge.
+//! Operations on whole files: upgrade, trim, merge, append.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
@@ -11,8 +11,11 @@ use spile_core::sink::{Overwrite, Sink};
 use crate::assemble::Assembler;
 use crate::names::Names;
 use crate::read::{Chunk, File, HOOMD, STEP};
-use crate::schema::{Resolved, Trajectory, Values, default_values, field};
+use crate::schema::{
+    Precision, Resolved, Trajectory, TrajectoryWriter, Values, default_values, field,
+};
 use crate::wire::{Block, Entry, Form, Header, SLOT, Type};
+use crate::write::{Mode, Writer};
 
 /// What an upgrade did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +159,43 @@ pub fn merge(
     }
     join(&files, &plan, to, overwrite, limits)?;
     Ok(plan.len() as u64)
+}
+
+/// Adds the frames of `from` to the file `to`, in its own version. Each frame appears whole; where
+/// it fails, the frames before are there. Returns the number of frames that were added.
+pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64> {
+    let file = File::open(from, limits)?;
+    let frames = file.index.countable_frames(limits)?;
+    let mut writer = Writer::append(to, mode, limits)?;
+    let (here, there) = (&writer.header().schema, &file.header().schema);
+    if here != there {
+        let message = format!("the schema is \"{there}\", that of the file is \"{here}\"");
+        return Err(Error::argument(message).with_path(from));
+    }
+    if here == HOOMD {
+        let double = writer.reader()?.find_chunk(0, "particles/position")?;
+        let double = double.is_some_and(|chunk| chunk.place.kind == Type::Double);
+        let precision = if double { Precision::Double } else { Precision::Single };
+        let mut writer = TrajectoryWriter::on(writer, precision)?;
+        let trajectory = Trajectory::new(file)?;
+        for frame in 0..frames {
+            writer.write(&trajectory.read(frame)?)?;
+        }
+        writer.close()?;
+        return Ok(frames);
+    }
+    for frame in 0..frames {
+        for (name, part) in plain(&file, frame)? {
+            let Part::Copied(chunk) = part else { continue };
+            let bytes = file.read_chunk(&chunk)?;
+            writer.set_step(chunk.entry.step);
+            let (n, m) = (chunk.entry.n, chunk.entry.m);
+            writer.write_chunk(&name, chunk.place.kind, n, m, &bytes)?;
+        }
+        writer.end_frame()?;
+    }
+    writer.close()?;
+    Ok(frames)
 }
 
 /// A chunk of a frame of the new file.

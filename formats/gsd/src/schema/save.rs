@@ -57,7 +57,10 @@ impl TrajectoryWriter {
         mode: Mode,
         limits: &Limits,
     ) -> Result<Self> {
-        let mut writer = Writer::append(path, mode, limits)?;
+        Self::on(Writer::append(path, mode, limits)?, precision)
+    }
+
+    pub(crate) fn on(mut writer: Writer, precision: Precision) -> Result<Self> {
         let trajectory = Trajectory::new(writer.reader()?.clone())?;
         let resolved = trajectory.resolve(0)?;
         let mut first = HashMap::new();

@@ -1,4 +1,4 @@
-//! Operations that change or make files: upgrade, trim, merge.
+//! Operations that change or make files: upgrade, trim, merge, append.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use spile::error::{Error, Result};
-use spile_gsd::{File, ops};
+use spile_gsd::{File, Mode, ops};
 use spile_ops::Pick;
 
 use super::super::overwrite;
@@ -87,6 +87,23 @@ pub(super) fn merge(args: &MergeArgs, context: &Context, out: &mut Output) -> Re
     let to = &args.new.output;
     let frames = ops::merge(&args.files, to, overwrite(args.new.overwrite), &context.limits)?;
     tell(to, frames, context, out)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AppendArgs {
+    /// The GSD file that grows
+    file: PathBuf,
+    /// GSD files of the same schema
+    #[arg(required = true, value_name = "MORE")]
+    more: Vec<PathBuf>,
+}
+
+pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let mut frames = 0;
+    for more in &args.more {
+        frames += ops::append(&args.file, more, Mode::default(), &context.limits)?;
+    }
+    tell(&args.file, frames, context, out)
 }
 
 /// Silence is success, unless more was asked for.

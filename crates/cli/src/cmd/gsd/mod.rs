@@ -30,6 +30,8 @@ enum Operation {
     Trim(change::TrimArgs),
     /// Join the frames of several files in a new one
     Merge(change::MergeArgs),
+    /// Add the frames of other files to a file, which keeps its version
+    Append(change::AppendArgs),
     /// Print the logged quantities as columns
     Log(log::LogArgs),
     /// Follow a file that is being written: a line for every new frame
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &GsdArgs, context: &Context, out: &mut Output) -> Result
         Operation::Upgrade(args) => change::upgrade(args, context, out),
         Operation::Trim(args) => change::trim(args, context, out),
         Operation::Merge(args) => change::merge(args, context, out),
+        Operation::Append(args) => change::append(args, context, out),
         Operation::Log(args) => log::run(args, context, out),
         Operation::Watch(args) => watch::run(args, context, out),
     }
