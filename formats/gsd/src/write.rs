@@ -24,7 +24,7 @@ use crate::wire::{Abi, About, Block, Entry, Form, Header, Marker, SLOT, Type};
 const BUFFER: usize = 1 << 20;
 
 /// Index entries kept in memory; more than these are committed without being asked.
-const MOST_ENTRIES: usize = 1 << 16;
+const MOST_ENTRIES: usize = 1 << 14;
 
 /// Bytes of an index that are copied at once when it moves.
 const COPY: u64 = 256 << 10;
@@ -248,6 +248,11 @@ impl Writer {
     }
 
     fn name_id(&mut self, name: &str) -> Result<u32> {
+        // Frames mostly have the same chunks in the same order.
+        let likely = self.current.last().map_or(0, |entry| entry.id + 1);
+        if !name.is_empty() && self.names.raw(likely) == name.as_bytes() {
+            return Ok(likely);
+        }
         if let Some(id) = self.names.id(name.as_bytes()) {
             return Ok(id);
         }

@@ -275,3 +275,43 @@ fn corrupt_files_give_what_is_whole_in_them() {
     salvage(&fs::read(edge).unwrap(), &saved).unwrap();
     assert_eq!(open(&saved).find_matching_names(""), ["unnamed-0", "b"]);
 }
+
+#[test]
+fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let samples = [
+        "v0.0.1/ce10462_one_frame.gsd",
+        "v0.0.1/1232f6c_index_grow_by_one.gsd",
+        "v0.0.1-other-abi/packed_one_frame.gsd",
+        "code-f02/all_types.gsd",
+        "code-v1.0.0/names.gsd",
+        "code-v5.0.1/names_growth.gsd",
+        "py-5.0.1/hoomd_varying_N.gsd",
+        "upgraded/many_frames_growth_1.0_to_2.1.gsd",
+    ];
+    let (mut random, mut saves) = (7_u64, 0);
+    let mut next = |end: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % end
+    };
+    for name in samples {
+        let whole = fs::read(golden().join(name)).unwrap();
+        for round in 0..150 {
+            let mut bytes = whole.clone();
+            for _ in 0..=round % 3 {
+                // Header and index are where damage hurts.
+                let at = next(bytes.len().min(1000));
+                bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)];
+            }
+            if round % 4 == 0 {
+                bytes.truncate(next(whole.len()));
+            }
+            if salvage(&bytes, &saved).is_ok() {
+                sound(&saved);
+                saves += 1;
+            }
+        }
+    }
+    assert!(saves > 500, "{saves}");
+}
