@@ -134,6 +134,8 @@ pub(crate) enum Command {
     Taf(cmd::taf::TafArgs),
     /// Operations on scda files
     Scda(cmd::scda::ScdaArgs),
+    /// Operations on GSD files
+    Gsd(cmd::gsd::GsdArgs),
     /// Make a sample of every format and show what spile does with it
     Tour(cmd::tour::TourArgs),
     /// List the formats that spile knows

@@ -95,6 +95,11 @@ macro_rules! numbers {
 numbers!(u8: DType::U8, u16: DType::U16, u32: DType::U32, u64: DType::U64, i8: DType::I8,
          i16: DType::I16, i32: DType::I32, i64: DType::I64, f32: DType::F32, f64: DType::F64);
 
+/// The numbers in little-endian `bytes`; what is left over at the end is no number.
+pub fn decode<T: Number>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(T::SIZE).map(T::read_le).collect()
+}
+
 /// Reverses every group of `word` bytes.
 pub fn swap(bytes: &mut [u8], word: usize) {
     fn each<const N: usize>(bytes: &mut [u8]) {
@@ -377,6 +382,12 @@ mod tests {
             }
             (e, f) => sign | u128::from(e + 16383 - 1023) << 112 | u128::from(f) << 60,
         }
+    }
+
+    #[test]
+    fn numbers_are_decoded_whole() {
+        assert_eq!(decode::<u16>(&[1, 0, 2, 1, 9]), [1, 258]);
+        assert_eq!(decode::<f32>(&1.5_f32.to_le_bytes()), [1.5]);
     }
 
     proptest! {

@@ -18,7 +18,7 @@ const MOST: u64 = 100;
 
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
-    match File::from_source(source.clone(), limits) {
+    match File::from_source(source, limits) {
         Ok(file) => look(&file, strict, &mut report)?,
         Err(error) => report.absorb(error)?,
     }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use spile_core::error::{Error, Result, human_bytes};
 use spile_core::limits::Limits;
@@ -14,8 +15,11 @@ use crate::wire::{Abi, Block, Entry, Form, Header, SLOT, Type};
 /// Entries that are read at once.
 const PAGE: u64 = 128;
 
-/// Pages kept in memory: the ones that bisection passes are wanted again and again.
+/// Pages kept in memory.
 const PAGES: usize = 1024;
+
+/// A page whose first frame is not known yet; no frame has this number.
+const UNKNOWN: u64 = u64::MAX;
 
 /// Bytes of the index that a scan holds.
 const SCAN: u64 = 256 << 10;
@@ -44,6 +48,9 @@ pub(crate) struct Index {
     pub(crate) torn: bool,
     limits: Limits,
     pages: RwLock<HashMap<u64, Arc<[u8]>>>,
+    /// The frame of each page's first entry, once it was needed: bisection passes the same ones
+    /// again and again.
+    fences: OnceLock<Vec<AtomicU64>>,
 }
 
 impl Index {
@@ -52,18 +59,7 @@ impl Index {
     pub(crate) fn open(source: &Source, limits: &Limits) -> Result<Self> {
         // A live file may move its index while we look for the end of it.
         for _ in 0..100 {
-            let mut header = Header::read(source)?;
-            let room = room(source, &mut header)?;
-            let mut index = Self {
-                source: source.clone(),
-                header,
-                names: Names::default(),
-                count: 0,
-                room,
-                torn: false,
-                limits: *limits,
-                pages: RwLock::default(),
-            };
+            let mut index = Self::start(source, Header::read(source)?, limits)?;
             if index.find_end(0)? {
                 // After the entries: names are written before the entries that use them.
                 index.read_names(0)?;
@@ -73,6 +69,30 @@ impl Index {
         Err(Error::malformed("gsd-005", "the index is moving all the time")
             .in_object("index")
             .at(8))
+    }
+
+    /// An index that is where `header` says, whatever the file's own header says; its entries are
+    /// counted already.
+    pub(crate) fn on(source: &Source, header: Header, limits: &Limits) -> Result<Self> {
+        let mut index = Self::start(source, header, limits)?;
+        index.count = index.header.counted.unwrap_or(0).min(index.room);
+        index.read_names(0)?;
+        Ok(index)
+    }
+
+    fn start(source: &Source, mut header: Header, limits: &Limits) -> Result<Self> {
+        let room = room(source, &mut header)?;
+        Ok(Self {
+            source: source.clone(),
+            header,
+            names: Names::default(),
+            count: 0,
+            room,
+            torn: false,
+            limits: *limits,
+            pages: RwLock::default(),
+            fences: OnceLock::new(),
+        })
     }
 
     /// Looks again: the same file with what was committed since.
@@ -91,6 +111,7 @@ impl Index {
             torn: false,
             limits: self.limits,
             pages: RwLock::default(),
+            fences: OnceLock::new(),
         };
         if !index.find_end(old)? {
             return Self::open(&self.source, &self.limits);
@@ -138,7 +159,7 @@ impl Index {
         }
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.entry(middle)?.location == 0 {
+            if self.fresh(middle)?.location == 0 {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -153,7 +174,6 @@ impl Index {
         }
         self.header = Header { form: self.header.form, ..header };
         self.apply_marker()?;
-        self.forget();
         if self.count == self.room && self.room < self.header.index.allocated {
             return Err(cut(&self.source, self.header.index));
         }
@@ -214,33 +234,47 @@ impl Index {
         self.parse(bytes)
     }
 
-    /// An entry, whether it counts or not; `k` is below `room`.
+    /// The bytes of a page of entries that count.
+    fn page(&self, page: u64) -> Result<Arc<[u8]>> {
+        let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(&page).cloned();
+        if let Some(bytes) = known {
+            return Ok(bytes);
+        }
+        let count = PAGE.min(self.count.saturating_sub(page * PAGE));
+        let mut bytes = vec![0; (count * self.form().entry_size()) as usize];
+        self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
+        let bytes: Arc<[u8]> = bytes.into();
+        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
+        if pages.len() >= PAGES {
+            pages.clear();
+        }
+        pages.insert(page, bytes.clone());
+        Ok(bytes)
+    }
+
+    /// An entry that counts.
     pub(crate) fn entry(&self, k: u64) -> Result<Entry> {
         let size = self.form().entry_size() as usize;
-        let (page, place) = (k / PAGE, (k % PAGE) as usize * size);
-        let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(&page).cloned();
-        let bytes = if let Some(bytes) = known {
-            bytes
-        } else {
-            let length = PAGE.min(self.room.saturating_sub(page * PAGE)) as usize * size;
-            let mut bytes = vec![0; length];
-            self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
-            let bytes: Arc<[u8]> = bytes.into();
-            let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
-            if pages.len() >= PAGES {
-                pages.clear();
-            }
-            pages.insert(page, bytes.clone());
-            bytes
-        };
-        let bytes = bytes.get(place..place + size).ok_or_else(|| {
-            Error::argument(format!("there is no index entry {k}; the index has {}", self.room))
+        let (page, place) = (self.page(k / PAGE)?, (k % PAGE) as usize * size);
+        let bytes = page.get(place..place + size).ok_or_else(|| {
+            Error::argument(format!("there is no index entry {k}; the index has {}", self.count))
         })?;
         self.parse(bytes)
     }
 
-    fn forget(&self) {
-        self.pages.write().unwrap_or_else(PoisonError::into_inner).clear();
+    /// The frame of a page's first entry.
+    fn fence(&self, page: u64) -> Result<u64> {
+        let fences = self.fences.get_or_init(|| {
+            (0..self.count.div_ceil(PAGE)).map(|_| AtomicU64::new(UNKNOWN)).collect()
+        });
+        let Some(fence) = fences.get(page as usize) else { return Ok(UNKNOWN) };
+        let mut frame = fence.load(Ordering::Relaxed);
+        if frame == UNKNOWN {
+            // Every thread that comes here reads the same.
+            frame = self.fresh(page * PAGE)?.frame;
+            fence.store(frame, Ordering::Relaxed);
+        }
+        Ok(frame)
     }
 
     fn scan_bytes(
@@ -273,31 +307,44 @@ impl Index {
         self.scan_bytes(range, |k, bytes| each(k, self.parse(bytes)?))
     }
 
-    /// The first entry at which `before` is false; entries are sorted by it.
-    fn bisect(&self, before: impl Fn(&Entry) -> bool) -> Result<u64> {
-        let (mut low, mut high) = (0, self.count);
+    /// The first entry of that frame or a later one.
+    fn lower(&self, frame: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, self.count.div_ceil(PAGE));
         while low < high {
             let middle = low + (high - low) / 2;
-            if before(&self.entry(middle)?) {
+            if self.fence(middle)? < frame {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        Ok(low)
+        let Some(page) = low.checked_sub(1) else { return Ok(0) };
+        // Every entry begins with its frame.
+        let bytes = self.page(page)?;
+        let size = self.form().entry_size() as usize;
+        let of = |bytes: &[u8]| {
+            let field = bytes.first_chunk::<8>();
+            field.map_or(UNKNOWN, |field| u64::from_le_bytes(*field))
+        };
+        let (mut low, mut high) = (0, bytes.len() / size);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if of(&bytes[middle * size..]) < frame {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(page * PAGE + low as u64)
     }
 
     /// The entries of a frame.
     pub(crate) fn frame(&self, frame: u64) -> Result<Range<u64>> {
-        let first = self.bisect(|e| e.frame < frame)?;
-        let mut end = first;
-        // Most frames are short; a long one is worth a second bisection.
-        while end < self.count && end - first < PAGE && self.entry(end)?.frame == frame {
-            end += 1;
-        }
-        if end - first == PAGE {
-            end = self.bisect(|e| e.frame <= frame)?;
-        }
+        let first = self.lower(frame)?;
+        let end = match frame.checked_add(1) {
+            Some(next) => self.lower(next)?,
+            None => self.count,
+        };
         Ok(first..end.max(first))
     }
 
@@ -308,23 +355,33 @@ impl Index {
         id: u32,
         wanted: impl Fn(&Entry) -> bool,
     ) -> Result<Option<(u64, Entry)>> {
-        if self.form() == Form::List {
-            let end = self.bisect(|e| (e.frame, e.id) <= (frame, id))?;
-            for k in (0..end).rev() {
+        let range = self.frame(frame)?;
+        let fits = |entry: &Entry| entry.id == id && entry.frame == frame && wanted(entry);
+        // Long frames of newer files are sorted by name.
+        if self.form() == Form::List && range.end - range.start > PAGE {
+            let (mut low, mut high) = (range.start, range.end);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if self.entry(middle)?.id <= id {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            for k in (range.start..low).rev() {
                 let entry = self.entry(k)?;
-                if (entry.frame, entry.id) != (frame, id) {
+                if entry.id != id {
                     break;
                 }
-                if wanted(&entry) {
+                if fits(&entry) {
                     return Ok(Some((k, entry)));
                 }
             }
         }
-        // Older files are not sorted by name, and some newer ones are wrongly not.
-        let range = self.frame(frame)?;
+        // Older ones are not, and some newer ones are wrongly not.
         for k in range.rev() {
             let entry = self.entry(k)?;
-            if entry.id == id && entry.frame == frame && wanted(&entry) {
+            if fits(&entry) {
                 return Ok(Some((k, entry)));
             }
         }
@@ -340,6 +397,18 @@ impl Index {
                 .in_object("index")
                 .at(self.offset(last))
         })
+    }
+
+    /// The same for whoever goes through all of them: empty frames cost nothing in the file, so
+    /// that a damaged number can promise more than anybody has time for.
+    pub(crate) fn countable_frames(&self, limits: &Limits) -> Result<u64> {
+        let frames = self.frames()?;
+        if frames > limits.nodes.max(self.count.saturating_mul(4)) {
+            return Err(Error::limit(format!("{frames} frames in {} chunks", self.count))
+                .in_object("index")
+                .at(self.offset(self.count.saturating_sub(1))));
+        }
+        Ok(frames)
     }
 
     /// Everything that must hold for the data of an entry to be read.

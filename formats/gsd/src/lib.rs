@@ -8,14 +8,44 @@
 //! | `wire` | header, index entries and types of every version |
 //! | `names` `index` | chunk names; entries found by bisection and checked before use |
 //! | `read` `view` | [`File`]: frames and chunks; [`View`]: the tree view |
-//! | `check` | the rules |
+//! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
+//! | `assemble` | whole new files; any tree as GSD |
+//! | `schema` | HOOMD's particles, bonds and logs |
+//! | `ops` | upgrade, trim, merge, append |
+//! | `check` `salvage` | the rules; what can be saved of a damaged file |
+//!
+//! ```
+//! use spile_core::{limits::Limits, sink::Overwrite};
+//! use spile_gsd::{File, Mode, Version, Writer, wire::{About, Type}};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("example.gsd");
+//! let about =
+//!     About { application: "example".into(), schema: "mine".into(), schema_version: 1 << 16 };
+//! let mut file =
+//!     Writer::create(&path, Overwrite::Never, Version::V2_1, &about, Mode::default())?;
+//! for frame in 0_u64..3 {
+//!     file.write_chunk("count", Type::UInt64, 1, 1, &frame.to_le_bytes())?;
+//!     file.end_frame()?;
+//! }
+//! file.close()?;
+//!
+//! let file = File::open(&path, &Limits::default())?;
+//! assert_eq!(file.nframes()?, 3);
+//! let chunk = file.find_chunk(2, "count")?.ok_or("no such chunk")?;
+//! assert_eq!(file.read_chunk(&chunk)?, 2_u64.to_le_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod check;
 mod index;
 mod names;
+pub mod ops;
 mod read;
-mod schema;
+mod salvage;
+pub mod schema;
 mod view;
 pub mod wire;
 mod write;
@@ -26,9 +56,10 @@ pub use view::View;
 pub use write::{Commit, Mode, Version, Writer};
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -41,9 +72,9 @@ static INFO: FormatInfo = FormatInfo {
     specification: "GSD 0.0.1 (2014) to 2.1",
     extensions: &["gsd"],
     read: Grade::Complete,
-    write: Grade::None,
+    write: Grade::Partial,
     check: Grade::Complete,
-    salvage: Grade::None,
+    salvage: Grade::Complete,
 };
 
 impl Format for Gsd {
@@ -59,10 +90,18 @@ impl Format for Gsd {
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(View::new(File::from_source(source, limits)?, limits)?))
+        Ok(Box::new(View::new(File::from_source(&source, limits)?, limits)?))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        assemble::write_tree(content, sink, limits)
+    }
+
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        salvage::salvage(source, target, limits)
     }
 }

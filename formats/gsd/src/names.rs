@@ -53,29 +53,26 @@ impl Names {
             return Err(cut("the file ends inside the name list".into()));
         }
         let mut names = Self::default();
-        match header.form {
-            Form::List => {
-                let end = raw.iter().rposition(|b| *b != 0).map_or(0, |k| k + 1);
-                names.unterminated = raw.last().is_some_and(|b| *b != 0);
-                for name in raw[..end].split(|b| *b == 0).filter(|_| end > 0) {
-                    names.push(name, limits)?;
-                }
-                let list = &names.list;
-                names.proper = list.iter().position(Vec::is_empty).unwrap_or(list.len());
-                names.used = list[..names.proper].iter().map(|n| n.len() as u64 + 1).sum();
+        if header.form == Form::List {
+            let end = raw.iter().rposition(|b| *b != 0).map_or(0, |k| k + 1);
+            names.unterminated = raw.last().is_some_and(|b| *b != 0);
+            for name in raw[..end].split(|b| *b == 0).filter(|_| end > 0) {
+                names.push(name, limits)?;
             }
-            _ => {
-                for slot in raw.chunks(SLOT as usize) {
-                    let end = slot.iter().position(|b| *b == 0).unwrap_or(slot.len());
-                    names.unterminated |= end == slot.len();
-                    if end == 0 {
-                        break;
-                    }
-                    names.push(&slot[..end], limits)?;
+            let list = &names.list;
+            names.proper = list.iter().position(Vec::is_empty).unwrap_or(list.len());
+            names.used = list[..names.proper].iter().map(|n| n.len() as u64 + 1).sum();
+        } else {
+            for slot in raw.chunks(SLOT as usize) {
+                let end = slot.iter().position(|b| *b == 0).unwrap_or(slot.len());
+                names.unterminated |= end == slot.len();
+                if end == 0 {
+                    break;
                 }
-                names.proper = names.list.len();
-                names.used = names.proper as u64 * SLOT;
+                names.push(&slot[..end], limits)?;
             }
+            names.proper = names.list.len();
+            names.used = names.proper as u64 * SLOT;
         }
         Ok(names)
     }
@@ -94,14 +91,12 @@ impl Names {
 
     /// The number of a name that is new or known.
     pub(crate) fn intern(&mut self, name: &[u8], limits: &Limits) -> Result<u32> {
-        match self.numbers.get(name) {
-            Some(id) => Ok(*id),
-            None => {
-                let id = self.push(name, limits)?;
-                self.proper = self.list.len();
-                Ok(id)
-            }
+        if let Some(id) = self.numbers.get(name) {
+            return Ok(*id);
         }
+        let id = self.push(name, limits)?;
+        self.proper = self.list.len();
+        Ok(id)
     }
 
     /// The number of a name.

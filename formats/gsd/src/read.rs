@@ -68,13 +68,13 @@ impl File {
     /// Opens a file for reading.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
-        Self::from_source(Source::open(path)?, limits)
+        Self::from_source(&Source::open(path)?, limits)
             .map_err(|e| e.with_path(path).with_format("gsd"))
     }
 
     /// Opens what is in `source`.
-    pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
-        Ok(Self { index: Arc::new(Index::open(&source, limits)?) })
+    pub fn from_source(source: &Source, limits: &Limits) -> Result<Self> {
+        Ok(Self { index: Arc::new(Index::open(source, limits)?) })
     }
 
     /// Looks at the file again: frames that were committed since are there now. Never sees a part

@@ -41,13 +41,7 @@ impl View {
     /// nothing can be found.
     pub fn new(file: File, limits: &Limits) -> Result<Self> {
         let index = &file.index;
-        let frames = index.frames()?;
-        if frames > limits.nodes.max(index.count.saturating_mul(4)) {
-            let last = index.offset(index.count.saturating_sub(1));
-            return Err(Error::limit(format!("{frames} frames in {} chunks", index.count))
-                .in_object("index")
-                .at(last));
-        }
+        let frames = index.countable_frames(limits)?;
         let mut found: BTreeMap<(u32, Type), Column> = BTreeMap::new();
         let mut frame = 0;
         index.scan(0..index.count, |k, entry| {

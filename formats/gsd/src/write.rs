@@ -24,7 +24,7 @@ use crate::wire::{Abi, About, Block, Entry, Form, Header, Marker, SLOT, Type};
 const BUFFER: usize = 1 << 20;
 
 /// Index entries kept in memory; more than these are committed without being asked.
-const MOST_ENTRIES: usize = 1 << 16;
+const MOST_ENTRIES: usize = 1 << 14;
 
 /// Bytes of an index that are copied at once when it moves.
 const COPY: u64 = 256 << 10;
@@ -253,6 +253,11 @@ impl Writer {
     }
 
     fn name_id(&mut self, name: &str) -> Result<u32> {
+        // Frames mostly have the same chunks in the same order.
+        let likely = self.current.last().map_or(0, |entry| entry.id + 1);
+        if !name.is_empty() && self.names.raw(likely) == name.as_bytes() {
+            return Ok(likely);
+        }
         if let Some(id) = self.names.id(name.as_bytes()) {
             return Ok(id);
         }
@@ -362,7 +367,8 @@ impl Writer {
         let marker = Marker { first: self.count, end, frame: first_frame };
         let form = self.header.form;
         // A single entry inside a sector is whole or absent by itself.
-        let alone = self.pending.len() == 1 && !form.is_first() && index.location % 32 == 0;
+        let alone =
+            self.pending.len() == 1 && !form.is_first() && index.location.is_multiple_of(32);
         let mut header = self.header.clone();
         if !alone {
             header = header.with_marker(Some(marker));

@@ -187,7 +187,7 @@ fn nothing_is_visible_before_its_commit() {
     for (commit, visible) in [
         (Commit::Frames(1), [1, 2, 3, 4, 5, 6]),
         (Commit::Frames(4), [0, 0, 0, 4, 4, 4]),
-        (Commit::Every(Duration::from_secs(3600)), [0, 0, 0, 0, 0, 0]),
+        (Commit::Every(Duration::from_hours(1)), [0, 0, 0, 0, 0, 0]),
         (Commit::Every(Duration::ZERO), [1, 2, 3, 4, 5, 6]),
     ] {
         for durable in [false, true] {

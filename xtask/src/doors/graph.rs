@@ -11,6 +11,7 @@ const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/taf"),
     ("crates/cli", "formats/scda"),
     ("crates/cli", "formats/sdf"),
+    ("crates/cli", "formats/gsd"),
     ("bindings/c", "formats/scda"),
     ("bindings/c", "formats/gsd"),
 ];

@@ -4,6 +4,7 @@ pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod formats;
+pub(crate) mod gsd;
 pub(crate) mod hash;
 pub(crate) mod info;
 pub(crate) mod ls;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Sdf(args) => sdf::run(args, context, out),
         Command::Taf(args) => taf::run(args, context, out),
         Command::Scda(args) => scda::run(args, context, out),
+        Command::Gsd(args) => gsd::run(args, context, out),
         Command::Tour(args) => tour::run(args, context, out),
         Command::Formats(args) => formats::run(args, context, out),
         Command::Completions(args) => completions::run(args, out),

@@ -1,0 +1,123 @@
+//! Operations that change or make files: upgrade, trim, merge, append.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use spile::error::{Error, Result};
+use spile_gsd::{File, Mode, ops};
+use spile_ops::Pick;
+
+use super::super::overwrite;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::{Output, text};
+
+#[derive(Debug, Args)]
+pub(super) struct UpgradeArgs {
+    /// GSD files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+pub(super) fn upgrade(args: &UpgradeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    context.each_file(&args.files, out, |entry, out| {
+        let before = File::open(entry.path, &context.limits)?.header().version_text();
+        let done = ops::upgrade(entry.path, &context.limits)?;
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &entry.name())?;
+            document.field("from", &before)?;
+            document.field("to", "2.1")?;
+            document.field("chunks", &done.chunks)?;
+            document.field("steps", &done.steps)?;
+            document.end()?;
+        } else if context.verbose {
+            writeln!(out, "{}: {before} to 2.1", text::clean(&entry.name()))?;
+        }
+        Ok(Exit::Yes)
+    })
+}
+
+/// Where a new file goes.
+#[derive(Debug, Args)]
+struct NewArgs {
+    /// The file to make
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the output file if it exists
+    #[arg(long)]
+    overwrite: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TrimArgs {
+    /// A GSD file
+    file: PathBuf,
+    /// The frames to keep, as a slice: 5, 0:100, 0:100:10, -1
+    #[arg(allow_hyphen_values = true)]
+    frames: String,
+    #[command(flatten)]
+    new: NewArgs,
+}
+
+pub(super) fn trim(args: &TrimArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let file = File::open(&args.file, &context.limits)?;
+    let frames = Pick::default().with_frames(&args.frames)?.frames(file.nframes()?)?;
+    let frames: Vec<u64> = frames.collect();
+    if frames.is_empty() {
+        return Err(Error::argument(format!("no frame is in {}", args.frames)));
+    }
+    let to = &args.new.output;
+    ops::trim(&args.file, &frames, to, overwrite(args.new.overwrite), &context.limits)?;
+    tell(to, frames.len() as u64, context, out)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MergeArgs {
+    /// GSD files, in the order of their frames
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    new: NewArgs,
+}
+
+pub(super) fn merge(args: &MergeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let to = &args.new.output;
+    let frames = ops::merge(&args.files, to, overwrite(args.new.overwrite), &context.limits)?;
+    tell(to, frames, context, out)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AppendArgs {
+    /// The GSD file that grows
+    file: PathBuf,
+    /// GSD files of the same schema
+    #[arg(required = true, value_name = "MORE")]
+    more: Vec<PathBuf>,
+}
+
+pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let mut frames = 0;
+    for more in &args.more {
+        frames += ops::append(&args.file, more, Mode::default(), &context.limits)?;
+    }
+    tell(&args.file, frames, context, out)
+}
+
+/// Silence is success, unless more was asked for.
+fn tell(file: &Path, frames: u64, context: &Context, out: &mut Output) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Done {
+        file: String,
+        frames: u64,
+    }
+    let file = file.to_string_lossy().into_owned();
+    if context.json {
+        out.json(&Done { file, frames })?;
+    } else if context.verbose {
+        writeln!(out, "{}: {}", text::clean(&file), text::count(frames, "frame"))?;
+    }
+    Ok(Exit::Yes)
+}

@@ -1,0 +1,140 @@
+//! `spile gsd log`: logged quantities as columns.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use spile::convert;
+use spile::error::Result;
+use spile_gsd::File;
+use spile_gsd::schema::{Log, LogColumn, Trajectory};
+use spile_gsd::wire::Type;
+use spile_ops::json::write_element;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::Output;
+
+/// Print the logged quantities of a HOOMD file, a line a frame.
+///
+/// The first column is the time step. A quantity of several numbers has as many columns, numbered
+/// from 0. Frames that do not write a quantity have that of frame 0; where frame 0 has none, the
+/// place is empty.
+#[derive(Debug, Args)]
+pub(super) struct LogArgs {
+    /// A GSD file
+    file: PathBuf,
+    /// Separate columns by commas instead of tabs
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let file = File::open(&args.file, &context.limits)?;
+    let log = Trajectory::new(file)
+        .and_then(|trajectory| trajectory.read_log())
+        .map_err(|e| e.with_path(&args.file).with_format("gsd"))?;
+    if context.json {
+        let mut document = out.document()?;
+        document.field("file", &args.file.to_string_lossy())?;
+        document.field("step", &log.steps)?;
+        document.raw("columns", |out| json(&log, out))?;
+        document.end()?;
+        return Ok(Exit::Yes);
+    }
+    let separator = if args.csv { "," } else { "\t" };
+    let mut line = "step".to_string();
+    for column in &log.columns {
+        match width(column) {
+            1 => push(&mut line, separator, &quoted(&column.name, args.csv)),
+            width => (0..width).for_each(|k| {
+                push(&mut line, separator, &quoted(&format!("{}[{k}]", column.name), args.csv));
+            }),
+        }
+    }
+    writeln!(out, "{line}")?;
+    for (frame, step) in log.steps.iter().enumerate() {
+        line = step.to_string();
+        for column in &log.columns {
+            cells(column, frame as u64, separator, args.csv, &mut line);
+        }
+        writeln!(out, "{line}")?;
+    }
+    Ok(Exit::Yes)
+}
+
+/// Columns of a table; a text has one.
+fn width(column: &LogColumn) -> u64 {
+    if column.kind == Type::Character { 1 } else { column.width() }
+}
+
+fn push(line: &mut String, separator: &str, cell: &str) {
+    line.push_str(separator);
+    line.push_str(cell);
+}
+
+fn quoted(text: &str, csv: bool) -> String {
+    if csv && text.contains([',', '"', '\n']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.replace(['\t', '\n'], " ")
+}
+
+fn cells(column: &LogColumn, frame: u64, separator: &str, csv: bool, line: &mut String) {
+    let Some(values) = column.values(frame) else {
+        (0..width(column)).for_each(|_| line.push_str(separator));
+        return;
+    };
+    if column.kind == Type::Character {
+        let text = String::from_utf8_lossy(&values.bytes);
+        return push(line, separator, &quoted(text.trim_end_matches('\0'), csv));
+    }
+    let dtype = column.kind.dtype();
+    for element in values.bytes.chunks(dtype.size()) {
+        line.push_str(separator);
+        convert::write_element(dtype, element, line);
+    }
+}
+
+/// An object with a list for every quantity: a value a frame, or a list of them, or null.
+fn json(log: &Log, out: &mut dyn std::io::Write) -> Result<()> {
+    out.write_all(b"{")?;
+    for (k, column) in log.columns.iter().enumerate() {
+        let name = serde_json::to_string(&column.name).unwrap_or_default();
+        write!(out, "{}{name}:[", if k == 0 { "" } else { "," })?;
+        for frame in 0..log.steps.len() as u64 {
+            let mut text = String::from(if frame == 0 { "" } else { "," });
+            match column.values(frame) {
+                None => text.push_str("null"),
+                Some(values) if column.kind == Type::Character => {
+                    let words = String::from_utf8_lossy(&values.bytes).into_owned();
+                    text += &serde_json::to_string(&words).unwrap_or_default();
+                }
+                Some(values) => {
+                    let dtype = column.kind.dtype();
+                    let one = column.width() == 1;
+                    for (k, element) in values.bytes.chunks(dtype.size()).enumerate() {
+                        text.push_str(if one {
+                            ""
+                        } else if k == 0 {
+                            "["
+                        } else {
+                            ","
+                        });
+                        write_element(dtype, element, &mut text);
+                    }
+                    text.push_str(if one {
+                        ""
+                    } else if values.bytes.is_empty() {
+                        "[]"
+                    } else {
+                        "]"
+                    });
+                }
+            }
+            out.write_all(text.as_bytes())?;
+        }
+        out.write_all(b"]")?;
+    }
+    Ok(out.write_all(b"}")?)
+}

@@ -1,0 +1,50 @@
+//! `spile gsd`: operations on trajectories of HOOMD-blue, in the format's own words.
+
+mod change;
+mod log;
+mod watch;
+
+use clap::{Args, Subcommand};
+use spile::error::Result;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::Output;
+
+/// Operations on GSD files.
+///
+/// Frames count from 0. New files appear when they are whole; an upgrade changes the file in one
+/// step.
+#[derive(Debug, Args)]
+pub(crate) struct GsdArgs {
+    #[command(subcommand)]
+    operation: Operation,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Operation {
+    /// Make a file of any version one of version 2.1
+    Upgrade(change::UpgradeArgs),
+    /// Keep some frames, in a new file
+    Trim(change::TrimArgs),
+    /// Join the frames of several files in a new one
+    Merge(change::MergeArgs),
+    /// Add the frames of other files to a file, which keeps its version
+    Append(change::AppendArgs),
+    /// Print the logged quantities as columns
+    Log(log::LogArgs),
+    /// Follow a file that is being written: a line for every new frame
+    Watch(watch::WatchArgs),
+}
+
+pub(crate) fn run(args: &GsdArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    match &args.operation {
+        Operation::Upgrade(args) => change::upgrade(args, context, out),
+        Operation::Trim(args) => change::trim(args, context, out),
+        Operation::Merge(args) => change::merge(args, context, out),
+        Operation::Append(args) => change::append(args, context, out),
+        Operation::Log(args) => log::run(args, context, out),
+        Operation::Watch(args) => watch::run(args, context, out),
+    }
+}

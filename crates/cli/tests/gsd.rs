@@ -1,0 +1,143 @@
+//! `spile gsd` as typed by a user.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use spile::limits::Limits;
+use spile_gsd::wire::Type;
+use spile_gsd::{Commit, Mode, Writer};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// A folder with copies of golden files.
+    fn new(files: &[&str]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd");
+        for name in files {
+            let copy = Path::new(name).file_name().unwrap();
+            fs::copy(golden.join(name), folder.0.path().join(copy)).unwrap();
+        }
+        folder
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+        command.args(words).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn spile(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// Standard output of a command that must succeed and say nothing on standard error.
+    #[track_caller]
+    fn good(&self, words: &[&str]) -> String {
+        let done = self.spile(words);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.good(words)).unwrap()
+    }
+}
+
+#[test]
+fn an_upgrade_keeps_the_content() {
+    let folder = Folder::new(&["code-v1.0.0/many_frames_growth.gsd", "v0.0.1/ce10462_steps.gsd"]);
+    for name in ["many_frames_growth.gsd", "ce10462_steps.gsd"] {
+        let before = folder.json(&["hash", "--json", name]);
+        let told = folder.json(&["gsd", "upgrade", name, "--json"]);
+        assert_eq!(told["to"], "2.1");
+        let after = folder.json(&["hash", "--json", name]);
+        assert_eq!(before["digest"], after["digest"], "{name}");
+        assert!(folder.good(&["info", name]).contains("2.1"));
+        assert!(folder.good(&["check", name]).contains("ok"));
+    }
+}
+
+#[test]
+fn frames_are_kept_and_joined() {
+    let folder = Folder::new(&["py-5.0.1/hoomd_many_frames.gsd"]);
+    let name = "hoomd_many_frames.gsd";
+    folder.good(&["gsd", "trim", name, "0:100:10", "-o", "some.gsd"]);
+    folder.good(&["gsd", "trim", name, "-1", "-o", "last.gsd"]);
+    let told = folder.json(&["gsd", "merge", "some.gsd", "last.gsd", "-o", "all.gsd", "--json"]);
+    assert_eq!(told["frames"], 11);
+    let steps = |name: &str| folder.json(&["gsd", "log", name, "--json"])["step"].clone();
+    let (all, some) = (steps(name), steps("all.gsd"));
+    for k in 0..10 {
+        assert_eq!(some[k], all[10 * k]);
+    }
+    assert_eq!(some[10], all[99]);
+    let again = folder.spile(&["gsd", "trim", name, "0", "-o", "last.gsd"]);
+    assert_eq!(again.status.code(), Some(2));
+    let none = folder.spile(&["gsd", "trim", name, "100:", "-o", "none.gsd"]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no frame is in 100:"));
+}
+
+#[test]
+fn logs_are_printed_as_columns() {
+    let folder = Folder::new(&[
+        "py-5.0.1/hoomd_many_frames.gsd",
+        "edge/hoomd_log_absent_in_frame0_REFERENCE_KEYERROR_FRAME2.gsd",
+    ]);
+    let text = folder.good(&["gsd", "log", "hoomd_many_frames.gsd", "--csv"]);
+    let mut lines = text.lines();
+    let columns = lines.next().unwrap().split(',').count();
+    assert!(columns > 1);
+    assert!(lines.clone().all(|line| line.split(',').count() == columns), "{text}");
+    assert_eq!(lines.count(), 100);
+    let edge = "hoomd_log_absent_in_frame0_REFERENCE_KEYERROR_FRAME2.gsd";
+    let json = folder.json(&["gsd", "log", edge, "--json"]);
+    let missing: Vec<bool> =
+        json["columns"]["E"].as_array().unwrap().iter().map(Value::is_null).collect();
+    assert_eq!(missing, [true, false, true]);
+}
+
+#[test]
+fn frames_of_a_running_job_are_followed() {
+    let folder = Folder::new(&["code-v5.0.1/one_frame.gsd"]);
+    let mut child = folder
+        .command(&["gsd", "watch", "one_frame.gsd", "--all", "--interval", "0.01", "--count", "4"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("frame 0  "));
+    let mode = Mode { commit: Commit::Frames(1), durable: false };
+    let path = folder.0.path().join("one_frame.gsd");
+    let mut writer = Writer::append(path, mode, &Limits::default()).unwrap();
+    for frame in 1..4 {
+        writer.write_chunk("x", Type::UInt8, 2, 1, &[1, 2]).unwrap();
+        writer.end_frame().unwrap();
+        let line = lines.next().unwrap().unwrap();
+        assert_eq!(line, format!("frame {frame}  1 chunk, 2 B"));
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn frames_are_selected_and_damage_is_told() {
+    let folder = Folder::new(&["py-5.0.1/hoomd_varying_N.gsd"]);
+    let name = "hoomd_varying_N.gsd";
+    let rows = folder.json(&["hash", "--json", name, "--frames", "1:", "--select", "**/position"]);
+    assert!(rows["arrays"].as_array().unwrap().iter().all(|row| row["frame"] != 0));
+    let positions = folder.good(&["cat", name, "particles/position", "--frame", "1"]);
+    assert!(positions.lines().all(|line| line.split('\t').count() == 3), "{positions}");
+    let path = folder.0.path().join(name);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let check = folder.spile(&["check", name]);
+    assert_eq!(check.status.code(), Some(1));
+    let saved = folder.spile(&["salvage", name, "-o", "saved.gsd"]);
+    assert_eq!(saved.status.code(), Some(3));
+    folder.good(&["check", "--strict", "saved.gsd"]);
+}

@@ -1,0 +1,331 @@
+//! Operations on whole files: upgrade, trim, merge, append.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
+use std::path::Path;
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::sink::{Overwrite, Sink};
+
+use crate::assemble::Assembler;
+use crate::names::Names;
+use crate::read::{Chunk, File, HOOMD, STEP};
+use crate::schema::{
+    Precision, Resolved, Trajectory, TrajectoryWriter, Values, default_values, field,
+};
+use crate::wire::{Block, Entry, Form, Header, SLOT, Type};
+use crate::write::{Mode, Writer};
+
+/// What an upgrade did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upgraded {
+    /// Chunks in the index.
+    pub chunks: u64,
+    /// Steps that became chunks `configuration/step`, from a file of 0.0.1.
+    pub steps: u64,
+}
+
+/// Makes a file of any version one of 2.1. Data stay where they are: a new index and a new name
+/// list are written behind them, and one write of the header puts them in force. Until then the
+/// file is what it was; afterwards it is the new one.
+pub fn upgrade(path: impl AsRef<Path>, limits: &Limits) -> Result<Upgraded> {
+    let path = path.as_ref();
+    let sink = Sink::edit_alone(path)?;
+    let file = File::open(path, limits)?;
+    upgrade_on(&sink, &file, limits).map_err(|e| e.with_path(path).with_format("gsd"))
+}
+
+fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
+    let index = &file.index;
+    let form = index.form();
+    let mut names = Names::default();
+    for name in index.names.iter() {
+        // Cut names may be equal now; they stay different chunks.
+        let mut unique = name.to_vec();
+        while unique.is_empty() || names.id(&unique).is_some() {
+            unique.extend_from_slice(b"~");
+        }
+        names.intern(&unique, limits)?;
+    }
+    let own_steps = form.is_first() && index.names.id(STEP.as_bytes()).is_none();
+    let step_id = if own_steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
+    let entries = index.count.saturating_mul(if own_steps { 2 } else { 1 });
+    let header = Header::new(Form::List, 2 << 16 | 1, &index.header.about());
+    let size = Form::List.entry_size();
+    let allocated = entries.max(header.index.allocated).next_power_of_two();
+    // Index, names, then the steps of 0.0.1, all behind what is there.
+    let location = file.source().current_len()?.next_multiple_of(size);
+    let list: Vec<u8> = names.iter().flat_map(|name| [name, &b"\0"[..]].concat()).collect();
+    let slots = (list.len() as u64 + 1).div_ceil(SLOT).max(header.form.first_slots());
+    let names_at = location + allocated * size;
+    let mut tail = names_at + slots * SLOT;
+    sink.reserve(tail)?;
+    sink.write_all_at(names_at, &list)?;
+    let mut done = Upgraded { chunks: 0, steps: 0 };
+    let mut frame: Vec<Entry> = Vec::new();
+    let mut write = |frame: &mut Vec<Entry>, step: Option<u64>| -> Result<()> {
+        if let (Some(first), Some(step)) = (frame.first().copied(), step) {
+            sink.write_all_at(tail, &step.to_le_bytes())?;
+            let code = Type::UInt64.code(Form::List).unwrap_or(0);
+            let location = tail as i64;
+            frame.push(Entry { n: 1, m: 1, location, id: step_id, code, step: 0, ..first });
+            tail += 8;
+            done.steps += 1;
+        }
+        frame.sort_by_key(|entry| entry.id);
+        let mut bytes = Vec::with_capacity(frame.len() * size as usize);
+        for entry in frame.iter() {
+            entry.encode(Form::List, &[], &mut bytes);
+        }
+        sink.write_all_at(location + done.chunks * size, &bytes)?;
+        done.chunks += frame.len() as u64;
+        frame.clear();
+        Ok(())
+    };
+    let mut step = None;
+    file.each_chunk(|chunk| {
+        let chunk = chunk?;
+        if frame.first().is_some_and(|e| e.frame > chunk.entry.frame) {
+            return Err(Error::malformed("gsd-012", "the frames are not in order")
+                .in_frame(chunk.entry.frame)
+                .hint("`spile salvage` puts them in order"));
+        }
+        if frame.first().is_some_and(|e| e.frame != chunk.entry.frame) {
+            write(&mut frame, step)?;
+        }
+        // What 0.0.1 did not know are bytes.
+        let kind = if matches!(chunk.place.kind, Type::Unknown(_)) {
+            Type::UInt8
+        } else {
+            chunk.place.kind
+        };
+        let code = kind.code(Form::List).unwrap_or(0);
+        step = own_steps.then_some(chunk.entry.step);
+        frame.push(Entry { code, flags: 0, step: 0, ..chunk.entry });
+        Ok(())
+    })?;
+    write(&mut frame, step)?;
+    let header = header.with_blocks(
+        Block { location, allocated },
+        Some(Block { location: names_at, allocated: slots }),
+    );
+    sink.sync()?;
+    sink.write_all_at(0, &header.raw)?;
+    sink.sync()?;
+    Ok(done)
+}
+
+/// Writes some frames of one file, in this order, into a new one.
+pub fn trim(
+    from: &Path,
+    frames: &[u64],
+    to: &Path,
+    overwrite: Overwrite,
+    limits: &Limits,
+) -> Result<()> {
+    let file = File::open(from, limits)?;
+    let all = file.nframes()?;
+    if let Some(frame) = frames.iter().find(|frame| **frame >= all) {
+        let message = format!("there is no frame {frame}; the file has {all}");
+        return Err(Error::argument(message).with_path(from));
+    }
+    let plan: Vec<(usize, u64)> = frames.iter().map(|frame| (0, *frame)).collect();
+    join(&[file], &plan, to, overwrite, limits)
+}
+
+/// Writes the frames of several files one after the other into a new one. Their schemas must be
+/// the same.
+pub fn merge(
+    from: &[impl AsRef<Path>],
+    to: &Path,
+    overwrite: Overwrite,
+    limits: &Limits,
+) -> Result<u64> {
+    let mut files: Vec<File> = Vec::new();
+    let mut plan = Vec::new();
+    for path in from {
+        let file = File::open(path, limits)?;
+        let schema = &file.header().schema;
+        if let Some(first) = files.first().map(|first| &first.header().schema)
+            && first != schema
+        {
+            let message = format!("the schema is \"{schema}\", the first file's is \"{first}\"");
+            return Err(Error::argument(message).with_path(path));
+        }
+        let frames = file.index.countable_frames(limits)?;
+        plan.extend((0..frames).map(|frame| (files.len(), frame)));
+        files.push(file);
+    }
+    join(&files, &plan, to, overwrite, limits)?;
+    Ok(plan.len() as u64)
+}
+
+/// Adds the frames of `from` to the file `to`, in its own version. Each frame appears whole; where
+/// it fails, the frames before are there. Returns the number of frames that were added.
+pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64> {
+    let file = File::open(from, limits)?;
+    let frames = file.index.countable_frames(limits)?;
+    let mut writer = Writer::append(to, mode, limits)?;
+    let (here, there) = (&writer.header().schema, &file.header().schema);
+    if here != there {
+        let message = format!("the schema is \"{there}\", that of the file is \"{here}\"");
+        return Err(Error::argument(message).with_path(from));
+    }
+    if here == HOOMD {
+        let double = writer.reader()?.find_chunk(0, "particles/position")?;
+        let double = double.is_some_and(|chunk| chunk.place.kind == Type::Double);
+        let precision = if double { Precision::Double } else { Precision::Single };
+        let mut writer = TrajectoryWriter::on(writer, precision)?;
+        let trajectory = Trajectory::new(file)?;
+        for frame in 0..frames {
+            writer.write(&trajectory.read(frame)?)?;
+        }
+        writer.close()?;
+        return Ok(frames);
+    }
+    for frame in 0..frames {
+        for (name, part) in plain(&file, frame)? {
+            let Part::Copied(chunk) = part else { continue };
+            let bytes = file.read_chunk(&chunk)?;
+            writer.set_step(chunk.entry.step);
+            let (n, m) = (chunk.entry.n, chunk.entry.m);
+            writer.write_chunk(&name, chunk.place.kind, n, m, &bytes)?;
+        }
+        writer.end_frame()?;
+    }
+    writer.close()?;
+    Ok(frames)
+}
+
+/// A chunk of a frame of the new file.
+enum Part {
+    Copied(Chunk),
+    /// A default that must be written, because frame 0 of the new file says otherwise.
+    Made(Values),
+    /// A step that 0.0.1 keeps in the index.
+    Step(u64),
+}
+
+fn join(
+    files: &[File],
+    plan: &[(usize, u64)],
+    to: &Path,
+    overwrite: Overwrite,
+    limits: &Limits,
+) -> Result<()> {
+    let Some(about) = files.first().map(|file| file.header().about()) else {
+        return Err(Error::argument("there is nothing to merge"));
+    };
+    let hoomd = about.schema == HOOMD;
+    let trajectories: Vec<Option<Trajectory>> = files
+        .iter()
+        .map(|file| if hoomd { Trajectory::new(file.clone()).map(Some) } else { Ok(None) })
+        .collect::<Result<_>>()?;
+    let mut names = Names::default();
+    for file in files {
+        for name in file.index.names.iter() {
+            names.intern(name, limits)?;
+        }
+    }
+    names.intern(STEP.as_bytes(), limits)?;
+    // What frame 0 of the new file has, and from which file.
+    let mut first: HashMap<String, (usize, u64)> = HashMap::new();
+    let mut parts = |number: usize| -> Result<Vec<(String, Part)>> {
+        let (which, frame) = plan[number];
+        let Some(trajectory) = &trajectories[which] else {
+            return plain(&files[which], frame);
+        };
+        let resolved = trajectory.resolve(frame)?;
+        let home = number == 0;
+        if home {
+            let place = |(name, chunk): (&String, &Chunk)| (name.clone(), (which, chunk.number));
+            first = resolved.chunks.iter().map(place).collect();
+        }
+        let mut parts = hoomd_parts(resolved, which, home, &first);
+        if parts.is_empty() {
+            // A frame without chunks would not exist at the end of a file.
+            let step = files[which].step(frame)?.unwrap_or(0);
+            parts.push((STEP.into(), Part::Step(step)));
+        }
+        Ok(parts)
+    };
+    let mut entries = 0;
+    for number in 0..plan.len() {
+        entries += parts(number)?.len() as u64;
+    }
+    let mut sink = Sink::create(to, overwrite)?;
+    let list: Vec<Vec<u8>> = names.iter().map(<[u8]>::to_vec).collect();
+    let mut out = Assembler::new(&mut sink, &about, &list, entries)?;
+    for (number, (which, _)) in plan.iter().enumerate() {
+        for (name, part) in parts(number)? {
+            let id = names.intern(name.as_bytes(), limits)?;
+            let frame = number as u64;
+            match part {
+                Part::Copied(chunk) => {
+                    let kind = match chunk.place.kind {
+                        Type::Unknown(_) => Type::UInt8,
+                        kind => kind,
+                    };
+                    out.chunk(frame, id, (kind, chunk.entry.n, chunk.entry.m), |sink| {
+                        let source = files[*which].source();
+                        sink.copy_from(source, chunk.place.offset, chunk.place.len)
+                    })?;
+                }
+                Part::Made(values) => {
+                    out.chunk(frame, id, (values.kind, values.n, values.m), |sink| {
+                        Ok(sink.write_all(&values.bytes)?)
+                    })?;
+                }
+                Part::Step(step) => out.chunk(frame, id, (Type::UInt64, 1, 1), |sink| {
+                    Ok(sink.write_all(&step.to_le_bytes())?)
+                })?,
+            }
+        }
+    }
+    out.finish()?;
+    sink.commit()
+}
+
+/// A frame of a file whose schema says nothing about other frames.
+fn plain(file: &File, frame: u64) -> Result<Vec<(String, Part)>> {
+    let mut seen = BTreeSet::new();
+    let mut parts: Vec<(String, Part)> = Vec::new();
+    let mut step = None;
+    // Of two chunks of a name the last counts.
+    for chunk in file.frame(frame)?.into_iter().rev() {
+        step = step.or(Some(chunk.entry.step));
+        if seen.insert(chunk.name.clone()) {
+            parts.push((chunk.name.clone(), Part::Copied(chunk)));
+        }
+    }
+    if let Some(step) = step.filter(|_| file.index.form().is_first() && !seen.contains(STEP)) {
+        parts.push((STEP.into(), Part::Step(step)));
+    }
+    Ok(parts)
+}
+
+/// A frame of a HOOMD file: what it has or takes from its own frame 0, so that it means the same
+/// behind another frame 0.
+fn hoomd_parts(
+    resolved: Resolved<'_>,
+    which: usize,
+    home: bool,
+    first: &HashMap<String, (usize, u64)>,
+) -> Vec<(String, Part)> {
+    let mut parts = Vec::new();
+    for name in first.keys() {
+        if home || resolved.chunks.contains_key(name) {
+            continue;
+        }
+        let Some(known) = field(name) else { continue };
+        let made = default_values(name, resolved.rows(known), false);
+        parts.extend(made.map(|values| (name.clone(), Part::Made(values))));
+    }
+    for (name, chunk) in resolved.chunks {
+        if home || first.get(&name) != Some(&(which, chunk.number)) {
+            parts.push((name, Part::Copied(chunk)));
+        }
+    }
+    parts
+}

@@ -1,0 +1,116 @@
+//! An index entry in its five layouts.
+
+use spile_core::error::Result;
+use spile_core::wire::{ByteOrder, Wire};
+
+use super::{Abi, Form, Type};
+
+/// An index entry: a chunk and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The frame it belongs to.
+    pub frame: u64,
+    /// Rows.
+    pub n: u64,
+    /// Columns.
+    pub m: u64,
+    /// First byte of the data; 0 ends the index.
+    pub location: i64,
+    /// Number of the name.
+    pub id: u32,
+    /// Code of the element type.
+    pub code: u8,
+    /// Always 0.
+    pub flags: u8,
+    /// Time step, in 0.0.1.
+    pub step: u64,
+    /// The checksum of 0.0.1 is right.
+    pub sound: bool,
+}
+
+impl Entry {
+    /// The entry in `bytes`; an entry of 0.0.1 gets its number from `name_id`.
+    pub fn parse(form: Form, bytes: &[u8], name_id: impl FnOnce(&[u8]) -> u32) -> Result<Self> {
+        let mut wire = Wire::new(bytes, 0, ByteOrder::Little, "gsd-005");
+        let Form::First(abi) = form else {
+            let (frame, n, location) = (wire.u64()?, wire.u64()?, wire.i64()?);
+            let (m, id, code, flags) = if form == Form::Second {
+                let (id, m, code) = (wire.u16()?, wire.u8()?, wire.u8()?);
+                (u64::from(m), id, code, 0)
+            } else {
+                let m = wire.u32()?;
+                (u64::from(m), wire.u16()?, wire.u8()?, wire.u8()?)
+            };
+            let id = u32::from(id);
+            return Ok(Self { frame, n, m, location, id, code, flags, step: 0, sound: true });
+        };
+        let frame = wire.u64()?;
+        let id = name_id(first_name(wire.take(33)?));
+        let code = wire.u8()?;
+        wire.skip(match abi {
+            Abi::X86_64 => 6,
+            Abi::I386 => 2,
+            Abi::Packed => 0,
+        })?;
+        let (n, m, step, location) = (wire.u64()?, wire.u64()?, wire.u64()?, wire.i64()?);
+        let sum = checksum(code, n, m, step, location);
+        let sound = wire.u64()? == sum;
+        Ok(Self { frame, n, m, location, id, code, flags: 0, step, sound })
+    }
+
+    /// The bytes of the entry; `name` is needed in 0.0.1.
+    pub fn encode(&self, form: Form, name: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.frame.to_le_bytes());
+        let Form::First(abi) = form else {
+            out.extend_from_slice(&self.n.to_le_bytes());
+            out.extend_from_slice(&self.location.to_le_bytes());
+            let id = (self.id as u16).to_le_bytes();
+            if form == Form::Second {
+                out.extend_from_slice(&id);
+                out.extend_from_slice(&[self.m as u8, self.code, 0, 0, 0, 0]);
+            } else {
+                out.extend_from_slice(&(self.m as u32).to_le_bytes());
+                out.extend_from_slice(&id);
+                out.extend_from_slice(&[self.code, self.flags]);
+            }
+            return;
+        };
+        let mut field = [0; 33];
+        let length = name.len().min(32);
+        field[..length].copy_from_slice(&name[..length]);
+        out.extend_from_slice(&field);
+        out.push(self.code);
+        let padding: &[u8] = match abi {
+            Abi::X86_64 => &[0; 6],
+            Abi::I386 => &[0; 2],
+            Abi::Packed => &[],
+        };
+        out.extend_from_slice(padding);
+        let sum = checksum(self.code, self.n, self.m, self.step, self.location);
+        for value in [self.n, self.m, self.step, self.location as u64, sum] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// The element type.
+    pub fn kind(&self, form: Form) -> Option<Type> {
+        Type::from_code(form, self.code)
+    }
+
+    /// Bytes of the data, or nothing if they fit no file.
+    pub fn bytes(&self, form: Form) -> Option<u64> {
+        let count = self.n.checked_mul(self.m)?;
+        count.checked_mul(self.kind(form)?.size()).filter(|n| *n >> 63 == 0)
+    }
+}
+
+/// The name in an entry of 0.0.1: up to the first NUL.
+pub(crate) fn first_name(field: &[u8]) -> &[u8] {
+    let end = field.iter().position(|b| *b == 0).unwrap_or(field.len());
+    &field[..end]
+}
+
+/// "type + N + M + step + location" (seed, Index block).
+fn checksum(code: u8, n: u64, m: u64, step: u64, location: i64) -> u64 {
+    u64::from(code).wrapping_add(n).wrapping_add(m).wrapping_add(step).wrapping_add(location as u64)
+}

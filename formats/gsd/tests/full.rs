@@ -1,0 +1,131 @@
+//! A disk that fills up: an error, whole frames, and a file that goes on when there is room again.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{Commit, File, Mode, Version, Writer};
+
+/// A file system of some megabytes, unmounted at the end.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(at: &Path, megabytes: u32) -> Result<Self, String> {
+        let options = format!("size={megabytes}m");
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(at)
+            .output()
+            .map_err(|e| format!("mount: {e}"))?;
+        if done.status.success() {
+            return Ok(Self(at.to_path_buf()));
+        }
+        Err(String::from_utf8_lossy(&done.stderr).trim().to_string())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Tells `cargo xtask test` that a test could not run here.
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+    if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
+        let mut list = fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
+        writeln!(list, "{why}").unwrap();
+    }
+}
+
+const CHUNKS: u64 = 5;
+
+fn write_frame(file: &mut Writer, rows: u64) -> spile_core::error::Result<()> {
+    let frame = file.nframes();
+    for k in 0..CHUNKS {
+        // New names too, so that the list of names runs out of room as well.
+        let name = if k == 0 { format!("name-{frame}") } else { format!("c{k}") };
+        let bytes = vec![(frame + k) as u8; rows as usize];
+        file.write_chunk(&name, Type::UInt8, rows, 1, &bytes)?;
+    }
+    file.end_frame()
+}
+
+fn examine(path: &Path, rows: u64) -> u64 {
+    let file = File::open(path, &Limits::default()).unwrap();
+    let frames = file.nframes().unwrap();
+    assert_eq!(file.nchunks(), frames * CHUNKS);
+    for frame in 0..frames {
+        for (k, chunk) in file.frame(frame).unwrap().iter().enumerate() {
+            let bytes = file.read_chunk(chunk).unwrap();
+            assert_eq!(bytes.len() as u64, rows);
+            let want = match chunk.name.strip_prefix('c') {
+                Some(number) => frame + number.parse::<u64>().unwrap(),
+                None => frame,
+            };
+            assert!(bytes.iter().all(|b| *b == want as u8), "frame {frame} chunk {k}");
+        }
+    }
+    frames
+}
+
+#[test]
+fn a_full_disk_costs_no_committed_frame_and_the_file_goes_on_afterwards() {
+    let temp = tempfile::tempdir().unwrap();
+    let _disk = match Disk::mount(temp.path(), 24) {
+        Ok(disk) => disk,
+        Err(why) => return skipped(&format!("no file system to fill: {why}")),
+    };
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    let path = temp.path().join("a.gsd");
+    let filler = temp.path().join("filler");
+    for (rows, commit, version) in [
+        (10, Commit::Frames(1), Version::V2_1),
+        (3000, Commit::Frames(1), Version::V2_1),
+        (3000, Commit::Frames(7), Version::V2_0),
+        (500, Commit::Frames(1), Version::V0_0_1),
+        (300_000, Commit::Frames(1), Version::V2_1),
+    ] {
+        // Most of the disk is taken.
+        fs::write(&filler, vec![1; 20 << 20]).unwrap();
+        let mode = Mode { commit, durable: false };
+        let mut file = Writer::create(&path, Overwrite::Replace, version, &about, mode).unwrap();
+        let mut done = 0;
+        let error = loop {
+            match write_frame(&mut file, rows) {
+                Ok(()) => done += 1,
+                Err(error) => break error,
+            }
+            assert!(done < 1_000_000);
+        };
+        assert!(error.to_string().contains("no space left"), "{error}");
+        let seen = examine(&path, rows);
+        let waiting = if let Commit::Frames(n) = commit { n } else { 0 };
+        assert!(seen + waiting >= done && seen <= done + 1, "{seen} seen, {done} written");
+        // Room again: the chunks that failed are written anew, nothing is lost.
+        fs::remove_file(&filler).unwrap();
+        let started = file.nframes();
+        if started == done {
+            // The frame had not ended: its missing chunks are written now.
+            for k in 0..CHUNKS {
+                let name = if k == 0 { format!("name-{started}") } else { format!("c{k}") };
+                let bytes = vec![(started + k) as u8; rows as usize];
+                match file.write_chunk(&name, Type::UInt8, rows, 1, &bytes) {
+                    Ok(()) => {}
+                    Err(e) => assert!(e.to_string().contains("has this chunk already"), "{e}"),
+                }
+            }
+            file.end_frame().unwrap();
+        }
+        write_frame(&mut file, rows).unwrap();
+        let frames = file.nframes();
+        file.close().unwrap();
+        assert_eq!(examine(&path, rows), frames);
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,235 @@
+//! The HOOMD schema on files of the Python package, and frames of our own.
+
+use std::path::{Path, PathBuf};
+
+use spile_core::format::Format as _;
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::wire::Type;
+use spile_gsd::{File, Gsd, Mode};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd").join(name)
+}
+
+fn open(path: &Path) -> Trajectory {
+    Trajectory::new(File::open(path, &Limits::default()).unwrap()).unwrap()
+}
+
+fn codes(path: &Path, strict: bool) -> Vec<&'static str> {
+    let report = Gsd.check(&Source::open(path).unwrap(), &Limits::default(), strict).unwrap();
+    report.findings.iter().map(|f| f.code).collect()
+}
+
+#[test]
+fn defaults_stand_where_nothing_was_written() {
+    let file = open(&golden("py-5.0.1/hoomd_defaults.gsd"));
+    let frame = file.read(0).unwrap();
+    let n = frame.particles.n as usize;
+    assert!(n > 0);
+    assert_eq!((frame.step, frame.dimensions), (0, 3));
+    assert_eq!(frame.particles.types, ["A"]);
+    assert_eq!(frame.particles.mass, vec![1.0; n]);
+    assert_eq!(frame.particles.body, vec![-1; n]);
+    assert_eq!(frame.particles.orientation, [1.0, 0.0, 0.0, 0.0].repeat(n));
+    assert_eq!((frame.bonds.n, frame.bonds.group.len()), (0, 0));
+    assert!(file.read(file.len().unwrap()).is_err());
+}
+
+#[test]
+fn frames_fall_back_to_frame_0_only_with_as_many_particles() {
+    let file = open(&golden("py-5.0.1/hoomd_varying_N.gsd"));
+    let frames: Vec<Snapshot> = (0..file.len().unwrap()).map(|k| file.read(k).unwrap()).collect();
+    let counts: Vec<u32> = frames.iter().map(|f| f.particles.n).collect();
+    assert!(counts.iter().any(|n| *n != counts[0]), "{counts:?}");
+    for frame in &frames {
+        let n = frame.particles.n as usize;
+        assert_eq!(frame.particles.position.len(), 3 * n);
+        assert_eq!(frame.particles.typeid.len(), n);
+        if frame.particles.n == counts[0] && frame.particles.typeid == frames[0].particles.typeid {
+            assert_eq!(frame.particles.types, frames[0].particles.types);
+        }
+    }
+}
+
+#[test]
+fn a_log_that_frame_0_lacks_is_told_clearly() {
+    let path = golden("edge/hoomd_log_absent_in_frame0_REFERENCE_KEYERROR_FRAME2.gsd");
+    let file = open(&path);
+    let there: Vec<bool> = (0..3).map(|k| file.read(k).unwrap().log["E"].is_some()).collect();
+    assert_eq!(there, [false, true, false]);
+    assert_eq!(codes(&path, false), ["gsd-048"]);
+    let log = file.read_log().unwrap();
+    assert_eq!(log.columns[0].missing, [0, 2]);
+    assert!(log.columns[0].numbers()[0].is_nan() && !log.columns[0].numbers()[1].is_nan());
+    let text = open(&golden("edge/hoomd_string_log_only_frame0_REFERENCE_CRASHES_ON_FRAME1.gsd"));
+    let second = text.read(1).unwrap();
+    assert_eq!(second.log["cat"], text.read(0).unwrap().log["cat"]);
+    assert_eq!(text.read_log().unwrap().columns[0].missing, [0; 0]);
+}
+
+#[test]
+fn what_makes_no_sense_is_found_by_a_strict_check() {
+    let path = golden("edge/hoomd_invalid_semantics_accepted.gsd");
+    assert_eq!(codes(&path, false), [""; 0]);
+    assert_eq!(codes(&path, true), ["gsd-044", "gsd-046", "gsd-047", "gsd-044"]);
+    for good in ["hoomd_full", "hoomd_full_double", "hoomd_2d", "hoomd_many_frames"] {
+        let found = codes(&golden(&format!("py-5.0.1/{good}.gsd")), false);
+        assert_eq!(found, [""; 0], "{good}");
+    }
+}
+
+#[test]
+fn logs_are_columns() {
+    for name in ["hoomd_many_frames", "hoomd_full"] {
+        let file = open(&golden(&format!("py-5.0.1/{name}.gsd")));
+        let log = file.read_log().unwrap();
+        let frames = file.len().unwrap();
+        assert_eq!(log.steps.len() as u64, frames);
+        assert!(!log.columns.is_empty(), "{name}");
+        for frame in 0..frames {
+            let snapshot = file.read(frame).unwrap();
+            assert_eq!(snapshot.step, log.steps[frame as usize]);
+            assert_eq!(snapshot.log.len(), log.columns.len());
+            for column in &log.columns {
+                assert_eq!(snapshot.log[&column.name], column.values(frame), "{name} {frame}");
+            }
+        }
+    }
+}
+
+/// A frame in which nothing has its default.
+fn full(step: u64, n: u32) -> Snapshot {
+    let numbers = |count: u32, from: f64| -> Vec<f64> {
+        (0..count).map(|k| f64::from(k).mul_add(0.25, from)).collect()
+    };
+    let mut s = Snapshot {
+        step,
+        dimensions: 2,
+        box_: [9.0, 8.0, 7.0, 0.5, 0.25, 0.125],
+        ..Snapshot::default()
+    };
+    let p = &mut s.particles;
+    p.n = n;
+    p.types = vec!["A".into(), "long name".into()];
+    p.type_shapes = vec!["{\"type\": \"Sphere\"}".into(), "{}".into()];
+    p.typeid = (0..n).map(|k| k % 2).collect();
+    p.mass = numbers(n, 2.0);
+    p.charge = numbers(n, -1.0);
+    p.diameter = numbers(n, 0.5);
+    p.body = (0..n as i32).map(|k| k - 5).collect();
+    p.moment_inertia = numbers(3 * n, 1.0);
+    p.position = numbers(3 * n, -3.0);
+    p.orientation = numbers(4 * n, 0.0);
+    p.velocity = numbers(3 * n, 4.0);
+    p.angmom = numbers(4 * n, 5.0);
+    p.image = (0..3 * n as i32).map(|k| -k).collect();
+    s.bonds.n = 2;
+    s.bonds.types = vec!["b".into()];
+    s.bonds.typeid = vec![0, 0];
+    s.bonds.group = vec![0, 1, 1, 2];
+    s.dihedrals.n = 1;
+    s.dihedrals.types = vec!["d".into(), "e".into()];
+    s.dihedrals.typeid = vec![1];
+    s.dihedrals.group = vec![3, 2, 1, 0];
+    s.constraints.n = 1;
+    s.constraints.group = vec![0, 3];
+    s.constraint_value = vec![1.5];
+    let energy = Values { kind: Type::Double, n: 1, m: 1, bytes: 1.5_f64.to_le_bytes().to_vec() };
+    s.log.insert("energy".into(), Some(energy));
+    s
+}
+
+/// What a frame is in which nothing was set.
+fn plain(step: u64, n: u32) -> Snapshot {
+    let mut s = Snapshot { step, dimensions: 3, ..Snapshot::default() };
+    s.box_ = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
+    let (p, rows) = (&mut s.particles, n as usize);
+    p.n = n;
+    p.types = vec!["A".into()];
+    p.type_shapes = vec!["{}".into()];
+    p.typeid = vec![0; rows];
+    p.mass = vec![1.0; rows];
+    p.charge = vec![0.0; rows];
+    p.diameter = vec![1.0; rows];
+    p.body = vec![-1; rows];
+    p.moment_inertia = vec![0.0; 3 * rows];
+    p.position = vec![0.0; 3 * rows];
+    p.orientation = [1.0, 0.0, 0.0, 0.0].repeat(rows);
+    p.velocity = vec![0.0; 3 * rows];
+    p.angmom = vec![0.0; 4 * rows];
+    p.image = vec![0; 3 * rows];
+    s
+}
+
+#[test]
+fn frames_come_back_and_nothing_is_written_twice() {
+    let temp = tempfile::tempdir().unwrap();
+    for precision in [Precision::Single, Precision::Double] {
+        // From full to plain and back: a default must be written where frame 0 has another value.
+        for order in [[0, 1, 2, 3, 1], [1, 0, 3, 2, 0]] {
+            let kinds = [full(7, 6), plain(9, 6), full(11, 4), plain(0, 5)];
+            let path = temp.path().join("h.gsd");
+            let mut file = TrajectoryWriter::create(
+                &path,
+                Overwrite::Replace,
+                "test",
+                precision,
+                Mode::default(),
+            )
+            .unwrap();
+            for k in &order[..3] {
+                file.write(&kinds[*k]).unwrap();
+            }
+            file.close().unwrap();
+            let limits = Limits::default();
+            let mut file =
+                TrajectoryWriter::append(&path, precision, Mode::default(), &limits).unwrap();
+            for k in &order[3..] {
+                file.write(&kinds[*k]).unwrap();
+            }
+            file.close().unwrap();
+            let read = open(&path);
+            assert_eq!(read.len().unwrap(), 5);
+            for (frame, k) in order.iter().enumerate() {
+                let mut got = read.read(frame as u64).unwrap();
+                let mut want = kinds[*k].clone();
+                // A logged quantity falls back to frame 0.
+                got.log.clear();
+                want.log.clear();
+                assert_eq!(got, want, "frame {frame} of {order:?}, {precision:?}");
+            }
+            let found = codes(&path, false);
+            assert!(found.iter().all(|code| *code == "gsd-048"), "{found:?}");
+        }
+    }
+    // The same frame again costs its step and no more.
+    let path = temp.path().join("twice.gsd");
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&path, Overwrite::Never, "test", Precision::Single, mode).unwrap();
+    file.write(&full(1, 6)).unwrap();
+    file.write(&full(2, 6)).unwrap();
+    file.close().unwrap();
+    let names: Vec<String> =
+        open(&path).file().frame(1).unwrap().into_iter().map(|chunk| chunk.name).collect();
+    assert_eq!(names, ["configuration/step"]);
+}
+
+#[test]
+fn a_frame_of_the_wrong_size_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.gsd");
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&path, Overwrite::Never, "test", Precision::Single, mode).unwrap();
+    let mut wrong = plain(1, 5);
+    wrong.particles.position.pop();
+    let error = file.write(&wrong).unwrap_err();
+    assert!(error.to_string().contains("14 numbers are not 5 x 3"), "{error}");
+    file.write(&plain(1, 5)).unwrap();
+    file.close().unwrap();
+    assert_eq!(open(&path).len().unwrap(), 1);
+}
