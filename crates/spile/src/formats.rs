@@ -3,5 +3,10 @@
 use spile_core::format::Registry;
 
 /// Every format that spile knows.
-pub static REGISTRY: Registry =
-    Registry(&[&spile_scda::Scda, &spile_taf::Taf, &spile_columns::Columns, &spile_npy::Npy]);
+pub static REGISTRY: Registry = Registry(&[
+    &spile_scda::Scda,
+    &spile_taf::Taf,
+    &spile_iotk::Iotk,
+    &spile_columns::Columns,
+    &spile_npy::Npy,
+]);
