@@ -128,6 +128,8 @@ pub(crate) enum Command {
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),
+    /// Operations on IOTK files
+    Iotk(cmd::iotk::IotkArgs),
     /// Operations on TAF files
     Taf(cmd::taf::TafArgs),
     /// Make a sample of every format and show what spile does with it

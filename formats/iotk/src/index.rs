@@ -1,6 +1,7 @@
 //! The elements of a file, found in one pass: names, attributes, byte ranges.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -46,13 +47,16 @@ pub(crate) struct Remark {
     pub(crate) offset: u64,
 }
 
+/// Children of a parent by name, in the order of the file: a missing name costs one look.
+type Names = HashMap<(Option<usize>, Vec<u8>), Vec<usize>>;
+
 /// All elements of a file.
 #[derive(Default)]
 pub struct Index {
     elements: Vec<Element>,
     roots: Vec<usize>,
-    /// Children of a parent by name, in the order of the file: a missing name costs one look.
-    names: HashMap<(Option<usize>, Vec<u8>), Vec<usize>>,
+    /// Made when a name is first looked for.
+    names: OnceLock<Names>,
     /// `<?iotk ...?>` before the first element.
     head: Vec<Tag>,
     qe_syntax: Option<bool>,
@@ -132,7 +136,15 @@ impl Index {
 
     /// The elements called `name` directly inside `parent`, in the order of the file.
     pub fn named(&self, parent: Option<usize>, name: &str) -> &[usize] {
-        self.names.get(&(parent, name.as_bytes().to_vec())).map_or(&[], |found| found)
+        let names = self.names.get_or_init(|| {
+            let mut names = Names::with_capacity(self.elements.len());
+            for (id, element) in self.elements.iter().enumerate() {
+                let key = (element.parent, element.tag.name().to_vec());
+                names.entry(key).or_default().push(id);
+            }
+            names
+        });
+        names.get(&(parent, name.as_bytes().to_vec())).map_or(&[], |found| found)
     }
 
     /// The first element at a path such as `Root/a.1/b`.
@@ -227,7 +239,6 @@ impl Builder<'_> {
             Some(parent) => index.elements[parent].children.push(id),
             None => index.roots.push(id),
         }
-        index.names.entry((parent, tag.name().to_vec())).or_default().push(id);
         let path = self.paths.get(self.open.len().wrapping_sub(1)).copied().unwrap_or(0)
             + tag.name().len() as u64
             + 1;

@@ -3,6 +3,35 @@
 //! Specification: G. Bussi, *IOTK binary files* (2016), and the library itself, version 1.2; what
 //! is unclear there is decided in `FORMAT.md`. A file is a tree of tags with attributes and data,
 //! either in Fortran records or as XML text; UPF v2 pseudopotentials are such texts.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `record` | Fortran records, useful for any unformatted file |
+//! | `wire` `number` | tags, attributes, types; numbers as text |
+//! | `event` `binary` `text` | the same events from both forms |
+//! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
+//! | `data` `read` | what data are; [`File`] and its tree view |
+//! | `schema` | what Quantum ESPRESSO means by its files |
+//! | `write` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
+//! | `convert` | from one form to the other |
+//! | `check` `salvage` | the rules; what can be saved of a damaged file |
+//!
+//! ```
+//! use spile_core::{limits::Limits, source::Source};
+//! use spile_iotk::{File, Style, Target, convert};
+//!
+//! let text = "<Root><a.1 units='Bohr'><b type='real' size='3'>1.0 2.5D0 3</b></a.1></Root>";
+//! let limits = Limits::default();
+//! let mut binary = Vec::new();
+//! convert(&Source::memory(text), Target::default(), Style::Exact, &mut binary, &limits)?;
+//!
+//! let file = File::from_source(Source::memory(binary), &limits)?;
+//! assert_eq!(file.read_f64("Root/a.1/b")?, Some(vec![1.0, 2.5, 3.0]));
+//! let mut cursor = file.cursor();
+//! assert!(cursor.begin("Root").is_some() && cursor.begin("a.1").is_some());
+//! assert!(cursor.scan("b").is_some() && cursor.scan("missing").is_none());
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod binary;

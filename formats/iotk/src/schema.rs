@@ -87,9 +87,12 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     let index = file.index();
     let Some(root) = index.roots().first() else { return Vec::new() };
     let root = &index.elements()[*root];
-    let child = |name: &str| {
-        let found = root.children.iter().map(|id| &index.elements()[*id]);
-        found.into_iter().find(|element| element.tag.name() == name.as_bytes())
+    // A path below the root, without asking for the index of names: files may have many tags.
+    let child = |path: &str| {
+        path.split('/').try_fold(root, |at, name| {
+            let mut inside = at.children.iter().map(|id| &index.elements()[*id]);
+            inside.find(|element| element.tag.name() == name.as_bytes())
+        })
     };
     let name = root.tag.title();
     let mut rows: Vec<(String, Value)> = Vec::new();
@@ -107,8 +110,24 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
                 say(what, value.trim().to_string());
             }
         }
-    } else if let Some(density) = index.find(&format!("{name}/CHARGE-DENSITY/INFO")) {
-        let tag = &index.elements()[density].tag;
+    } else if let Some(creator) = child("HEADER/CREATOR") {
+        let tag = &creator.tag;
+        let word = |key: &str| tag.text_of(key).unwrap_or_default();
+        say("content", "description of a calculation".into());
+        say("program", format!("{} {}", word("NAME"), word("VERSION")));
+        for (what, path) in [
+            ("k-points", "BRILLOUIN_ZONE/NUMBER_OF_K-POINTS"),
+            ("bands", "BAND_STRUCTURE_INFO/NUMBER_OF_BANDS"),
+            ("atoms", "IONS/NUMBER_OF_ATOMS"),
+        ] {
+            if let Ok(Some(values)) = file.read_f64(&format!("{name}/{path}"))
+                && let [value] = values[..]
+            {
+                say(what, value.to_string());
+            }
+        }
+    } else if let Some(density) = child("CHARGE-DENSITY/INFO") {
+        let tag = &density.tag;
         let n = |key: &str| tag.text_of(key).unwrap_or_else(|| "?".into());
         say("content", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
     } else if info.is_some_and(|e| e.tag.raw("igwx").is_some()) {
@@ -125,22 +144,6 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         }
     } else if name == "G-VECTORS" {
         say("content", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
-    } else if let Some(creator) = index.find(&format!("{name}/HEADER/CREATOR")) {
-        let tag = &index.elements()[creator].tag;
-        let word = |key: &str| tag.text_of(key).unwrap_or_default();
-        say("content", "description of a calculation".into());
-        say("program", format!("{} {}", word("NAME"), word("VERSION")));
-        for (what, path) in [
-            ("k-points", "BRILLOUIN_ZONE/NUMBER_OF_K-POINTS"),
-            ("bands", "BAND_STRUCTURE_INFO/NUMBER_OF_BANDS"),
-            ("atoms", "IONS/NUMBER_OF_ATOMS"),
-        ] {
-            if let Ok(Some(values)) = file.read_f64(&format!("{name}/{path}"))
-                && let [value] = values[..]
-            {
-                say(what, value.to_string());
-            }
-        }
     }
     rows
 }

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod formats;
 pub(crate) mod hash;
 pub(crate) mod info;
+pub(crate) mod iotk;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod map;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Hash(args) => hash::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
+        Command::Iotk(args) => iotk::run(args, context, out),
         Command::Taf(args) => taf::run(args, context, out),
         Command::Tour(args) => tour::run(args, context, out),
         Command::Formats(args) => formats::run(args, context, out),
