@@ -31,17 +31,21 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
         return Ok(());
     }
     for remark in file.remarks() {
-        report.warn(remark.code, remark.message.clone()).at(remark.offset);
+        let message = remark.message.clone();
+        if remark.grave {
+            report.error(remark.code, message).at(remark.offset);
+        } else {
+            report.warn(remark.code, message).at(remark.offset);
+        }
     }
     for (id, element) in file.index().elements().iter().enumerate() {
         let object = || format!("element {}", file.index().path(id));
         // Text is only known to be numbers once it was parsed.
         if file.form() == Form::Text
-            && let Some(kind) = element.kind
+            && file.data(id)?.is_some_and(|data| data.kind.is_some() && data.fault.is_none())
             && let Err(error) = file.array(id)
         {
             report.absorb(error.at(element.offset))?;
-            let _ = kind;
         }
         let unknown =
             element.tag.raw("type").filter(|name| Type::named(name.trim_ascii()).is_none());

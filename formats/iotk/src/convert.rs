@@ -183,7 +183,7 @@ impl<W: Write> Converter<'_, W> {
     fn element(&mut self, tag: &Tag, kind: Type, data: &Data, item: &Item) -> Result<()> {
         let place = |e: Error| e.in_object(format!("element {}", tag.title()));
         let known = describe(tag, Some(kind), data, self.form, self.source, self.limits);
-        let known = known.map_err(place)?;
+        let known = known.and_then(Described::sound).map_err(place)?;
         if let Some(("iotk-035", message)) = &known.remark {
             self.done.lost.push(format!("element {}: {message}", tag.title()));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Codec, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
@@ -28,6 +28,18 @@ pub struct Described {
     pub array: ArrayDesc,
     /// A departure from the letter of the format that does no harm: code and sentence.
     pub remark: Option<(&'static str, String)>,
+    /// Why they cannot be what the tag says. The rest of the file is none the worse for it.
+    pub fault: Option<(&'static str, String)>,
+}
+
+impl Described {
+    /// The data, unless there is something wrong with them.
+    pub fn sound(self) -> Result<Self> {
+        match self.fault {
+            Some((code, message)) => Err(Error::malformed(code, message)),
+            None => Ok(self),
+        }
+    }
 }
 
 /// Describes the data of the element that begins with `tag`.
@@ -39,11 +51,21 @@ pub(crate) fn describe(
     source: &Source,
     limits: &Limits,
 ) -> Result<Described> {
-    match form {
+    let described = match form {
         Form::Binary(framing) => binary(tag, kind, data, framing.order),
         Form::Text => text(tag, kind, data, source, limits),
+    };
+    match described {
+        // What cannot be interpreted is kept as bytes.
+        Err(error) if error.kind() == ErrorKind::Malformed => {
+            let layout = Layout::Plain { extents: data.parts.extents()?, order: Order::F };
+            let shape = Shape::new([data.parts.len()]);
+            let array = ArrayDesc::new(DType::opaque(1), shape, layout);
+            let fault = Some((error.code(), error.message().to_string()));
+            Ok(Described { kind, array, remark: None, fault })
+        }
+        other => other.map_err(|e| e.at(data.parts.offset())),
     }
-    .map_err(|e| e.at(data.parts.offset()))
 }
 
 /// The number of elements that a tag promises: `size`, or the product of `n1`, `n2`, ...
@@ -78,7 +100,7 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
             Err(_) => (DType::opaque(1), Shape::new([len])),
         };
         let array = ArrayDesc::new(dtype, shape, layout()?);
-        return Ok(Described { kind: None, array, remark: None });
+        return Ok(Described { kind: None, array, remark: None, fault: None });
     };
     let told = if kind == Type::Character { tag.count("len") } else { tag.count("kind") };
     let by_kind = told.and_then(|k| kind.dtype(k, order));
@@ -126,7 +148,7 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
         remark.get_or_insert(("iotk-035", message));
     }
     let array = ArrayDesc::new(dtype, shape, layout()?);
-    Ok(Described { kind: Some(kind), array, remark })
+    Ok(Described { kind: Some(kind), array, remark, fault: None })
 }
 
 /// Text that stands for numbers or strings; it is parsed when it is asked for.
@@ -152,7 +174,7 @@ fn text(
     let make = |kind, dtype, shape, codec: Arc<dyn Codec>| {
         let layout = Layout::Text { extents: extents.clone(), codec, order: Order::F };
         let array = ArrayDesc::new(dtype, shape, layout);
-        Described { kind, array, remark: None }
+        Described { kind, array, remark: None, fault: None }
     };
     let number = kind.filter(|kind| *kind != Type::Character);
     let Some(number) = number else {

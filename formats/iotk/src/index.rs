@@ -45,6 +45,8 @@ pub(crate) struct Remark {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) offset: u64,
+    /// It costs data.
+    pub(crate) grave: bool,
 }
 
 /// Children of a parent by name, in the order of the file: a missing name costs one look.
@@ -181,7 +183,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn take(&mut self, item: Item) -> Result<()> {
         if let Some((code, message)) = item.remark {
-            self.index.remarks.push(Remark { code, message, offset: item.offset });
+            self.index.remarks.push(Remark { code, message, offset: item.offset, grave: false });
         }
         self.index.qe_syntax = says_qe_syntax(&item.event).or(self.index.qe_syntax);
         match item.event {
@@ -211,6 +213,7 @@ impl Builder<'_> {
                         code: "iotk-033",
                         message,
                         offset: item.offset,
+                        grave: false,
                     });
                 }
                 Ok(())

@@ -149,10 +149,13 @@ impl File {
 
     /// The data of an element, ready to be read.
     pub fn array(&self, element: usize) -> Result<Option<Array>> {
-        self.data(element)?
-            .map(|data| Array::open(&self.source, &self.tree, &data.array, &self.limits))
-            .transpose()
-            .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
+        let open = |data: Described| {
+            let at = self.index.elements()[element].offset;
+            let data = data.sound().map_err(|e| e.at(at))?;
+            Array::open(&self.source, &self.tree, &data.array, &self.limits)
+        };
+        let array = self.data(element)?.map(open).transpose();
+        array.map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
     }
 
     /// The numbers of an element as `f64`, whatever their kind; nothing if it is not there.
@@ -214,9 +217,13 @@ impl File {
         let alone = self.index.elements()[carrier].children.is_empty();
         let data = self.data(carrier)?;
         let mut attrs = attributes(&element.tag);
-        if let Some(remark) = data.as_ref().and_then(|d| d.remark.clone()) {
+        if let Some(data) = &data {
             let offset = self.index.elements()[carrier].offset;
-            self.remarks.push(Remark { code: remark.0, message: remark.1, offset });
+            for (told, grave) in [(&data.remark, false), (&data.fault, true)] {
+                if let Some((code, message)) = told.clone() {
+                    self.remarks.push(Remark { code, message, offset, grave });
+                }
+            }
         }
         let node = match data {
             Some(data) if alone => {

@@ -11,7 +11,7 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::data::describe;
+use crate::data::{Described, describe};
 use crate::event::Form;
 use crate::index::Index;
 use crate::number::Style;
@@ -47,8 +47,9 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             continue;
         }
         let Some(data) = element.data.first() else { continue };
-        let sound =
-            describe(&element.tag, element.kind, data, form, source, limits).and_then(|known| {
+        let sound = describe(&element.tag, element.kind, data, form, source, limits)
+            .and_then(Described::sound)
+            .and_then(|known| {
                 Array::open(source, &Tree::new(limits), &known.array, limits).map(drop)
             });
         match sound {

@@ -7,8 +7,12 @@ use serde_json::Value;
 use crate::Result;
 
 /// Formats whose own words are the point of a front end. Everything else goes through `spile`.
-const NATIVE: [(&str, &str); 3] =
-    [("crates/cli", "formats/taf"), ("bindings/c", "formats/scda"), ("bindings/c", "formats/gsd")];
+const NATIVE: [(&str, &str); 4] = [
+    ("crates/cli", "formats/iotk"),
+    ("crates/cli", "formats/taf"),
+    ("bindings/c", "formats/scda"),
+    ("bindings/c", "formats/gsd"),
+];
 
 /// A crate of the workspace: its folder, the roots of its library and programs, and the folders
 /// of the crates of the workspace it depends on.

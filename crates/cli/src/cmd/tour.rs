@@ -21,6 +21,10 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style};
 
+/// A lattice as Quantum ESPRESSO describes it.
+const CELL: &str = "<Root>\n  <CELL UNITS=\"Bohr\">\n    <a1 type=\"real\" size=\"3\">\n -5.1 0.0 5.1\n    \
+                    </a1>\n  </CELL>\n</Root>\n";
+
 /// Samples in the signal that the tour draws.
 const SAMPLES: u64 = 1_000_000;
 
@@ -47,6 +51,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
     fs::write("counts.npy", npy())?;
     fs::write("state.scda", scda())?;
+    fs::write("cell.xml", CELL)?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 12] = [
@@ -54,7 +59,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         ("What is in a file:", &["info", "example.taf"]),
         (
             "Its arrays, as in a folder:",
-            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda"],
+            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda", "cell.xml"],
         ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
