@@ -130,6 +130,8 @@ pub(crate) enum Command {
     Salvage(cmd::salvage::SalvageArgs),
     /// Decks and source code in SDF files
     Sdf(cmd::sdf::SdfArgs),
+    /// Operations on IOTK files
+    Iotk(cmd::iotk::IotkArgs),
     /// Operations on TAF files
     Taf(cmd::taf::TafArgs),
     /// Operations on scda files

@@ -8,6 +8,7 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_sdf::Sdf,
     &spile_taf::Taf,
     &spile_gsd::Gsd,
+    &spile_iotk::Iotk,
     &spile_columns::Columns,
     &spile_npy::Npy,
 ]);

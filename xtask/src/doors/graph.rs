@@ -12,6 +12,7 @@ const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/scda"),
     ("crates/cli", "formats/sdf"),
     ("crates/cli", "formats/gsd"),
+    ("crates/cli", "formats/iotk"),
     ("bindings/c", "formats/scda"),
     ("bindings/c", "formats/gsd"),
 ];

@@ -7,6 +7,7 @@ pub(crate) mod formats;
 pub(crate) mod gsd;
 pub(crate) mod hash;
 pub(crate) mod info;
+pub(crate) mod iotk;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod map;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
         Command::Sdf(args) => sdf::run(args, context, out),
+        Command::Iotk(args) => iotk::run(args, context, out),
         Command::Taf(args) => taf::run(args, context, out),
         Command::Scda(args) => scda::run(args, context, out),
         Command::Gsd(args) => gsd::run(args, context, out),

@@ -25,6 +25,10 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style};
 
+/// A lattice as Quantum ESPRESSO describes it.
+const CELL: &str = "<Root>\n  <CELL UNITS=\"Bohr\">\n    <a1 type=\"real\" size=\"3\">\n -5.1 0.0 5.1\n    \
+                    </a1>\n  </CELL>\n</Root>\n";
+
 /// Samples in the signal that the tour draws.
 const SAMPLES: u64 = 1_000_000;
 
@@ -52,6 +56,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     fs::write("counts.npy", npy())?;
     checkpoint(file("state.scda"))?;
     dump(file("0001.sdf"))?;
+    fs::write("cell.xml", CELL)?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 12] = [
@@ -59,7 +64,16 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         ("What is in a file:", &["info", "example.taf"]),
         (
             "Its arrays, as in a folder:",
-            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda", "0001.sdf"],
+            &[
+                "ls",
+                "-l",
+                "example.taf",
+                "table.txt",
+                "counts.npy",
+                "state.scda",
+                "0001.sdf",
+                "cell.xml",
+            ],
         ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
