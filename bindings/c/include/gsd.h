@@ -102,6 +102,10 @@ int                 gsd_set_commit (gsd_handle_t *handle, uint64_t frames, int d
 /* Takes all frames out of the file. */
 int                 gsd_truncate (gsd_handle_t *handle);
 
+/* Turns an old file into one of version 2.1 with the same frames, in one step: at every moment it is
+ * the old one or the new one. */
+int                 gsd_upgrade (gsd_handle_t *handle);
+
 /* Reading. */
 
 /* Frames that have ended. */

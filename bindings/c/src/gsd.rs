@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use spile::error::{Error, Result};
 use spile::limits::Limits;
@@ -23,6 +23,7 @@ const NUMBERS: Form = Form::List;
 /// `gsd_handle_t`.
 pub struct GsdHandle {
     file: Open,
+    path: PathBuf,
     /// What [`gsd_find_chunk`] gave out last.
     found: VecDeque<Box<CallerEntry>>,
     /// What [`gsd_find_matching_chunk_name`] goes through.
@@ -32,7 +33,7 @@ pub struct GsdHandle {
 enum Open {
     Read(File),
     /// There unless a call in between failed.
-    Write(Option<Writer>),
+    Write(Option<Box<Writer>>),
 }
 
 /// `gsd_index_entry_t`.
@@ -52,7 +53,7 @@ type Handle = *mut GsdHandle;
 impl GsdHandle {
     fn writer(&mut self) -> Result<&mut Writer> {
         match &mut self.file {
-            Open::Write(writer) => writer.as_mut().ok_or_else(gone),
+            Open::Write(writer) => writer.as_deref_mut().ok_or_else(gone),
             Open::Read(_) => Err(Error::argument("the file is open for reading only")),
         }
     }
@@ -166,11 +167,12 @@ pub unsafe extern "C" fn gsd_open(fname: *const c_char, flags: u8) -> Handle {
         // The caller has the memory for what is read; a file's numbers are checked against it.
         let limits = Limits::default();
         let file = match flags {
-            1 | 3 => Open::Write(Some(Writer::append(path, Mode::default(), &limits)?)),
+            1 | 3 => Open::Write(Some(Box::new(Writer::append(path, Mode::default(), &limits)?))),
             2 => Open::Read(File::open(path, &limits)?),
             _ => return Err(Error::argument("a file is opened with GSD_OPEN_...")),
         };
-        let handle = GsdHandle { file, found: VecDeque::new(), names: Vec::new() };
+        let handle =
+            GsdHandle { file, path: path.to_path_buf(), found: VecDeque::new(), names: Vec::new() };
         Ok(Box::into_raw(Box::new(handle)))
     };
     // SAFETY: there is no number to write.
@@ -249,7 +251,31 @@ pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
             if let Open::Write(writer) = &mut handle.file
                 && let Some(open) = writer.take()
             {
-                *writer = Some(open.truncate()?);
+                *writer = Some(Box::new(open.truncate()?));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Makes a file of the newest version of this one, with the same frames, in one step.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            handle.writer()?;
+            if let Open::Write(writer) = &mut handle.file
+                && let Some(open) = writer.take()
+            {
+                let limits = Limits::default();
+                open.close()?;
+                spile_gsd::ops::upgrade(&handle.path, &limits)?;
+                let again = Writer::append(&handle.path, Mode::default(), &limits)?;
+                *writer = Some(Box::new(again));
             }
             Ok(())
         })

@@ -77,7 +77,12 @@ one_version (const char *path, uint32_t version)
   CHECK (gsd_close (reader) == 0);
   reader = gsd_open (path, GSD_OPEN_READONLY);
   CHECK (gsd_get_nframes (reader) == 1);
-  CHECK (gsd_close (reader) == 0 && gsd_close (writer) == 0);
+  CHECK (gsd_upgrade (reader) == GSD_ERROR_INVALID_ARGUMENT);
+  CHECK (gsd_close (reader) == 0 && gsd_upgrade (writer) == 0);
+  CHECK (gsd_get_nframes (writer) == 1 && gsd_find_chunk (writer, 0, "values") != NULL);
+  CHECK (gsd_write_chunk (writer, "text", GSD_TYPE_CHARACTER, 5, 1, 0, "hello") == 0);
+  CHECK (gsd_end_frame (writer) == 0 && gsd_get_nframes (writer) == 2);
+  CHECK (gsd_close (writer) == 0);
 }
 
 static void
