@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use spile_core::error::Result;
 use spile_core::layout::Coord;
+use spile_core::tree::NodeId;
 
 use crate::derived;
 use crate::index::Block;
@@ -77,10 +78,8 @@ impl View<'_> {
                     let one_less = points.checked_add(1) == Some(nodes);
                     let found = if plain && points == nodes {
                         Some(*along)
-                    } else if plain && one_less && !on_nodes {
-                        derived::midpoints(&mut self.tree, *along)?
-                    } else if plain && one_less && epoch {
-                        derived::faces(&mut self.tree, *along)?
+                    } else if plain && one_less && (!on_nodes || epoch) {
+                        self.beside(*along, on_nodes)?
                     } else {
                         None
                     };
@@ -99,6 +98,17 @@ impl View<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The points beside the nodes of `axis`: the upper faces of the cells, or their middle.
+    fn beside(&mut self, axis: NodeId, faces: bool) -> Result<Option<NodeId>> {
+        if let Some(known) = self.beside.get(&(axis, faces)) {
+            return Ok(*known);
+        }
+        let make = if faces { derived::faces } else { derived::midpoints };
+        let found = make(&mut self.tree, axis)?;
+        self.beside.insert((axis, faces), found);
+        Ok(found)
     }
 
     /// Arrays that are computed from block `k`.

@@ -46,6 +46,7 @@ pub(crate) fn tree(
         tree: Tree::new(limits),
         places: vec![None; blocks.len()],
         axes: HashMap::new(),
+        beside: HashMap::new(),
         claimed: HashSet::new(),
         groups: HashMap::new(),
         meshes: Meshes::new(blocks),
@@ -124,6 +125,8 @@ pub(crate) struct View<'a> {
     pub(crate) places: Vec<Option<NodeId>>,
     /// The coordinate arrays of each mesh.
     pub(crate) axes: HashMap<usize, Vec<NodeId>>,
+    /// The arrays beside the nodes of an axis, on faces or not, that were made already.
+    pub(crate) beside: HashMap<(NodeId, bool), Option<NodeId>>,
     /// Groups that are a block's own.
     claimed: HashSet<NodeId>,
     groups: HashMap<&'a str, NodeId>,

@@ -1,0 +1,140 @@
+//! Trees of other formats as SDF.
+
+use spile_core::dtype::DType;
+use spile_core::error::{ErrorKind, Result};
+use spile_core::format::{Format as _, Object, Reader, Region};
+use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::tree::{Tree, Value};
+use spile_sdf::{BlockType, File, Sdf};
+
+/// A file of some other format.
+struct Other {
+    tree: Tree,
+    source: Source,
+}
+
+impl Other {
+    fn new() -> Self {
+        Self { tree: Tree::new(&Limits::default()), source: Source::memory([]) }
+    }
+
+    fn add(
+        &mut self,
+        path: &str,
+        dtype: DType,
+        shape: &[u64],
+        order: Order,
+        bytes: Vec<u8>,
+    ) -> &mut ArrayDesc {
+        let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let group = self.tree.group_at(group).unwrap();
+        let desc = ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), order));
+        let id = self.tree.add_array(group, name, desc).unwrap();
+        self.tree.node_mut(id).array.as_mut().unwrap()
+    }
+
+    fn convert(&self) -> Result<File> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sdf");
+        let mut sink = Sink::create(&path, Overwrite::Never)?;
+        Sdf.write(self, &mut sink, &Limits::default())?;
+        sink.commit()?;
+        let report = Sdf.check(&Source::open(&path)?, &Limits::default(), true)?;
+        assert_eq!(report.findings, []);
+        File::open(&path, &Limits::default())
+    }
+}
+
+impl Reader for Other {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        Vec::new()
+    }
+
+    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn values_keep_their_value_and_their_index() {
+    let mut other = Other::new();
+    let shorts: Vec<u8> = (0..6_i16).flat_map(|v| (v - 3).to_le_bytes()).collect();
+    other.add("deep/down/shorts", DType::I16, &[2, 3], Order::C, shorts);
+    other.add("bytes", DType::U8, &[3], Order::C, vec![0, 128, 255]);
+    other.add("one", DType::F64, &[], Order::C, 2.5_f64.to_le_bytes().to_vec());
+    other.add("words", DType::text(4), &[2], Order::C, b"onetwo  ".to_vec());
+    other.add("none", DType::F32, &[0, 5], Order::F, Vec::new());
+    let file = other.convert().unwrap();
+    let read =
+        |path: &str, axes| file.array(path).unwrap().read_f64(&Selection::all(), axes).unwrap();
+    let c = Axes::Order(Order::C);
+    assert_eq!(read("deep/down/shorts", c), [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0]);
+    assert_eq!(file.array("deep/down/shorts").unwrap().shape().lengths(), [2, 3]);
+    assert_eq!(read("bytes", c), [0.0, 128.0, 255.0]);
+    assert_eq!(read("one", c), [2.5]);
+    assert_eq!(file.find("one").next().unwrap().kind(), BlockType::Constant);
+    let words = file.array("words").unwrap();
+    assert_eq!((words.dtype(), words.shape().lengths()), (DType::text(4), &[2][..]));
+    assert_eq!(file.array("none").unwrap().shape().lengths(), [0, 5]);
+    assert_eq!(file.header().code_name, "spile");
+}
+
+#[test]
+fn coordinates_become_a_mesh_and_factors_stay_factors() {
+    let mut other = Other::new();
+    let times: Vec<u8> = [0.0_f64, 0.5, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    other.add("time", DType::F64, &[3], Order::C, times);
+    let time = other.tree.find("time").unwrap();
+    let desc = other.add("signal", DType::U16, &[3, 2], Order::F, vec![1; 12]);
+    desc.coords = vec![Coord::Node(time), Coord::Uniform { start: 10.0, step: 0.25 }];
+    desc.dims = vec!["t".into(), "x".into()];
+    desc.map = Some(Linear { intercept: 0.0, slope: 0.5 });
+    let id = other.tree.find("signal").unwrap();
+    other.tree.node_mut(id).attrs.push(("units".into(), "V".into()));
+    let file = other.convert().unwrap();
+    let array = file.array("signal").unwrap();
+    let values = array.read_f64(&Selection::all(), Axes::Stored).unwrap();
+    assert_eq!(values, [128.5; 6]);
+    let node = file.tree().node(file.tree().find("signal").unwrap());
+    assert!(node.attrs.contains(&("units".into(), "V".into())));
+    let points = |axis: usize| {
+        let Coord::Node(id) = node.array.as_ref().unwrap().coords[axis] else { panic!() };
+        let path = &file.tree().node(id).path;
+        file.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap()
+    };
+    assert_eq!((points(0), points(1)), (vec![0.0, 0.5, 2.0], vec![10.0, 10.25]));
+}
+
+#[test]
+fn what_sdf_cannot_hold_is_refused_by_name() {
+    let refused = |other: &Other| {
+        let error = other.convert().err().unwrap();
+        assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "sdf-050"), "{error}");
+        assert_eq!(error.object(), Some("\"a\""));
+    };
+    let mut other = Other::new();
+    other.add("a", DType::U64, &[1], Order::C, vec![0; 8]);
+    refused(&other);
+    let mut other = Other::new();
+    let desc = other.add("a", DType::F64, &[1], Order::C, vec![0; 8]);
+    desc.map = Some(Linear { intercept: 1.0, slope: 1.0 });
+    refused(&other);
+}
