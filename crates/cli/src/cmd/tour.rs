@@ -14,6 +14,8 @@ use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;
 use spile::source::Source;
 use spile::tree::Tree;
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{Mode, Version, Writer};
 use spile_taf::ops::{self, Create};
 
 use crate::args::Cli;
@@ -47,19 +49,21 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
     fs::write("counts.npy", npy())?;
     fs::write("state.scda", scda())?;
+    trajectory(file("run.gsd"))?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
-    let show: [(&str, &[&str]); 12] = [
+    let show: [(&str, &[&str]); 13] = [
         ("These are the formats spile knows.", &["formats"]),
         ("What is in a file:", &["info", "example.taf"]),
         (
             "Its arrays, as in a folder:",
-            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda"],
+            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda", "run.gsd"],
         ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
         ("A million samples, drawn in the terminal:", &["plot", "burst.taf", "--height", "16"]),
         ("The same as a picture:", &["plot", "burst.taf", "-o", "burst.svg"]),
+        ("What a simulation logged:", &["gsd", "log", "run.gsd"]),
         ("Which bytes are what:", &["map", "example.taf"]),
         ("Is it sound?", &["check", "example.taf"]),
         ("And this one, which ends too early?", &["check", "cut.taf"]),
@@ -133,6 +137,26 @@ fn scda() -> Vec<u8> {
     let header = format!("scdata0 {}F {}", pad("spile tour", 24), pad("a checkpoint", 62));
     let block = format!("B {}E {}step 42\n", pad("where it stopped", 62), pad("8", 30));
     format!("{header}\n={0:=<28}\n\n{block}{0:=<22}\n\n", "").into_bytes()
+}
+
+/// Ten frames of four particles, as HOOMD-blue would write them.
+fn trajectory(path: &Path) -> Result<()> {
+    let about =
+        About { application: "spile".into(), schema: "hoomd".into(), schema_version: 1 << 16 | 4 };
+    let mode = Mode::default();
+    let mut run = Writer::create(path, Overwrite::Never, Version::V2_1, &about, mode)?;
+    for frame in 0..10_u64 {
+        let shift = frame as f32 * 0.25;
+        let positions: Vec<u8> =
+            (0..12_u8).flat_map(|k| (f32::from(k) / 4.0 - shift).to_le_bytes()).collect();
+        let energy = (frame as f64).mul_add(-0.5, 8.0).to_le_bytes();
+        run.write_chunk("configuration/step", Type::UInt64, 1, 1, &(100 * frame).to_le_bytes())?;
+        run.write_chunk("particles/N", Type::UInt32, 1, 1, &4_u32.to_le_bytes())?;
+        run.write_chunk("particles/position", Type::Float, 4, 3, &positions)?;
+        run.write_chunk("log/energy", Type::Double, 1, 1, &energy)?;
+        run.end_frame()?;
+    }
+    run.close()
 }
 
 /// A copy that ends in the middle of the last column.
