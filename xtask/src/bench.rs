@@ -1,15 +1,20 @@
-//! `cargo xtask bench taf`: spile against NumPy, h5py and plain C, on the same files, in one run.
+//! `cargo xtask bench`: spile against others, on the same files, in one run. What follows is
+//! `bench taf`, against NumPy, h5py and plain C.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `tasks` | the tasks, with every command line |
 //! | `sample` | the files that are read |
 //! | `contest` | running the contestants in turn |
-//! | `report` | the table, the promises, the page |
+//! | `report` | the table, the promises, its part of the page |
+//! | `page` | `docs/performance.md` and its parts |
+//! | `scda` | `bench scda`, against plain C |
 
 mod contest;
+mod page;
 mod report;
 mod sample;
+mod scda;
 mod tasks;
 
 use std::fs;
@@ -58,7 +63,17 @@ impl Options {
     }
 }
 
-pub(crate) fn run(words: &[&str]) -> Result<bool> {
+/// `bench scda`.
+pub(crate) fn scda(words: &[&str]) -> Result<bool> {
+    let options = Options::parse(words)?;
+    if options.spile.is_some() {
+        return Err("bench scda builds a program of its own; --spile is for bench taf".into());
+    }
+    scda::run(&options)
+}
+
+/// `bench taf`.
+pub(crate) fn taf(words: &[&str]) -> Result<bool> {
     let options = Options::parse(words)?;
     let folder = target().join("bench");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -96,9 +111,7 @@ fn measure(options: &Options, folder: &Path) -> Result<bool> {
     }
     if results.has_spile() && results.problems.is_empty() {
         let machine = machine(arena.python.as_deref(), busy);
-        let page = report::page(&machine, options.scale, options.rounds, &results);
-        fs::write(root().join("docs/performance.md"), page).map_err(|e| e.to_string())?;
-        println!("docs/performance.md is new");
+        page::save(&report::part(&machine, options.scale, options.rounds, &results))?;
     } else {
         println!("docs/performance.md is left alone: not everything was measured");
     }
@@ -126,7 +139,7 @@ fn given(path: PathBuf) -> Result<PathBuf> {
 }
 
 /// The bench goes on without a contestant, but not without a word.
-fn or_say(who: &str, found: Result<PathBuf>) -> Option<PathBuf> {
+fn or_say<T>(who: &str, found: Result<T>) -> Option<T> {
     found.map_err(|why| println!("{who}: not measured: {why}")).ok()
 }
 
@@ -159,11 +172,12 @@ fn machine(python: Option<&Path>, busy: f64) -> String {
         field(&read("/proc/meminfo"), "MemTotal").replace(" kB", "").parse().unwrap_or(0.0);
     let versions = "import sys, numpy, h5py; print('Python', sys.version.split()[0] + ', NumPy', \
                     numpy.__version__ + ', h5py', h5py.__version__)";
-    let python =
-        python.map_or("unknown".into(), |p| first(output(program(p).args(["-c", versions]))));
+    let python = python
+        .map(|p| format!("; {}", first(output(program(p).args(["-c", versions])))))
+        .unwrap_or_default();
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     format!(
-        "- {}, {cores} cores, {:.0} GiB of memory, {}\n- {}; {}; {python}\n- {}, {busy:.1} other threads running\n",
+        "- {}, {cores} cores, {:.0} GiB of memory, {}\n- {}; {}{python}\n- {}, {busy:.1} other threads running\n",
         field(&read("/proc/cpuinfo"), "model name"),
         kib / 1024.0 / 1024.0,
         first(output(program("uname").args(["-s", "-r", "-m"]))),

@@ -1,4 +1,5 @@
-//! One static binary: it runs on any Linux of the same processor, whatever is installed there.
+//! What is given to people: one static binary, which runs on any Linux of the same processor,
+//! whatever is installed there; and the C library with its headers.
 
 use crate::Result;
 use crate::shell::{cargo, output, program, succeeds, target};
@@ -20,5 +21,15 @@ pub(crate) fn run() -> Result<bool> {
     let path = folder.join(host).join("release/spile");
     let length = std::fs::metadata(&path).map_err(|e| e.to_string())?.len();
     println!("{} ({:.1} MB)", path.display(), length as f64 / 1e6);
-    Ok(built)
+    let words = ["build", "--release", "--package", "spile-c"];
+    let library = succeeds(cargo(&words).env("CARGO_TARGET_DIR", &folder))?;
+    let installed = folder.join("c");
+    let install = succeeds(
+        program("make")
+            .args(["-s", "-C", "bindings/c", "install"])
+            .arg(format!("PREFIX={}", installed.display()))
+            .arg(format!("LIBRARIES={}", folder.join("release").display())),
+    )?;
+    println!("{}", installed.display());
+    Ok(built && library && install)
 }

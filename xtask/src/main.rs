@@ -33,11 +33,12 @@ cargo xtask <command>
   doors                    checks which crate sees which, and the other rules of the house
   fuzz [SECONDS] [TARGET]  runs every fuzz target, SECONDS in all (30), or one of them
   bench taf [OPTIONS]      measures against NumPy, h5py and plain C, writes docs/performance.md
-      --scale S            sizes; 1.0 is 10^9 samples, needs 12 GB of memory (1.0)
+  bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
+      --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
-      --spile PATH         measures this program instead of building one
-      --keep               keeps the files in target/bench
-  dist                     builds the static binary
+      --spile PATH         measures this program instead of building one (taf)
+      --keep               keeps the files (taf: in target/bench, scda: in memory)
+  dist                     builds the static binary and the C library
   readme [--check]         rewrites (or compares) the table of formats in README.md
   help                     this text
 ";
@@ -65,7 +66,8 @@ fn run(words: &[&str]) -> Result<bool> {
         ["test"] => Ok(test::run()),
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
-        ["bench", "taf", rest @ ..] => bench::run(rest),
+        ["bench", "taf", rest @ ..] => bench::taf(rest),
+        ["bench", "scda", rest @ ..] => bench::scda(rest),
         ["dist"] => dist::run(),
         ["readme"] => readme::write(),
         ["readme", "--check"] => readme::check(),

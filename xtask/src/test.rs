@@ -1,13 +1,21 @@
 //! All that CI runs, in one build profile and one set of features, so that nothing is built twice.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::shell::{cargo, output, program, root, succeeds, watched};
 use crate::step::{Counts, Outcome, Steps, count_tests};
 use crate::{Result, doors, fuzz, readme, tools};
 
-/// The same words everywhere: another set of features would be another build.
-const ALL: [&str; 2] = ["--workspace", "--all-features"];
+/// The same words everywhere: another set of features would be another build. The only feature
+/// that a machine may be unable to build is MPI.
+fn all() -> &'static [&'static str] {
+    static ALL: OnceLock<&[&str]> = OnceLock::new();
+    ALL.get_or_init(|| match tools::mpi() {
+        Ok(()) => &["--workspace", "--all-features"],
+        Err(_) => &["--workspace"],
+    })
+}
 
 /// Seconds of fuzzing, shared by all targets.
 const FUZZ_SECONDS: u64 = 30;
@@ -15,6 +23,10 @@ const FUZZ_SECONDS: u64 = 30;
 pub(crate) fn run() -> bool {
     let mut steps = Steps::default();
     steps.run("fmt", || Outcome::from_check(fmt()));
+    // What is missing after this is skipped by the tests that need it, and counted.
+    steps.run("mpi", || installed(tools::mpi()));
+    steps.run("make", || installed(tools::make()));
+    steps.run("fortran", || installed(tools::fortran()));
     steps.run("clippy", clippy);
     steps.run("doors", || Outcome::from_check(doors::run()));
     steps.run("tests", tests);
@@ -31,6 +43,10 @@ pub(crate) fn run() -> bool {
     !steps.failed()
 }
 
+fn installed(tool: Result<()>) -> Outcome {
+    tool.map_or_else(Outcome::Skipped, |()| Outcome::Passed)
+}
+
 /// The fuzz targets are a workspace of their own.
 fn fmt() -> Result<bool> {
     let house = succeeds(&mut cargo(&["fmt", "--all", "--check"]))?;
@@ -41,7 +57,7 @@ fn fmt() -> Result<bool> {
 /// Warnings are denied here and not by `RUSTFLAGS`, which would make it another build.
 fn clippy() -> Outcome {
     let mut command = cargo(&["clippy", "--all-targets"]);
-    Outcome::from_check(succeeds(command.args(ALL).args(["--", "-D", "warnings"])))
+    Outcome::from_check(succeeds(command.args(all()).args(["--", "-D", "warnings"])))
 }
 
 fn tests() -> Outcome {
@@ -53,7 +69,7 @@ fn tests() -> Outcome {
     };
     let list = crate::shell::target().join("skipped.txt");
     let _ = std::fs::remove_file(&list);
-    with_skipped(counted(command.args(ALL).env("SPILE_SKIPPED", &list)), &list)
+    with_skipped(counted(command.args(all()).env("SPILE_SKIPPED", &list)), &list)
 }
 
 /// A test that cannot run here ends well, but leaves its reason in a list: it did not pass.
@@ -74,7 +90,7 @@ fn with_skipped(outcome: Outcome, list: &Path) -> Outcome {
 }
 
 fn doc_tests() -> Outcome {
-    counted(cargo(&["test", "--doc", "--no-fail-fast"]).args(ALL))
+    counted(cargo(&["test", "--doc", "--no-fail-fast"]).args(all()))
 }
 
 fn counted(command: &mut std::process::Command) -> Outcome {
@@ -87,7 +103,7 @@ fn counted(command: &mut std::process::Command) -> Outcome {
 /// The program as the tests built it. Without `--tests` the packages that only tests need would
 /// not have a say in the features of the others, and half of them would be built again.
 pub(crate) fn spile() -> Result<PathBuf> {
-    let fine = succeeds(cargo(&["build", "--quiet", "--bins", "--tests"]).args(ALL))?;
+    let fine = succeeds(cargo(&["build", "--quiet", "--bins", "--tests"]).args(all()))?;
     let path = crate::shell::target().join("debug/spile");
     if !fine || !path.is_file() {
         return Err("the program `spile` was not built".into());

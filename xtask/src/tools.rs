@@ -35,6 +35,42 @@ pub(crate) fn cc() -> Result<String> {
     Ok(own)
 }
 
+/// zlib for programs in C.
+pub(crate) fn zlib() -> Result<()> {
+    apt(&["zlib1g-dev"]).map_err(|why| format!("it needs zlib, and {why}"))
+}
+
+/// An MPI library with its compiler and `mpirun`, and what its Rust binding is generated with.
+pub(crate) fn mpi() -> Result<()> {
+    let clang = || {
+        std::env::var_os("LIBCLANG_PATH").is_some()
+            || present("clang")
+            || output(program("dpkg").args(["-s", "libclang-dev"])).is_ok()
+    };
+    if present("mpicc") && present("mpirun") && clang() {
+        return Ok(());
+    }
+    apt(&["libopenmpi-dev", "openmpi-bin", "libclang-dev"])
+        .map_err(|why| format!("there is no MPI (`mpicc`, `mpirun`, libclang) and {why}"))
+}
+
+/// What users of the C interface build with.
+pub(crate) fn make() -> Result<()> {
+    cc()?;
+    if present("make") && present("pkg-config") {
+        return Ok(());
+    }
+    apt(&["make", "pkg-config"]).map_err(|why| format!("there is no make or pkg-config and {why}"))
+}
+
+/// A Fortran compiler.
+pub(crate) fn fortran() -> Result<()> {
+    if present("gfortran") {
+        return Ok(());
+    }
+    apt(&["gfortran"]).map_err(|why| format!("there is no Fortran compiler and {why}"))
+}
+
 /// A Python with `packages`, in `target/venv`.
 pub(crate) fn python(packages: &[String]) -> Result<PathBuf> {
     let home = target().join("venv");

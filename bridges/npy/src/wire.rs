@@ -1,6 +1,6 @@
 //! The header: a magic string, a length, and a Python dictionary written as text.
 
-use spile_core::dtype::{DType, Kind};
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
@@ -63,7 +63,7 @@ impl Header {
             }
             bad("descr")
         })?;
-        let dtype = parse_descr(&descr).ok_or_else(|| {
+        let dtype = DType::from_numpy(&descr).ok_or_else(|| {
             Error::unsupported("npy-006", format!("elements of type {descr} are not read"))
                 .at(dictionary_offset)
         })?;
@@ -103,30 +103,6 @@ fn tuple(text: &str) -> Option<Shape> {
     lengths.collect::<Option<Vec<u64>>>().map(Shape::new)
 }
 
-fn parse_descr(descr: &str) -> Option<DType> {
-    let (order, rest) = match descr.split_at_checked(1)? {
-        ("<" | "|" | "=", rest) => (ByteOrder::Little, rest),
-        (">", rest) => (ByteOrder::Big, rest),
-        _ => (ByteOrder::Little, descr),
-    };
-    let (letter, size) = rest.split_at_checked(1)?;
-    let size: u32 = size.parse().ok()?;
-    let kind = match (letter, size) {
-        ("i", _) => Kind::Int,
-        ("u", _) => Kind::UInt,
-        // NumPy's 16-byte float is the machine's long double: Intel's format where it is common.
-        ("f", 16) => Kind::X87,
-        ("c", 32) => Kind::ComplexX87,
-        ("f", _) => Kind::Float,
-        ("c", _) => Kind::Complex,
-        ("b", 1) => Kind::Bool,
-        ("S" | "a", _) => Kind::Text,
-        ("V", _) => Kind::Opaque,
-        _ => return None,
-    };
-    DType::new(kind, size, order)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,24 +116,5 @@ mod tests {
         assert_eq!(tuple("(5,)"), Some(Shape::new([5])));
         assert_eq!(tuple("(-5,)"), None);
         assert_eq!(tuple("(99999999999999999999,)"), None);
-    }
-
-    #[test]
-    fn type_letters_are_known() {
-        for (descr, name) in [
-            ("|u1", "uint8"),
-            ("<i8", "int64"),
-            (">f4", "float32-be"),
-            ("<c16", "complex128"),
-            ("|b1", "bool8"),
-            ("<f2", "float16"),
-            ("|S12", "text[12]"),
-            ("<f16", "x87"),
-        ] {
-            assert_eq!(parse_descr(descr).unwrap().to_string(), name);
-        }
-        for bad in ["", "<", "O", "<U4", "<M8[ns]", "é8", "<f3"] {
-            assert!(parse_descr(bad).is_none(), "{bad}");
-        }
     }
 }

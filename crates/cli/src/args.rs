@@ -128,8 +128,14 @@ pub(crate) enum Command {
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),
+    /// Decks and source code in SDF files
+    Sdf(cmd::sdf::SdfArgs),
+    /// Operations on IOTK files
+    Iotk(cmd::iotk::IotkArgs),
     /// Operations on TAF files
     Taf(cmd::taf::TafArgs),
+    /// Operations on scda files
+    Scda(cmd::scda::ScdaArgs),
     /// Operations on GSD files
     Gsd(cmd::gsd::GsdArgs),
     /// Make a sample of every format and show what spile does with it

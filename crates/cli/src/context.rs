@@ -13,6 +13,7 @@ use spile_ops::json::Failure;
 use crate::args::{Global, When};
 use crate::exit::Exit;
 use crate::print::{Output, SCHEMA, paint, style, text};
+use crate::progress;
 
 /// The options of every command, decided.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) colour: bool,
     /// Colour on standard error.
     pub(crate) error_colour: bool,
+    /// Somebody watches standard error.
+    pub(crate) progress: bool,
     /// Columns of the terminal; nothing where standard output is none.
     pub(crate) width: Option<usize>,
 }
@@ -71,6 +74,7 @@ impl Context {
             verbose: global.verbose,
             colour: wanted(terminal),
             error_colour: wanted(io::stderr().is_terminal()),
+            progress: io::stderr().is_terminal() && !global.quiet && !global.json,
             width: terminal.then(columns).flatten(),
         }
     }
@@ -78,7 +82,11 @@ impl Context {
     /// The bytes of a file; `-` is standard input, read whole within the memory budget.
     pub(crate) fn source(&self, path: &Path) -> Result<Source> {
         if path != Path::new("-") {
-            return Source::open(path);
+            let source = Source::open(path)?;
+            if self.progress {
+                progress::watch(&source);
+            }
+            return Ok(source);
         }
         let mut bytes = Vec::new();
         let budget = self.limits.memory;
@@ -126,6 +134,7 @@ impl Context {
         if !self.quiet && !self.json {
             let word = paint(self.error_colour, style::WARN, "warning:");
             let text = format!("{}: {word} {message}", path.display());
+            progress::hide();
             let _ = writeln!(io::stderr().lock(), "{}", text::clean(&text));
         }
     }
@@ -154,6 +163,7 @@ impl Context {
             }
             message
         };
+        progress::hide();
         // Without standard error there is nobody left to tell.
         let _ = writeln!(io::stderr().lock(), "{message}");
         Exit::Error

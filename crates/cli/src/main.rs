@@ -6,6 +6,7 @@
 //! | `context` | what all verbs share: limits, files, how to report a failure |
 //! | `cmd/<verb>` | one file a verb: arguments, a call into `ops`, a call into `print` |
 //! | `print` | text, tables and JSON on standard output |
+//! | `progress` | a bar on standard error while a long file is read |
 //! | `exit` | what the exit status means |
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ mod cmd;
 mod context;
 mod exit;
 mod print;
+mod progress;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -55,6 +57,7 @@ fn run(cli: &Cli, context: &Context) -> Result<Exit> {
     let mut out = Output::stdout(context)?;
     let exit = cmd::run(&cli.command, context, &mut out)?;
     out.flush()?;
+    progress::hide();
     Ok(exit)
 }
 

@@ -1,8 +1,11 @@
 //! Real kills and a real full disk: whatever happens, the file is the old one or the new one.
 
+#[path = "../../core/tests/support/machine.rs"]
+mod machine;
+
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -159,45 +162,12 @@ fn small_changes_in_place_are_whole_or_absent() {
     }
 }
 
-/// A file system of `megabytes`, unmounted at the end; nothing where that is not allowed.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn mount(at: &Path, megabytes: u32) -> Result<Self, String> {
-        let options = format!("size={megabytes}m");
-        let done = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
-            .arg(at)
-            .output()
-            .map_err(|e| format!("mount: {e}"))?;
-        if done.status.success() {
-            return Ok(Self(at.to_path_buf()));
-        }
-        Err(String::from_utf8_lossy(&done.stderr).trim().to_string())
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
-    }
-}
-
-/// Tells `cargo xtask test` that a test could not run here.
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-    if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
-        let mut list = fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
-        writeln!(list, "{why}").unwrap();
-    }
-}
-
 #[test]
 fn a_full_disk_gives_an_error_and_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
-    let _disk = match Disk::mount(temp.path(), 20) {
+    let _disk = match machine::Disk::mount(temp.path(), 20) {
         Ok(disk) => disk,
-        Err(why) => return skipped(&format!("no file system to fill: {why}")),
+        Err(why) => return machine::skipped(&format!("no file system to fill: {why}")),
     };
     let folder = temp.path();
     prepare(folder);

@@ -1,18 +1,27 @@
-//! The processes of a parallel job, and the file they share.
+//! The processes of a parallel job, and the files they share.
 //!
 //! A [`Comm`] is what a parallel algorithm needs of MPI and no more. [`Serial`] is a job of one;
-//! [`Threads`] runs the ranks of a job as threads of this process, for tests and laptops. Calls are
-//! collective: every rank makes the same ones in the same order. [`agree`] turns the failure of one
-//! rank into the same failure on all of them, so that nobody waits for a rank that gave up.
+//! [`Threads`] runs the ranks of a job as threads of this process, for tests and laptops;
+//! [`Ranks`] makes a job of anything that has MPI's calls. Calls are collective: every rank makes
+//! the same ones in the same order. [`agree`] turns the failure of one rank into the same failure
+//! on all of them, so that nobody waits for a rank that gave up.
 
+mod threads;
+mod transport;
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::sink::{Overwrite, Sink};
+use crate::source::Source;
+
+pub use threads::Threads;
+pub use transport::{Ranks, Transport, address, address_mut};
 
 /// The ranks of a job.
-pub trait Comm: Sync {
+pub trait Comm {
     /// This rank, from 0.
     fn rank(&self) -> usize;
 
@@ -22,17 +31,38 @@ pub trait Comm: Sync {
     /// Every rank gives its bytes and gets those of all, by rank. Lengths may differ.
     fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>>;
 
+    /// Every rank gets what `root` gives; what the others give is not looked at.
+    fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>>;
+
     /// Starts a file that all ranks write; it appears when all of them have finished it.
-    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedFile + '_>>;
+    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>>;
+
+    /// Opens a file that all ranks read.
+    fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>>;
 }
 
-/// A file that all ranks write. Every call is collective.
-pub trait SharedFile: Sync {
+/// A file that all ranks write. Every call is collective, and fails on all ranks or on none.
+pub trait SharedSink {
     /// Every rank writes its bytes, possibly none, at its own place.
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Makes the file appear, whole, or fails on every rank.
     fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// A file that all ranks read.
+pub trait SharedSource {
+    /// Its length in bytes when it was opened, the same on every rank.
+    fn len(&self) -> u64;
+
+    /// No bytes at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every rank reads its bytes, possibly none, from its own place. Collective; fails on all
+    /// ranks or on none.
+    fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
 /// The result if all ranks succeeded; otherwise the failure of the lowest rank that has one, on
@@ -49,6 +79,26 @@ pub fn agree<T>(comm: &dyn Comm, mine: Result<T>) -> Result<T> {
         Some(rank) if rank == comm.rank() => mine,
         Some(rank) => Err(Error::from_bytes(&all[rank])),
     }
+}
+
+/// [`agree`] for calls whose `arguments` have to be the same on every rank: where they are not, it
+/// fails on all of them, instead of one waiting for what the others do not do.
+pub fn agree_alike<T>(comm: &dyn Comm, mine: Result<T>, arguments: impl Hash) -> Result<T> {
+    let mut hasher = DefaultHasher::new();
+    arguments.hash(&mut hasher);
+    let mine = agree(comm, mine)?;
+    let hashes = gather_numbers(comm, hasher.finish())?;
+    if hashes.iter().all(|hash| *hash == hashes[0]) {
+        return Ok(mine);
+    }
+    Err(Error::argument("the ranks of the job passed different arguments to the same call"))
+}
+
+/// A number of every rank, by rank.
+pub fn gather_numbers(comm: &dyn Comm, mine: u64) -> Result<Vec<u64>> {
+    let all = comm.allgather(&mine.to_le_bytes())?;
+    let number = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+    Ok(all.iter().map(number).collect())
 }
 
 /// A job of one rank.
@@ -68,14 +118,22 @@ impl Comm for Serial {
         Ok(Arc::new(vec![mine.to_vec()]))
     }
 
-    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedFile + '_>> {
-        Ok(Box::new(SerialFile(Sink::create(path, overwrite)?)))
+    fn broadcast(&self, _root: usize, mine: &[u8]) -> Result<Vec<u8>> {
+        Ok(mine.to_vec())
+    }
+
+    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
+        Ok(Box::new(SerialSink(Sink::create(path, overwrite)?)))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
+        Ok(Box::new(SerialSource(Source::open(path)?)))
     }
 }
 
-struct SerialFile(Sink);
+struct SerialSink(Sink);
 
-impl SharedFile for SerialFile {
+impl SharedSink for SerialSink {
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.0.write_all_at(offset, bytes)
     }
@@ -85,193 +143,14 @@ impl SharedFile for SerialFile {
     }
 }
 
-/// One rank of a job whose ranks are threads.
-pub struct Threads<'a> {
-    rank: usize,
-    job: &'a Job,
-}
+struct SerialSource(Source);
 
-struct Job {
-    size: usize,
-    state: Mutex<State>,
-    turn: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// Exchanges done so far.
-    round: u64,
-    given: Vec<Option<Vec<u8>>>,
-    result: Arc<Vec<Vec<u8>>>,
-    /// A rank has ended; who waits for it would wait forever.
-    ended: usize,
-    sink: Option<Arc<Sink>>,
-}
-
-impl Threads<'_> {
-    /// Runs `body` on `size` ranks at once and gives back what they return, by rank.
-    pub fn run<R: Send>(size: usize, body: impl Fn(&Threads<'_>) -> R + Sync) -> Vec<R> {
-        let state = State { given: vec![None; size], ..State::default() };
-        let job = Job { size, state: Mutex::new(state), turn: Condvar::new() };
-        let one = |rank| {
-            let _ended = Ended(&job);
-            body(&Threads { rank, job: &job })
-        };
-        std::thread::scope(|scope| {
-            let ranks: Vec<_> = (0..size).map(|rank| scope.spawn(move || one(rank))).collect();
-            let join = |rank: std::thread::ScopedJoinHandle<'_, R>| match rank.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            ranks.into_iter().map(join).collect()
-        })
+impl SharedSource for SerialSource {
+    fn len(&self) -> u64 {
+        self.0.len()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.job.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Tells the others that a rank has ended, however it did.
-struct Ended<'a>(&'a Job);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).ended += 1;
-        self.0.turn.notify_all();
-    }
-}
-
-impl Comm for Threads<'_> {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.job.size
-    }
-
-    fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>> {
-        let mut state = self.state();
-        let round = state.round;
-        state.given[self.rank] = Some(mine.to_vec());
-        if state.given.iter().all(Option::is_some) {
-            let all = state.given.iter_mut().filter_map(Option::take).collect();
-            state.result = Arc::new(all);
-            state.round += 1;
-            self.job.turn.notify_all();
-        }
-        while state.round == round {
-            if state.ended > 0 {
-                return Err(Error::argument("another rank of the job has ended"));
-            }
-            state = self.job.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        Ok(state.result.clone())
-    }
-
-    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedFile + '_>> {
-        let mut made = Ok(());
-        if self.rank == 0 {
-            made =
-                Sink::create(path, overwrite).map(|sink| self.state().sink = Some(Arc::new(sink)));
-        }
-        agree(self, made)?;
-        let sink = self.state().sink.clone();
-        let sink = sink.ok_or_else(|| Error::argument("the file is not there"))?;
-        agree(self, Ok(()))?;
-        self.state().sink = None;
-        Ok(Box::new(ThreadsFile { comm: self, sink }))
-    }
-}
-
-struct ThreadsFile<'a> {
-    comm: &'a Threads<'a>,
-    sink: Arc<Sink>,
-}
-
-impl SharedFile for ThreadsFile<'_> {
-    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        agree(self.comm, self.sink.write_all_at(offset, bytes))
-    }
-
-    fn finish(self: Box<Self>) -> Result<()> {
-        let Self { comm, sink } = *self;
-        let mut done = Ok(());
-        if comm.rank == 0 {
-            // The others let go of the file before they come to the first agreement.
-            agree(comm, Ok(()))?;
-            done = match Arc::try_unwrap(sink) {
-                Ok(sink) => sink.commit(),
-                Err(_) => Err(Error::argument("another rank still writes the file")),
-            };
-        } else {
-            drop(sink);
-            agree(comm, Ok(()))?;
-        }
-        agree(comm, done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::ErrorKind;
-
-    #[test]
-    fn everybody_gets_what_everybody_gave() {
-        for size in [1, 2, 3, 7] {
-            let all = Threads::run(size, |comm| {
-                let mut sum = 0_u64;
-                for round in 0..50_u8 {
-                    let mine = vec![round; comm.rank()];
-                    let got = comm.allgather(&mine).unwrap();
-                    assert!(got.iter().enumerate().all(|(k, b)| *b == vec![round; k]));
-                    sum += got.len() as u64;
-                }
-                sum
-            });
-            assert_eq!(all, vec![50 * size as u64; size]);
-        }
-    }
-
-    #[test]
-    fn one_failure_is_everybodys() {
-        let all = Threads::run(4, |comm| {
-            let mine = match comm.rank() {
-                2 => Err(Error::malformed("x-7", "no").at(9).in_object("thing")),
-                _ => Ok(()),
-            };
-            agree(comm, mine).unwrap_err()
-        });
-        for error in all {
-            assert_eq!((error.kind(), error.code()), (ErrorKind::Malformed, "x-7"));
-            assert_eq!((error.offset(), error.object()), (Some(9), Some("thing")));
-        }
-    }
-
-    #[test]
-    fn nobody_waits_for_a_rank_that_left() {
-        let all = Threads::run(3, |comm| match comm.rank() {
-            1 => true,
-            _ => comm.allgather(&[]).is_err(),
-        });
-        assert_eq!(all, [true; 3]);
-    }
-
-    #[test]
-    fn a_shared_file_appears_when_all_have_finished_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("shared");
-        Threads::run(5, |comm| {
-            let file = comm.create(&path, Overwrite::Never).unwrap();
-            let rank = comm.rank() as u8;
-            file.write_at_all(u64::from(rank) * 2, &[rank, rank]).unwrap();
-            assert!(!path.exists());
-            file.finish().unwrap();
-        });
-        assert_eq!(std::fs::read(&path).unwrap(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
-        let again = Threads::run(2, |comm| comm.create(&path, Overwrite::Never).err().unwrap());
-        assert!(again.iter().all(|e| e.kind() == ErrorKind::Exists));
+    fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.0.read_exact_at(offset, buffer)
     }
 }

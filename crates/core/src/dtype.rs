@@ -121,6 +121,52 @@ impl DType {
         self.word() > 1 && self.order != order
     }
 
+    /// The type in NumPy's notation, `<f8`; nothing where NumPy has no such type.
+    pub fn numpy(self) -> Option<String> {
+        let letter = match (self.kind, self.size) {
+            (Kind::Int, _) => 'i',
+            (Kind::UInt, _) => 'u',
+            // NumPy's 16-byte float is the machine's long double: Intel's format where it is
+            // common.
+            (Kind::X87, _) | (Kind::Float, 2 | 4 | 8) => 'f',
+            (Kind::ComplexX87, _) | (Kind::Complex, 8 | 16) => 'c',
+            (Kind::Bool, 1) => 'b',
+            (Kind::Text, _) => 'S',
+            (Kind::Opaque, _) => 'V',
+            _ => return None,
+        };
+        let order = match self.order {
+            _ if self.word() <= 1 => '|',
+            ByteOrder::Little => '<',
+            ByteOrder::Big => '>',
+        };
+        Some(format!("{order}{letter}{}", self.size))
+    }
+
+    /// The type that NumPy calls `descr`; nothing where we have none.
+    pub fn from_numpy(descr: &str) -> Option<Self> {
+        let (order, rest) = match descr.split_at_checked(1)? {
+            ("<" | "|" | "=", rest) => (ByteOrder::Little, rest),
+            (">", rest) => (ByteOrder::Big, rest),
+            _ => (ByteOrder::Little, descr),
+        };
+        let (letter, size) = rest.split_at_checked(1)?;
+        let size: u32 = size.parse().ok()?;
+        let kind = match (letter, size) {
+            ("i", _) => Kind::Int,
+            ("u", _) => Kind::UInt,
+            ("f", 16) => Kind::X87,
+            ("c", 32) => Kind::ComplexX87,
+            ("f", _) => Kind::Float,
+            ("c", _) => Kind::Complex,
+            ("b", 1) => Kind::Bool,
+            ("S" | "a", _) => Kind::Text,
+            ("V", _) => Kind::Opaque,
+            _ => return None,
+        };
+        Self::new(kind, size, order)
+    }
+
     /// Real numbers: statistics, plots and linear maps make sense.
     pub const fn is_real(self) -> bool {
         matches!(self.kind, Kind::Int | Kind::UInt | Kind::Float | Kind::X87)
@@ -222,6 +268,10 @@ mod tests {
                     let back: DType = dtype.to_string().parse().unwrap();
                     let same_order = dtype.word() == 1 || back == dtype;
                     assert!(same_order && back.kind() == kind && back.size() == size as usize);
+                    if let Some(descr) = dtype.numpy() {
+                        let back = DType::from_numpy(&descr).unwrap();
+                        assert_eq!((back.kind(), back.to_string()), (kind, dtype.to_string()));
+                    }
                     seen += 1;
                 }
             }
@@ -230,5 +280,28 @@ mod tests {
         for bad in ["", "int", "int7", "int128", "floaty", "text[x]", "float8"] {
             assert!(bad.parse::<DType>().is_err(), "{bad}");
         }
+    }
+    #[test]
+    fn numpy_letters_are_known() {
+        for (descr, name) in [
+            ("|u1", "uint8"),
+            ("<i8", "int64"),
+            (">f4", "float32-be"),
+            ("<c16", "complex128"),
+            ("|b1", "bool8"),
+            ("<f2", "float16"),
+            ("|S12", "text[12]"),
+            ("<f16", "x87"),
+        ] {
+            let dtype = DType::from_numpy(descr).unwrap();
+            assert_eq!((dtype.to_string(), dtype.numpy().as_deref()), (name.into(), Some(descr)));
+        }
+        for bad in ["", "<", "O", "<U4", "<M8[ns]", "é8", "<f3"] {
+            assert!(DType::from_numpy(bad).is_none(), "{bad}");
+        }
+        // NumPy has neither.
+        assert!(
+            ["float128", "bool32"].iter().all(|t| t.parse::<DType>().unwrap().numpy().is_none())
+        );
     }
 }

@@ -37,7 +37,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    const ALL: [Self; 8] = [
+    /// All of them.
+    pub const ALL: [Self; 8] = [
         Self::Io,
         Self::NotThisFormat,
         Self::Malformed,
@@ -47,6 +48,11 @@ impl ErrorKind {
         Self::Argument,
         Self::Exists,
     ];
+
+    /// Its number in C programs; 0 is no error.
+    pub const fn number(self) -> i32 {
+        self as i32 + 1
+    }
 
     /// The word that stands in messages and in JSON.
     pub const fn name(self) -> &'static str {

@@ -95,6 +95,13 @@ pub enum Layout {
         /// Which index runs fastest.
         order: Order,
     },
+    /// One element in every row of a table, one dimension only (SDF stations).
+    Rows {
+        /// From the first element to the last.
+        extents: Extents,
+        /// Bytes from an element to the next.
+        stride: u64,
+    },
     /// Elements of different lengths, one after the other (scda V).
     Ragged {
         /// Bytes before each element, and the total at the end.
@@ -132,12 +139,27 @@ pub enum Layout {
     Same(NodeId),
 }
 
+impl Layout {
+    /// [`ArrayDesc::ragged`] for an array that says it has `bytes`.
+    pub(crate) fn ragged(&self, bytes: Option<u64>) -> Option<&[u64]> {
+        match self {
+            Self::Ragged { starts, .. } => Some(starts),
+            Self::Encoded { decoded, .. } => {
+                let whole = bytes == Some(decoded.last().copied().unwrap_or(0));
+                (!whole).then_some(decoded)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain { extents, order } => {
                 write!(f, "Plain({} ranges, {order:?})", extents.parts().len())
             }
+            Self::Rows { stride, .. } => write!(f, "Rows({stride} bytes each)"),
             Self::Ragged { starts, .. } => write!(f, "Ragged({})", starts.len().saturating_sub(1)),
             Self::Encoded { codec, .. } => write!(f, "Encoded({})", codec.name()),
             Self::PerFrame(table) => write!(f, "PerFrame({})", table.len()),
@@ -215,6 +237,21 @@ impl ArrayDesc {
             }
             _ => Order::C,
         }
+    }
+
+    /// Bytes before each element and the total at the end, where elements have lengths of their
+    /// own; such an array is read as the bytes it has. Encoded elements whose bytes are those of
+    /// type and shape are parts of the array, whatever their lengths; but as many as there are
+    /// single bytes are elements that have as many bytes in all by chance.
+    pub fn ragged(&self) -> Option<&[u64]> {
+        if let Layout::Encoded { decoded, .. } = &self.layout
+            && self.dtype == DType::opaque(1)
+            && self.shape.lengths() == [decoded.len().saturating_sub(1) as u64]
+            && decoded.windows(2).any(|w| w[1].wrapping_sub(w[0]) != 1)
+        {
+            return Some(decoded);
+        }
+        self.layout.ragged(self.shape.bytes(self.dtype.size()).ok())
     }
 
     /// Bytes of the elements once decoded; an error where that fits no file.

@@ -13,6 +13,7 @@
 //! | `layout` `tree` `frames` | where an array's bytes lie; groups, arrays, attributes; the time axis |
 //! | `read` `plan` `store` | the one reader; how a selection becomes reads; where those go |
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
+//! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
 //! | `error` `report` `limits` | failures, findings, budgets |
 //! | `comm` | the ranks of a parallel job and the file they share: one, threads, later MPI |
@@ -38,6 +39,7 @@
 
 pub mod comm;
 pub mod convert;
+pub mod decimal;
 pub mod dtype;
 pub mod error;
 pub mod format;

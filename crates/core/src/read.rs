@@ -42,6 +42,8 @@ pub struct Array {
     order: Order,
     map: Option<Linear>,
     store: Store,
+    /// Bytes from an element to the next, where that is more than the element.
+    stride: Option<u64>,
     limits: Limits,
 }
 
@@ -104,6 +106,7 @@ impl Array {
         let mut order = desc.order();
         let mut dtype = desc.dtype;
         let bytes = shape.bytes(dtype.size())?;
+        let mut stride = None;
         let store = match layout {
             Layout::Plain { extents, order: own } => {
                 order = *own;
@@ -125,14 +128,22 @@ impl Array {
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
             }
+            Layout::Rows { extents, stride: own } => {
+                if shape.rank() != 1 || *own < dtype.size() as u64 {
+                    let message = format!("{shape} elements in rows of {own} bytes");
+                    return Err(Error::malformed("core-layout", message));
+                }
+                stride = Some(*own);
+                Store::File(extents.clone())
+            }
             // Elements of different lengths are handed out as the bytes they are.
             Layout::Ragged { data, .. } => {
                 (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
                 Store::File(data.clone())
             }
             Layout::Encoded { starts, decoded, data, codec } => {
-                let total = decoded.last().copied().unwrap_or(0);
-                if shape.bytes(dtype.size())? != total {
+                if layout.ragged(Some(bytes)).is_some() {
+                    let total = decoded.last().copied().unwrap_or(0);
                     (dtype, shape) = (DType::opaque(1), Shape::new([total]));
                 }
                 Store::Encoded {
@@ -146,16 +157,15 @@ impl Array {
                 return Err(Error::malformed("core-layout", "a layout refers to another"));
             }
         };
-        store.check(dtype.size(), shape.bytes(dtype.size())?)?;
-        Ok(Self {
-            source: source.clone(),
-            dtype,
-            shape,
-            order,
-            map: desc.map,
-            store,
-            limits: *limits,
-        })
+        let mut needed = shape.bytes(dtype.size())?;
+        if let (Some(stride), Some(rows @ 1..)) = (stride, shape.count()) {
+            let before = stride.checked_mul(rows - 1).filter(|n| i64::try_from(*n).is_ok());
+            let before = before.ok_or_else(|| Error::limit("rows that fit no file"))?;
+            needed = before.saturating_add(dtype.size() as u64);
+        }
+        store.check(dtype.size(), needed)?;
+        let (source, map, limits) = (source.clone(), desc.map, *limits);
+        Ok(Self { source, dtype, shape, order, map, store, stride, limits })
     }
 
     /// Element type; the byte order is the file's own, blocks are always little-endian.
@@ -187,7 +197,8 @@ impl Array {
     /// one range of memory. Nothing is copied.
     pub fn view(&self) -> Option<&[u8]> {
         let len = self.shape.bytes(self.dtype.size()).ok()?;
-        self.store.view(&self.source, len)
+        let packed = self.stride.is_none_or(|stride| stride == self.dtype.size() as u64);
+        packed.then(|| self.store.view(&self.source, len)).flatten()
     }
 
     /// The stored numbers themselves, in the file's element order, without a copy: where
@@ -260,7 +271,10 @@ impl Array {
                 axes.to_vec()
             }
         };
-        let strides = self.shape.strides(self.order);
+        // In bytes.
+        let elements = self.shape.strides(self.order).into_iter();
+        let packed = |elements: u64| elements.saturating_mul(size as u64);
+        let strides: Vec<u64> = elements.map(|n| self.stride.unwrap_or(packed(n))).collect();
         let mut base = 0;
         let mut plan_axes = vec![Axis { count: 1, stride: 0 }; rank];
         let empty = spans.iter().any(|s| s.count == 0);
@@ -268,11 +282,11 @@ impl Array {
             // No overflow: every index is inside the array, whose bytes were counted, and a
             // stride that is never taken is never multiplied.
             if !empty {
-                base += span.start * strides[k] * size as u64;
+                base += span.start * strides[k];
             }
             plan_axes[k].count = span.count;
             if span.count > 1 && !empty {
-                plan_axes[k].stride = span.step * (strides[k] * size as u64) as i64;
+                plan_axes[k].stride = span.step * strides[k] as i64;
             }
         }
         let ordered: Vec<Axis> = wanted.iter().map(|k| plan_axes[*k]).collect();

@@ -54,8 +54,24 @@ impl Sink {
     /// killed before that, it leaves nothing behind: until then the file has no name, or, on file
     /// systems that need one, a name that begins with a dot and ends in `.part`.
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
+        Self::start(path.as_ref(), overwrite, unnamed)
+    }
+
+    /// The same for a file that other processes write, too: it has a name from the beginning,
+    /// which is given back.
+    pub fn create_named(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<(Self, PathBuf)> {
+        let sink = Self::start(path.as_ref(), overwrite, |_| None)?;
+        let name = sink.pending.as_ref().and_then(|pending| pending.name.as_deref());
+        let name = name.unwrap_or(&sink.target).to_path_buf();
+        Ok((sink, name))
+    }
+
+    fn start(
+        asked: &Path,
+        overwrite: Overwrite,
+        without_name: impl Fn(&Path) -> Option<File>,
+    ) -> Result<Self> {
         // A link is followed, so that the rename replaces what it points to and not the link.
-        let asked = path.as_ref();
         let path = follow(asked);
         let mut old = None;
         if let Ok(meta) = fs::metadata(&path) {
@@ -73,7 +89,7 @@ impl Sink {
             return Err(Error::argument("names no file to write").with_path(asked));
         }
         let start = || -> io::Result<(File, Option<TempPath>)> {
-            let (file, name) = if let Some(file) = unnamed(&path) {
+            let (file, name) = if let Some(file) = without_name(&path) {
                 (file, None)
             } else {
                 let (file, name) = named(&path)?.into_parts();
@@ -169,6 +185,18 @@ impl Sink {
             self.set_len(old)?;
         }
         reserved
+    }
+
+    /// Keeps disk blocks for the bytes up to `len`, without a change to the file's length, where the
+    /// file system can do that. Only a full disk is an error.
+    pub fn set_aside(&self, from: u64, len: u64) -> Result<()> {
+        let flags = FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, from, len.saturating_sub(from)) {
+            Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => {
+                Err(self.io(error.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fill_with_zeros(&self, from: u64, to: u64) -> Result<()> {

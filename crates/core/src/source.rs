@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::Mmap;
 
@@ -24,6 +25,7 @@ struct Inner {
     path: Option<PathBuf>,
     len: u64,
     bytes: Bytes,
+    read: AtomicU64,
 }
 
 enum Bytes {
@@ -74,7 +76,7 @@ impl Source {
     }
 
     fn new(path: Option<PathBuf>, len: u64, bytes: Bytes) -> Self {
-        Self(Arc::new(Inner { path, len, bytes }))
+        Self(Arc::new(Inner { path, len, bytes, read: AtomicU64::new(0) }))
     }
 
     /// Where it came from, if it is a named file.
@@ -102,6 +104,11 @@ impl Source {
         }
     }
 
+    /// Bytes that have been read so far, by whom and how often ever; for who shows progress.
+    pub fn bytes_read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
     /// Fills `buffer` with the bytes at `offset`, or fails with `Truncated` at the byte that is
     /// missing. May read past [`Source::len`] when the file has grown since.
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -127,6 +134,7 @@ impl Source {
                         Err(e) => return Err(self.io(e).at(at)),
                     }
                 }
+                self.0.read.fetch_add(done as u64, Ordering::Relaxed);
                 Ok(done)
             }
             Bytes::Memory(bytes) => {

@@ -82,6 +82,78 @@ impl From<u64> for Value {
     }
 }
 
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl TryFrom<&Value> for u64 {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<Self> {
+        match value {
+            Value::UInt(v) => Ok(*v),
+            Value::Int(v) if *v >= 0 => Ok(v.unsigned_abs()),
+            other => Err(Error::argument(format!("{other} is not a whole number from 0 on"))),
+        }
+    }
+}
+
+impl TryFrom<&Value> for i64 {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<Self> {
+        let number = match value {
+            Value::Int(v) => Some(*v),
+            Value::UInt(v) => Self::try_from(*v).ok(),
+            _ => None,
+        };
+        number.ok_or_else(|| Error::argument(format!("{value} is not a whole number")))
+    }
+}
+
+impl TryFrom<&Value> for f64 {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<Self> {
+        match value {
+            Value::Float(v) => Ok(*v),
+            Value::Int(v) => Ok(*v as Self),
+            Value::UInt(v) => Ok(*v as Self),
+            other => Err(Error::argument(format!("{other} is not a number"))),
+        }
+    }
+}
+
+impl TryFrom<&Value> for bool {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<Self> {
+        match value {
+            Value::Bool(v) => Ok(*v),
+            other => Err(Error::argument(format!("{other} is neither true nor false"))),
+        }
+    }
+}
+
+impl TryFrom<&Value> for String {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<Self> {
+        match value {
+            Value::Text(v) => Ok(v.clone()),
+            other => Err(Error::argument(format!("{other} is not a text"))),
+        }
+    }
+}
+
 /// Attributes, in the order of the file.
 pub type Attrs = Vec<(String, Value)>;
 
@@ -318,6 +390,20 @@ mod tests {
 
     fn array() -> ArrayDesc {
         ArrayDesc::new(DType::U8, Shape::new([1]), Layout::Inline([7].into(), Order::C))
+    }
+
+    #[test]
+    fn values_become_what_a_program_expects_or_say_what_they_are() {
+        let whole = [Value::UInt(7), Value::Int(7)];
+        assert!(whole.iter().all(|v| u64::try_from(v).unwrap() == 7));
+        assert!(whole.iter().all(|v| i64::try_from(v).unwrap() == 7));
+        assert!(whole.iter().all(|v| f64::try_from(v).unwrap() == 7.0));
+        assert!(u64::try_from(&Value::Int(-1)).is_err());
+        assert!(i64::try_from(&Value::UInt(u64::MAX)).is_err());
+        let error = f64::try_from(&Value::from("fast")).unwrap_err();
+        assert_eq!(error.message(), "fast is not a number");
+        assert!(bool::try_from(&Value::from(true)).unwrap());
+        assert_eq!(String::try_from(&Value::from("K")).unwrap(), "K");
     }
 
     #[test]

@@ -213,23 +213,32 @@ fn values(reader: &dyn Reader, node: &Node, limits: &Limits) -> Result<Option<Su
 
 /// Bytes before each element, where elements have lengths of their own.
 fn lengths(desc: &ArrayDesc) -> Option<&[u64]> {
-    let starts = match &desc.layout {
-        Layout::Ragged { starts, .. } => starts,
-        Layout::Encoded { decoded, .. } => decoded,
-        _ => return None,
-    };
     let size = desc.dtype.size() as u64;
-    let even = starts.windows(2).all(|w| w[1].saturating_sub(w[0]) == size);
-    (!even).then_some(starts)
+    let even = |starts: &&[u64]| starts.windows(2).all(|w| w[1].saturating_sub(w[0]) == size);
+    desc.ragged().filter(|starts| !even(starts))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use spile_core::dtype::DType;
     use spile_core::format::{Object, Region};
-    use spile_core::layout::{Extent, Extents};
+    use spile_core::layout::{Codec, Extent, Extents};
     use spile_core::source::Source;
+
+    struct Asis;
+
+    impl Codec for Asis {
+        fn name(&self) -> &'static str {
+            "as is"
+        }
+        fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+            out.copy_from_slice(stored);
+            Ok(())
+        }
+    }
 
     struct Fake(Source, Tree);
 
@@ -298,6 +307,18 @@ mod tests {
             digest(b"abcdef", layout, DType::opaque(1), false, "x")
         };
         assert_ne!(ragged(vec![0, 1, 3, 6]), ragged(vec![0, 2, 3, 6]));
+        let encoded = |starts: &[u64], dtype| {
+            let (starts, codec) = (Arc::<[u64]>::from(starts), Arc::new(Asis));
+            let (data, decoded) = (Extents::one(0, 12), starts.clone());
+            let layout = Layout::Encoded { starts, decoded, data, codec };
+            digest(&[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], layout, dtype, false, "x")
+        };
+        // In which parts an array is encoded is not content.
+        let rows = encoded(&[0, 6, 12], DType::U16);
+        assert_eq!(rows, encoded(&[0, 1, 12], DType::U16));
+        let plain = Layout::Plain { extents: Extents::one(0, 12), order: Order::C };
+        let whole = digest(&[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], plain, DType::U16, false, "x");
+        assert_eq!(rows, whole);
         let plain = Layout::Plain { extents: Extents::one(0, 6), order: Order::C };
         let even = digest(b"abcdef", plain, DType::opaque(1), false, "x");
         assert_eq!(ragged(vec![0, 1, 2, 3, 4, 5, 6]), even);

@@ -32,8 +32,8 @@
 use std::path::Path;
 
 pub use spile_core::{
-    convert, dtype, error, format, frames, layout, limits, read, reduce, report, select, shape,
-    sink, source, tree, wire,
+    comm, convert, dtype, error, format, frames, layout, limits, read, reduce, report, select,
+    shape, sink, source, tree, wire,
 };
 
 mod formats;

@@ -204,6 +204,11 @@ impl Writer {
         self.step = step;
     }
 
+    /// Commits in another way from now on.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
     /// Adds a chunk of `n` rows and `m` columns to the current frame. `data` are little-endian
     /// elements, row after row.
     pub fn write_chunk(

@@ -2,11 +2,13 @@
 //! scda-020 on are findings about files that can be read.
 
 use spile_core::error::Result;
+use spile_core::format::Reader as _;
+use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-use crate::read::File;
+use crate::read::{File, Section};
 use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
 
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
@@ -26,6 +28,16 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
         let message = "the file header is padded in neither of the two styles";
         report.note("scda-021", message).in_object("file header").at(8);
     }
+    for (number, why) in file.doubts() {
+        let section = &file.sections()[*number];
+        let message = format!("looks like the description of a field or group, but {why}");
+        let object = format!("section {number}, {}", section.title());
+        report
+            .note("scda-023", message)
+            .in_object(object)
+            .at(section.offset())
+            .hint("it is shown as the plain section it is");
+    }
     for (number, section) in file.sections().iter().enumerate() {
         let object = format!("section {number}, {}", section.title());
         for raw in &section.raw {
@@ -40,13 +52,30 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
         }
         if section.encoded {
             // Decoding is the only way to know that compressed data are sound.
-            let read = file.array(section).and_then(|array| array.all()?.for_each(|_, _| Ok(())));
-            if let Err(error) = read {
+            if let Err(error) = decode_all(&file, section) {
                 report.absorb(error.in_object(&object).at(section.raw[1].data))?;
             }
         }
     }
     Ok(report)
+}
+
+/// Decodes all elements of a compressed section, for nothing but their errors.
+pub(crate) fn decode_all(file: &File, section: &Section) -> Result<()> {
+    file.array(section)?.all()?.for_each(|_, _| Ok(()))?;
+    // Elements that have no bytes are passed over by reading.
+    let Layout::Encoded { starts, decoded, codec, .. } = &section.array.layout else {
+        return Ok(());
+    };
+    let data = section.raw.last().map_or(0, |raw| raw.data);
+    let empty = decoded.windows(2).zip(starts.windows(2)).filter(|(size, _)| size[0] == size[1]);
+    for (_, stored) in empty {
+        let len = stored[1] - stored[0];
+        file.limits().allow(len, "an element")?;
+        let bytes = file.source().read_vec(data + stored[0], len)?;
+        codec.decode(&bytes, &mut [])?;
+    }
+    Ok(())
 }
 
 fn padding_fits(source: &Source, raw: &Raw) -> Result<bool> {

@@ -7,14 +7,18 @@ use base64_simd::STANDARD;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
+use spile_core::limits::Limits;
 
 use crate::wire::Breaks;
 
 /// Code bytes of a line.
-const LINE: usize = 76;
+pub(crate) const LINE: usize = 76;
 
 /// Bytes that a full line encodes.
 const LINE_BYTES: usize = LINE / 4 * 3;
+
+/// Lines that are made of base64, or base64 of them, at once.
+const LINES_AT_ONCE: usize = 256;
 
 /// Uncompressed size and the letter 'z'.
 const PREFIX: usize = 9;
@@ -69,59 +73,81 @@ fn bad(message: &str) -> Error {
 /// base64, and only the last line may be short.
 fn unarmour(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.clear();
-    out.resize(stored.len() / 4 * 3 + 3, 0);
-    let mut filled = 0;
-    let mut lines = stored.chunks(LINE + 2).peekable();
-    while let Some(line) = lines.next() {
-        let (code, _) = line
-            .split_last_chunk::<2>()
-            .filter(|(code, _)| !code.is_empty())
-            .ok_or_else(|| bad("a line of base64 has no line break"))?;
-        let room = &mut out[filled..];
-        let decoded = STANDARD
-            .decode(code, base64_simd::Out::from_slice(room))
-            .map_err(|_| bad("a line is not base64"))?
-            .len();
-        filled += decoded;
-        if lines.peek().is_some() && decoded != LINE_BYTES {
+    out.reserve(stored.len() / 4 * 3 + LINE * LINES_AT_ONCE);
+    let mut parts = stored.chunks((LINE + 2) * LINES_AT_ONCE).peekable();
+    while let Some(lines) = parts.next() {
+        let start = out.len();
+        for line in lines.chunks(LINE + 2) {
+            let (code, _) = line
+                .split_last_chunk::<2>()
+                .filter(|(code, _)| !code.is_empty())
+                .ok_or_else(|| bad("a line of base64 has no line break"))?;
+            out.extend_from_slice(code);
+        }
+        // Of several lines at once, so padding before the last one is no base64 either.
+        let decoded = STANDARD.decode_inplace(&mut out[start..]);
+        let decoded = decoded.map_err(|_| bad("a line is not base64"))?.len();
+        if parts.peek().is_some() && decoded != LINE_BYTES * LINES_AT_ONCE {
             return Err(bad("base64 ends before the last line"));
         }
+        out.truncate(start + decoded);
     }
-    out.truncate(filled);
     Ok(())
 }
 
+/// Elements of so few bytes are searched for repetitions as at level 6 where 7 to 9 were asked for:
+/// there is nothing more to be found in them, only time to be lost.
+const SMALL: usize = 2048;
+
 /// Encodes elements, reusing its state.
 pub struct Encoder {
-    deflate: Compressor,
+    level: i32,
+    /// For elements that are not small, and for those that are; made when they are needed.
+    large: Option<Compressor>,
+    small: Option<Compressor>,
+    /// Size, 'z' and stream, and a few lines of base64.
     bytes: Vec<u8>,
+    code: Vec<u8>,
     breaks: Breaks,
 }
 
 impl Encoder {
-    /// An encoder of a zlib level: 0 stores, 9 is the paper's recommendation.
+    /// An encoder of a zlib level: 0 stores, 9 is the paper's recommendation; 10 to 12 are slower
+    /// and better than any of zlib's.
     pub fn new(level: u32, breaks: Breaks) -> Result<Self> {
-        let level = i32::try_from(level).ok().and_then(|l| CompressionLvl::new(l.min(12)).ok());
+        let level = i32::try_from(level).ok().filter(|level| CompressionLvl::new(*level).is_ok());
         let level = level.ok_or_else(|| Error::argument("compression levels are 0 to 12"))?;
-        Ok(Self { deflate: Compressor::new(level), bytes: Vec::new(), breaks })
+        Ok(Self { level, large: None, small: None, bytes: Vec::new(), code: Vec::new(), breaks })
+    }
+
+    /// The memory that it takes to encode an element of `size` bytes is in the budget.
+    pub fn allow(size: u64, limits: &Limits) -> Result<()> {
+        // The element, its stream, and base64 of that in a vector that grows by doubling.
+        limits.allow(size.saturating_mul(4), "compressing an element").map(drop)
     }
 
     /// Appends the encoded form of `element` to `out`.
     pub fn encode(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let bound = self.deflate.zlib_compress_bound(element.len());
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&(element.len() as u64).to_be_bytes());
-        self.bytes.push(b'z');
-        self.bytes.resize(PREFIX + bound, 0);
-        let used = self
-            .deflate
+        let (deflate, level) = match self.level {
+            7..=9 if element.len() <= SMALL => (&mut self.small, 6),
+            level => (&mut self.large, level),
+        };
+        let level = CompressionLvl::new(level).unwrap_or_default();
+        let deflate = deflate.get_or_insert_with(|| Compressor::new(level));
+        self.bytes.resize(PREFIX + deflate.zlib_compress_bound(element.len()), 0);
+        self.bytes[..8].copy_from_slice(&(element.len() as u64).to_be_bytes());
+        self.bytes[8] = b'z';
+        let used = deflate
             .zlib_compress(element, &mut self.bytes[PREFIX..])
             .map_err(|_| Error::argument("an element could not be compressed"))?;
-        self.bytes.truncate(PREFIX + used);
         let end: &[u8; 2] = if self.breaks == Breaks::Mime { b"\r\n" } else { b"=\n" };
-        for line in self.bytes.chunks(LINE_BYTES) {
-            STANDARD.encode_append(line, out);
-            out.extend_from_slice(end);
+        for lines in self.bytes[..PREFIX + used].chunks(LINE_BYTES * LINES_AT_ONCE) {
+            self.code.clear();
+            STANDARD.encode_append(lines, &mut self.code);
+            for line in self.code.chunks(LINE) {
+                out.extend_from_slice(line);
+                out.extend_from_slice(end);
+            }
         }
         Ok(())
     }
@@ -134,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_come_back(element in proptest::collection::vec(any::<u8>(), 0..3000),
+        fn elements_come_back(element in proptest::collection::vec(any::<u8>(), 0..50_000),
                               level in 0_u32..=12, mime in any::<bool>()) {
             let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
             let mut stored = Vec::new();
@@ -143,6 +169,20 @@ mod tests {
             let mut back = vec![0; element.len()];
             Convention.decode(&stored, &mut back).unwrap();
             prop_assert_eq!(back, element);
+        }
+    }
+
+    #[test]
+    fn padding_is_for_the_last_line() {
+        let element: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let mut stored = Vec::new();
+        Encoder::new(0, Breaks::Unix).unwrap().encode(&element, &mut stored).unwrap();
+        let mut out = vec![0; element.len()];
+        Convention.decode(&stored, &mut out).unwrap();
+        for line in [1, LINES_AT_ONCE - 1, LINES_AT_ONCE, LINES_AT_ONCE + 1, 2 * LINES_AT_ONCE] {
+            let mut damaged = stored.clone();
+            damaged[line * (LINE + 2) - 3] = b'=';
+            assert_eq!(Convention.decode(&damaged, &mut out).unwrap_err().code(), "scda-010");
         }
     }
 

@@ -7,9 +7,14 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | paddings, counts, the file header, raw sections |
+//! | `digits` | counts, quickly |
 //! | `codec` | the compression convention's algorithm |
 //! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
 //! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
+//! | `elements` | where a rank's elements come from and go to |
+//! | `content` `recode` | bytes of sections and arrays as a stream; the same content in another encoding |
+//! | `schema` `checkpoint` | named, typed fields as sections: [`Field`], [`Checkpoint`], [`Restart`] |
+//! | `tree` | any tree as such fields |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
 //!
 //! ```
@@ -34,17 +39,29 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod checkpoint;
 mod codec;
+mod content;
+mod digits;
+mod elements;
 mod partition;
 mod read;
+mod recode;
 mod salvage;
+mod schema;
+mod tree;
 pub mod wire;
 mod write;
 
+pub use checkpoint::{Checkpoint, Restart, Stored};
 pub use codec::Encoder;
-pub use partition::{Cursor, SectionHeader};
+pub use content::Content;
+pub use elements::{Elements, Fetch, Slots};
+pub use partition::{Cursor, SectionHeader, split_evenly};
 pub use read::{File, Section};
-pub use write::{Elements, Options, Writer};
+pub use recode::{Change, Coding, Recode, changes, recode};
+pub use schema::Field;
+pub use write::{Options, Writer};
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
@@ -63,7 +80,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "scda a0 (2023)",
     extensions: &["scda", "scd"],
     read: Grade::Complete,
-    write: Grade::None,
+    write: Grade::Partial,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };
@@ -87,6 +104,10 @@ impl Format for Scda {
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

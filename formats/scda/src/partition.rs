@@ -1,21 +1,31 @@
 //! Reading by all ranks of a job (appendix A.5): each rank gets the elements that its partition
 //! gives it, whatever the partition was when the file was written.
 //!
-//! A [`Cursor`] moves forwards, one section at a time. Every method is collective; each rank reads
-//! its own part of the file, of the sizes of a V section too.
+//! A [`Cursor`] moves forwards, one section at a time. Every method is collective. Rank 0 reads the
+//! headers and tells the others; of everything else, sizes included, each rank reads its own part.
 
-use std::path::Path;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use spile_core::comm::{Comm, agree};
+use spile_core::comm::{Comm, SharedSource, agree, agree_alike, gather_numbers};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
 use spile_core::limits::Limits;
-use spile_core::source::Source;
 
 use crate::codec::Convention;
+use crate::elements::Slots;
 use crate::read::announced;
-use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Head, Kind, count, read_entries};
+use crate::wire::{
+    ENTRIES_AT_ONCE, ENTRY, FILE_HEADER, FileHeader, Head, Kind, LONGEST_HEAD, count, entries_fit,
+    parse_entries,
+};
+
+/// Bytes that are read at once where they are not read straight into the caller's memory.
+const AT_ONCE: usize = 1 << 20;
+
+/// Bytes of encoded elements that are read at once, if they are several.
+const ENCODED_AT_ONCE: u64 = 4 << 20;
 
 /// What a section is, the same on every rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +45,8 @@ pub struct SectionHeader {
 /// A file being read by the ranks of a job.
 pub struct Cursor<'c> {
     comm: &'c dyn Comm,
-    source: Source,
+    file: Box<dyn SharedSource + 'c>,
+    path: PathBuf,
     limits: Limits,
     header: FileHeader,
     /// The next section.
@@ -65,11 +76,12 @@ impl Open {
 }
 
 /// What a rank knows of the elements of a V section.
-#[derive(Clone)]
 struct Share {
     counts: Vec<u64>,
     /// Stored sizes of this rank's elements.
     sizes: Vec<u64>,
+    /// Sizes of this rank's elements as the user sees them, where they differ.
+    decoded: Option<Vec<u64>>,
     /// Bytes of the ranks before this one, and of all.
     before: u64,
     total: u64,
@@ -78,12 +90,11 @@ struct Share {
 impl<'c> Cursor<'c> {
     /// Opens a file on all ranks.
     pub fn open(comm: &'c dyn Comm, path: &Path, limits: &Limits) -> Result<Self> {
-        let opened = Source::open(path).and_then(|source| {
-            let header = FileHeader::read(&source).map_err(|e| e.with_path(path))?;
-            Ok((source, header))
-        });
-        let (source, header) = agree(comm, opened)?;
-        Ok(Self { comm, source, limits: *limits, header, at: FILE_HEADER, open: None })
+        let file = comm.open(path)?;
+        let header = FileHeader::parse(&window(comm, &*file, 0, FILE_HEADER as usize)?);
+        let header = header.map_err(|e| e.with_path(path))?;
+        let path = path.to_path_buf();
+        Ok(Self { comm, file, path, limits: *limits, header, at: FILE_HEADER, open: None })
     }
 
     /// The file header.
@@ -91,49 +102,77 @@ impl<'c> Cursor<'c> {
         &self.header
     }
 
+    /// The section whose header was read and whose data were not.
+    pub fn section(&self) -> Option<&SectionHeader> {
+        self.open.as_ref().map(|open| &open.header)
+    }
+
     /// Goes to the next section, past data that nobody read; nothing at the end of the file. With
     /// `decode`, a section of the compression convention is what it decodes to.
     pub fn next(&mut self, decode: bool) -> Result<Option<SectionHeader>> {
+        self.settle_alike(Ok(()), decode)?;
         self.skip()?;
-        let found = agree(self.comm, self.read_header(decode))?;
-        let Some(open) = found else { return Ok(None) };
+        // Long enough for the announcement of a compressed section and what follows it.
+        let bytes = window(self.comm, &*self.file, self.at, 2 * LONGEST_HEAD)?;
+        // All ranks look at the same bytes and come to the same end; there is nothing to agree on.
+        let found = self.parse_header(&bytes, decode);
+        let Some(open) = found.map_err(|e| e.with_path(&self.path))? else { return Ok(None) };
         let header = open.header.clone();
         self.open = Some(open);
         Ok(Some(header))
     }
 
-    fn read_header(&self, decode: bool) -> Result<Option<Open>> {
-        let Some(first) = Head::read(&self.source, self.at)? else { return Ok(None) };
+    fn parse_header(&self, bytes: &[u8], decode: bool) -> Result<Option<Open>> {
+        let file_len = self.file.len();
+        let parse =
+            |bytes: &[u8], at| Head::parse(&bytes[..bytes.len().min(LONGEST_HEAD)], at, file_len);
+        let Some(first) = parse(bytes, self.at)? else { return Ok(None) };
         let Some(kind) = announced(&first).filter(|_| decode) else {
             if first.kind != Kind::Varray {
                 // Every place inside the data can be computed without care from here on.
-                first.section_end(&self.source, first.end, first.data_len()?)?;
+                first.section_end(file_len, first.end, first.data_len()?)?;
             }
             let Head { kind, user, count, size, .. } = first.clone();
             let header = SectionHeader { kind, user, count, size, decoded: false };
             return Ok(Some(Open { header, holder: first, announcement: None, share: None }));
         };
         let bad = |message: &str, at| Error::malformed("scda-011", message).at(at);
-        let next = first.section_end(&self.source, first.end, first.data_len()?)?;
+        let next = first.section_end(file_len, first.end, first.data_len()?)?;
+        let holder = if kind == Kind::Varray {
+            parse(&window(self.comm, &*self.file, next, LONGEST_HEAD)?, next)?
+        } else {
+            parse(&bytes[(next - self.at) as usize..], next)?
+        };
         let wanted = if kind == Kind::Block { Kind::Block } else { Kind::Varray };
-        let holder = Head::read(&self.source, next)?.filter(|head| head.kind == wanted);
-        let holder =
-            holder.ok_or_else(|| bad("the announced compressed section is missing", next))?;
+        let holder = holder
+            .filter(|head| head.kind == wanted)
+            .ok_or_else(|| bad("the announced compressed section is missing", next))?;
+        if holder.kind == Kind::Block {
+            holder.section_end(file_len, holder.end, holder.size)?;
+        }
         let size = match kind {
             Kind::Varray if first.size != ENTRY || first.count != holder.count => {
                 return Err(bad("the uncompressed sizes do not fit the elements", first.offset));
             }
             Kind::Varray => 0,
-            _ => count(&self.source.read_vec(first.end, ENTRY)?, b'U', first.end)?.0,
+            _ => {
+                let entry = (first.end - self.at) as usize;
+                count(&bytes[entry..entry + ENTRY as usize], b'U', first.end)?.0
+            }
         };
-        let header = SectionHeader {
-            kind,
-            user: holder.user.clone(),
-            count: holder.count,
-            size,
-            decoded: true,
-        };
+        let user = holder.user.clone();
+        let header = SectionHeader { kind, user, count: holder.count, size, decoded: true };
         Ok(Some(Open { header, holder, announcement: Some(first), share: None }))
+    }
+
+    /// The first byte of the section whose header was read, or of the next one.
+    pub(crate) fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes to the section at `position`, which [`Cursor::position`] gave on every rank.
+    pub(crate) fn go_to(&mut self, position: u64) {
+        (self.at, self.open) = (position, None);
     }
 
     /// Passes over the data of the section.
@@ -141,167 +180,299 @@ impl<'c> Cursor<'c> {
         let Some(open) = &self.open else { return Ok(()) };
         if open.holder.kind == Kind::Varray && open.share.is_none() {
             // Somebody has to add up the sizes; everybody takes an equal part.
-            let (count, ranks) = (open.holder.count, self.comm.size() as u64);
-            let (each, rest) = (count / ranks, count % ranks);
-            self.share((0..ranks).map(|rank| each + u64::from(rank < rest)).collect())?;
+            self.share(split_evenly(open.holder.count, self.comm.size()))?;
         }
         self.close()
     }
 
     /// The 32 bytes of an I section, on `root`.
     pub fn inline(&mut self, root: usize) -> Result<Option<[u8; 32]>> {
-        let read = self.open_as(Kind::Inline).and_then(|open| {
-            let mut bytes = [0; 32];
-            if self.comm.rank() == root {
-                self.source.read_exact_at(open.holder.end, &mut bytes)?;
-            }
-            Ok(bytes)
+        let mut bytes = [0; 32];
+        let here = self.comm.rank() == root;
+        self.inline_into(root, here.then_some(&mut bytes))?;
+        Ok(here.then_some(bytes))
+    }
+
+    /// [`Cursor::inline`] into memory that `root` gives; without any the data are passed over.
+    pub fn inline_into(&mut self, root: usize, into: Option<&mut [u8; 32]>) -> Result<()> {
+        let checked = self.open_as(Kind::Inline).and_then(|open| {
+            self.is_rank(root)?;
+            Ok(open.holder.end)
         });
-        let bytes = agree(self.comm, read)?;
-        self.close()?;
-        Ok((self.comm.rank() == root).then_some(bytes))
+        let at = self.settle_alike(checked, root)?;
+        let here = self.comm.rank() == root;
+        let into = into.filter(|_| here).map_or(&mut [][..], |bytes| &mut bytes[..]);
+        self.file.read_at_all(at, into)?;
+        self.close()
     }
 
     /// The bytes of a B section, on `root`.
     pub fn block(&mut self, root: usize) -> Result<Option<Vec<u8>>> {
-        let read = self.open_as(Kind::Block).and_then(|open| {
-            if self.comm.rank() != root {
-                return Ok(None);
-            }
-            let stored = self.source.read_vec(open.holder.end, self.room(open.holder.size)?)?;
-            if open.announcement.is_none() {
-                return Ok(Some(stored));
-            }
-            let mut bytes = vec![0; self.limits.allow(open.header.size, "the block")?];
-            Convention.decode(&stored, &mut bytes).map_err(|e| e.at(open.holder.end))?;
-            Ok(Some(bytes))
+        let here = self.comm.rank() == root;
+        let room = self.open_as(Kind::Block).and_then(|open| {
+            let size = if here { open.header.size } else { 0 };
+            Ok(vec![0; self.limits.allow(size, "the block")?])
         });
-        let bytes = agree(self.comm, read)?;
-        self.close()?;
+        let mut bytes = self.settle(room)?;
+        self.block_into(root, here.then_some(&mut bytes))?;
+        Ok(here.then_some(bytes))
+    }
+
+    /// [`Cursor::block`] into memory that `root` gives; without any the data are passed over.
+    pub fn block_into(&mut self, root: usize, into: Option<&mut [u8]>) -> Result<()> {
+        let into = into.filter(|_| self.comm.rank() == root);
+        let checked = self.open_as(Kind::Block).and_then(|open| {
+            self.is_rank(root)?;
+            let Some(into) = &into else { return Ok((open.holder.end, None)) };
+            if into.len() as u64 != open.header.size {
+                let (room, size) = (into.len(), open.header.size);
+                return Err(Error::argument(format!(
+                    "room for {room} bytes, the block has {size}"
+                )));
+            }
+            if open.announcement.is_none() {
+                return Ok((open.holder.end, None));
+            }
+            let stored = self.limits.allow(open.holder.size, "the compressed block")?;
+            Ok((open.holder.end, Some(vec![0; stored])))
+        });
+        let (at, stored) = self.settle_alike(checked, root)?;
+        match (into, stored) {
+            (Some(into), Some(mut stored)) => {
+                self.file.read_at_all(at, &mut stored)?;
+                let decoded = Convention.decode(&stored, into).map_err(|e| e.at(at));
+                self.settle(decoded)?;
+            }
+            (into, _) => {
+                self.file.read_at_all(at, into.unwrap_or_default())?;
+                self.settle(Ok(()))?;
+            }
+        }
+        self.close()
+    }
+
+    /// This rank's elements of an A section; `counts` are those of each rank.
+    pub fn array(&mut self, counts: &[u64]) -> Result<Vec<u8>> {
+        let room = self.open_as(Kind::Array).and_then(|open| {
+            let (_, mine) = self.partition(open, counts)?;
+            let bytes = mine.saturating_mul(open.header.size);
+            Ok(vec![0; self.limits.allow(bytes, "the elements of one rank")?])
+        });
+        let mut bytes = self.settle(room)?;
+        self.array_into(counts, Some(Slots::Contiguous(&mut bytes)))?;
         Ok(bytes)
     }
 
-    /// This rank's elements of an A section; `counts` are those of each rank. A rank that does not
-    /// `want` its elements gets none.
-    pub fn array(&mut self, counts: &[u64], want: bool) -> Result<Vec<u8>> {
-        let checked = self.open_as(Kind::Array).and_then(|open| self.partition(open, counts));
-        agree(self.comm, checked)?;
-        let encoded = self.open.as_ref().is_some_and(|open| open.announcement.is_some());
-        if encoded {
-            self.share(counts.to_vec())?;
-        }
-        let read = self.open_as(Kind::Array).and_then(|open| {
+    /// [`Cursor::array`] into memory of the caller; a rank that gives none gets no elements.
+    pub fn array_into(&mut self, counts: &[u64], into: Option<Slots<'_, '_>>) -> Result<()> {
+        let checked = self.open_as(Kind::Array).and_then(|open| {
             let (first, mine) = self.partition(open, counts)?;
             let size = open.header.size;
-            if !want {
-                return Ok(Vec::new());
+            let sizes = std::iter::repeat_n(size, mine as usize);
+            let total = mine.checked_mul(size);
+            if into.as_ref().is_some_and(|slots| !slots.fit(total, sizes)) {
+                return Err(Error::argument(format!(
+                    "the memory given is not for {mine} elements of {size} bytes"
+                )));
             }
-            if !encoded {
-                let bytes = mine.checked_mul(size).ok_or_else(|| Error::limit("too many bytes"))?;
-                return self.source.read_vec(open.holder.end + first * size, self.room(bytes)?);
-            }
-            self.decode(open, &vec![size; mine as usize])
+            Ok((open.announcement.is_some(), size, open.holder.end + first.saturating_mul(size)))
         });
-        let bytes = agree(self.comm, read)?;
-        self.close()?;
-        Ok(bytes)
+        let (encoded, size, at) = self.settle_alike(checked, counts)?;
+        let mine = counts[self.comm.rank()] as usize;
+        if encoded {
+            self.share(counts.to_vec())?;
+            self.decode_elements(std::iter::repeat_n(size, mine), into)?;
+        } else {
+            self.read_elements(at, into)?;
+        }
+        self.close()
     }
 
     /// The sizes of this rank's elements of a V section.
     pub fn sizes(&mut self, counts: &[u64]) -> Result<Vec<u64>> {
-        let checked = self.open_as(Kind::Varray).and_then(|open| self.partition(open, counts));
-        agree(self.comm, checked)?;
-        self.share(counts.to_vec())?;
-        let read = self.open_as(Kind::Varray).and_then(|open| match &open.announcement {
-            None => Ok(open.share.as_ref().map(|s| s.sizes.clone()).unwrap_or_default()),
-            Some(first) => {
-                let (before, mine) = self.partition(open, counts)?;
-                let at = first.end + before * ENTRY;
-                read_entries(&self.source, at, mine, b'U', &self.limits)
-            }
+        let checked = self.open_as(Kind::Varray).and_then(|open| {
+            let (before, mine) = self.partition(open, counts)?;
+            let announced = open.announcement.as_ref();
+            Ok(announced.map(|first| (first.end + before * ENTRY, mine)))
         });
-        agree(self.comm, read)
+        let announced = self.settle_alike(checked, counts)?;
+        self.share(counts.to_vec())?;
+        let decoded = match announced {
+            Some((at, mine)) => Some(self.read_entries(at, mine, counts, b'U')?),
+            None => None,
+        };
+        let share = self.open.as_mut().and_then(|open| open.share.as_mut());
+        let share = share.ok_or_else(|| Error::argument("no section header has been read"))?;
+        share.decoded = decoded;
+        Ok(share.decoded.as_ref().unwrap_or(&share.sizes).clone())
     }
 
-    /// This rank's elements of a V section, one after the other; `sizes` as [`Cursor::sizes`] gave
-    /// them for the same `counts`. A rank that does not `want` its elements gets none.
-    pub fn varray(&mut self, counts: &[u64], sizes: &[u64], want: bool) -> Result<Vec<u8>> {
-        let read = self.open_as(Kind::Varray).and_then(|open| {
-            let share = open.share.as_ref().filter(|share| share.counts == counts);
-            let share = share.ok_or_else(|| {
-                Error::argument("the sizes of this partition have to be read first")
-            })?;
-            if !want {
-                return Ok(Vec::new());
-            }
-            if open.announcement.is_some() {
-                return self.decode(open, sizes);
-            }
-            if sizes != share.sizes {
-                return Err(Error::argument("the sizes are not those of the file"));
-            }
-            let bytes: u64 = share.sizes.iter().sum();
-            let start = open.elements().saturating_add(share.before);
-            self.source.read_vec(start, self.room(bytes)?)
+    /// This rank's elements of a V section, one after the other; `counts` as they were given to
+    /// [`Cursor::sizes`], which comes first.
+    pub fn varray(&mut self, counts: &[u64]) -> Result<Vec<u8>> {
+        let room = self.known_sizes(counts).and_then(|sizes| {
+            let bytes = sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(*size));
+            Ok(vec![0; self.limits.allow(bytes, "the elements of one rank")?])
         });
-        let bytes = agree(self.comm, read)?;
-        self.close()?;
+        let mut bytes = self.settle(room)?;
+        self.varray_into(counts, Some(Slots::Contiguous(&mut bytes)))?;
         Ok(bytes)
+    }
+
+    /// [`Cursor::varray`] into memory of the caller; a rank that gives none gets no elements.
+    pub fn varray_into(&mut self, counts: &[u64], into: Option<Slots<'_, '_>>) -> Result<()> {
+        let checked = self.known_sizes(counts).and_then(|sizes| {
+            let total = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
+            if into.as_ref().is_none_or(|slots| slots.fit(total, sizes.iter().copied())) {
+                return Ok((sizes.to_vec(), self.current()?.announcement.is_some()));
+            }
+            Err(Error::argument("the memory given is not for elements of the sizes of the file"))
+        });
+        let (sizes, encoded) = self.settle_alike(checked, counts)?;
+        if encoded {
+            self.decode_elements(sizes.iter().copied(), into)?;
+        } else {
+            let at = self.current().map_or(0, |open| {
+                open.elements() + open.share.as_ref().map_or(0, |share| share.before)
+            });
+            self.read_elements(at, into)?;
+        }
+        self.close()
+    }
+
+    /// The sizes that [`Cursor::sizes`] gave for `counts`.
+    fn known_sizes(&self, counts: &[u64]) -> Result<&[u64]> {
+        let open = self.open_as(Kind::Varray)?;
+        let share = open.share.as_ref().filter(|share| share.counts == counts);
+        let share = share.ok_or_else(|| {
+            Error::argument("the sizes of this partition have to be read before the elements")
+        })?;
+        Ok(share.decoded.as_ref().unwrap_or(&share.sizes))
     }
 
     /// Reads this rank's stored sizes and learns from the others where its elements begin.
     fn share(&mut self, counts: Vec<u64>) -> Result<()> {
         let rank = self.comm.rank();
-        let read = self.current().and_then(|open| {
-            let before: u64 = counts[..rank].iter().sum();
-            let at = open.holder.end.saturating_add(before.saturating_mul(ENTRY));
-            let sizes = read_entries(&self.source, at, counts[rank], b'E', &self.limits)?;
-            let sum = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
-            let sum = sum.filter(|sum| *sum < 1 << 62).ok_or_else(|| {
-                Error::malformed("scda-006", "the sizes add up to more than any file holds").at(at)
-            })?;
-            Ok((sizes, sum))
-        });
-        let (sizes, sum) = agree(self.comm, read)?;
-        let all = self.comm.allgather(&sum.to_le_bytes())?;
-        let sums = all.iter().map(|b| b.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw)));
-        let sums: Vec<u64> = sums.collect();
+        let (table, number) = self.current().map(|open| (open.holder.end, open.holder.count))?;
+        let fits = entries_fit(number, table, self.file.len());
+        fits.map_err(|e| e.with_path(&self.path))?;
+        let at = table + counts[..rank].iter().sum::<u64>() * ENTRY;
+        let sizes = self.read_entries(at, counts[rank], &counts, b'E')?;
+        let too_many = || {
+            Error::malformed("scda-006", "the sizes add up to more than any file holds").at(table)
+        };
+        let sum = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
+        let sum = self.settle(sum.filter(|sum| *sum < 1 << 62).ok_or_else(too_many))?;
+        let sums = gather_numbers(self.comm, sum)?;
         let total = sums.iter().try_fold(0_u64, |total, sum| total.checked_add(*sum));
-        let total = total.ok_or_else(|| {
-            Error::malformed("scda-006", "the sizes add up to more than any file holds").at(self.at)
-        })?;
+        let total = total.ok_or_else(too_many).map_err(|e| e.with_path(&self.path))?;
         let before = sums[..rank].iter().sum();
         if let Some(open) = &mut self.open {
-            open.share = Some(Share { counts, sizes, before, total });
+            let end = open.holder.section_end(self.file.len(), open.elements(), total);
+            end.map_err(|e| e.with_path(&self.path))?;
+            open.share = Some(Share { counts, sizes, decoded: None, before, total });
         }
         Ok(())
     }
 
-    /// Decodes this rank's elements on all its threads.
-    fn decode(&self, open: &Open, sizes: &[u64]) -> Result<Vec<u8>> {
+    /// `mine` count entries from byte `at` on; `counts` are those of every rank.
+    fn read_entries(&self, at: u64, mine: u64, counts: &[u64], letter: u8) -> Result<Vec<u64>> {
+        let room = self.limits.allow(mine.saturating_mul(8), "the sizes of the elements");
+        let mut values = vec![0; self.settle(room)? / 8];
+        let per_round = AT_ONCE / ENTRY as usize;
+        let rounds = counts.iter().max().unwrap_or(&0).div_ceil(per_round as u64);
+        let mut bytes = vec![0; values.len().min(per_round) * ENTRY as usize];
+        let mut parsed = Ok(());
+        let mut parts = values.chunks_mut(per_round);
+        for round in 0..rounds {
+            let part = parts.next().unwrap_or_default();
+            let at = at + round * AT_ONCE as u64;
+            let bytes = &mut bytes[..part.len() * ENTRY as usize];
+            self.file.read_at_all(at, bytes)?;
+            let pieces = bytes.par_chunks(ENTRIES_AT_ONCE * ENTRY as usize).enumerate();
+            let done = pieces.zip(part.par_chunks_mut(ENTRIES_AT_ONCE)).try_for_each(
+                |((k, bytes), values)| {
+                    parse_entries(bytes, letter, at + (k * ENTRIES_AT_ONCE) as u64 * ENTRY, values)
+                },
+            );
+            parsed = parsed.and(done);
+        }
+        self.settle(parsed)?;
+        Ok(values)
+    }
+
+    /// Fills this rank's memory, if it gave any, with the bytes from `at` on.
+    fn read_elements(&self, mut at: u64, into: Option<Slots<'_, '_>>) -> Result<()> {
+        let (together, apart): (&mut [u8], &mut [&mut [u8]]) = match into {
+            None => (&mut [], &mut []),
+            Some(Slots::Contiguous(bytes)) => (bytes, &mut []),
+            Some(Slots::Indirect(slots)) => (&mut [], slots),
+        };
+        self.file.read_at_all(at, together)?;
+        // Slots that lie apart are filled from a buffer, in as many rounds as any rank needs.
+        let mut left: usize = apart.iter().map(|slot| slot.len()).sum();
+        let rounds = gather_numbers(self.comm, left.div_ceil(AT_ONCE) as u64)?;
+        let mut buffer = vec![0; left.min(AT_ONCE)];
+        let mut slots = apart.iter_mut();
+        let mut slot: &mut [u8] = &mut [];
+        for _ in 0..rounds.into_iter().max().unwrap_or(0) {
+            let mut bytes = &mut buffer[..left.min(AT_ONCE)];
+            self.file.read_at_all(at, bytes)?;
+            at += bytes.len() as u64;
+            left -= bytes.len();
+            while !bytes.is_empty() {
+                let taken = slot.len().min(bytes.len());
+                let (now, later) = std::mem::take(&mut slot).split_at_mut(taken);
+                let (from, rest) = bytes.split_at_mut(taken);
+                now.copy_from_slice(from);
+                (slot, bytes) = (later, rest);
+                if slot.is_empty() {
+                    let Some(next) = slots.next() else { break };
+                    slot = next;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes this rank's elements on all its threads, if it gave memory for them.
+    fn decode_elements(
+        &self,
+        sizes: impl Iterator<Item = u64>,
+        mut into: Option<Slots<'_, '_>>,
+    ) -> Result<()> {
+        let open = self.current()?;
         let share = open.share.as_ref().ok_or_else(|| Error::argument("no sizes were read"))?;
-        if sizes.len() != share.sizes.len() {
-            return Err(Error::argument("the sizes are not those of the file"));
+        let mut at = open.elements() + share.before;
+        let stored = if into.is_some() { &share.sizes[..] } else { &[] };
+        let mut slots = into.as_mut().map_or_else(Vec::new, |slots| slots.split(sizes));
+        let batches = batches(stored);
+        let largest = batches.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+        let room = self.limits.allow(largest, "compressed elements");
+        let mut buffer = vec![0; self.settle(room)?];
+        let rounds = gather_numbers(self.comm, batches.len() as u64)?;
+        let (mut stored, mut slots) = (stored, slots.as_mut_slice());
+        let mut decoded = Ok(());
+        for round in 0..rounds.into_iter().max().unwrap_or(0) as usize {
+            let (number, bytes) = batches.get(round).copied().unwrap_or((0, 0));
+            let mut left = &mut buffer[..bytes as usize];
+            self.file.read_at_all(at, left)?;
+            let (sizes, more) = stored.split_at(number);
+            let (targets, rest) = slots.split_at_mut(number);
+            (stored, slots) = (more, rest);
+            let mut elements = Vec::with_capacity(number);
+            for (size, target) in sizes.iter().zip(targets) {
+                let (element, rest) = left.split_at_mut(*size as usize);
+                elements.push((at, &*element, target));
+                (at, left) = (at + size, rest);
+            }
+            let done =
+                elements.into_par_iter().with_min_len(8).try_for_each(|(at, element, target)| {
+                    Convention.decode(element, target).map_err(|e| e.at(at))
+                });
+            decoded = decoded.and(done);
         }
-        let stored: u64 = share.sizes.iter().sum();
-        let start = open.elements().saturating_add(share.before);
-        let stored = self.source.read_vec(start, self.room(stored)?)?;
-        let total = sizes.iter().try_fold(0_u64, |total, size| total.checked_add(*size));
-        let total = total.ok_or_else(|| Error::limit("too many bytes"))?;
-        let mut out = vec![0; self.limits.allow(total, "the decoded elements")?];
-        let (mut from, mut to) = (stored.as_slice(), out.as_mut_slice());
-        let mut pairs = Vec::with_capacity(sizes.len());
-        for (stored, size) in share.sizes.iter().zip(sizes) {
-            let (element, rest) = from.split_at(*stored as usize);
-            let (slot, left) = std::mem::take(&mut to).split_at_mut(*size as usize);
-            (from, to) = (rest, left);
-            pairs.push((element, slot));
-        }
-        pairs
-            .into_par_iter()
-            .try_for_each(|(element, slot)| Convention.decode(element, slot))
-            .map_err(|e| e.at(start))?;
-        Ok(out)
+        self.settle(decoded)
     }
 
     /// The cursor moves behind the section.
@@ -311,9 +482,10 @@ impl<'c> Cursor<'c> {
                 Some(share) => share.total,
                 None => open.holder.data_len()?,
             };
-            open.holder.section_end(&self.source, open.elements(), len)
+            open.holder.section_end(self.file.len(), open.elements(), len)
         });
-        self.at = agree(self.comm, end)?;
+        // The same numbers on every rank.
+        self.at = end.map_err(|e| e.with_path(&self.path))?;
         self.open = None;
         Ok(())
     }
@@ -332,6 +504,14 @@ impl<'c> Cursor<'c> {
         Err(Error::argument(format!("the section is {found}, not {wanted}")))
     }
 
+    fn is_rank(&self, root: usize) -> Result<()> {
+        let size = self.comm.size();
+        if root < size {
+            return Ok(());
+        }
+        Err(Error::argument(format!("there is no rank {root}, the job has {size}")))
+    }
+
     /// Elements before this rank's, and its own.
     fn partition(&self, open: &Open, counts: &[u64]) -> Result<(u64, u64)> {
         let sum = counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
@@ -346,7 +526,43 @@ impl<'c> Cursor<'c> {
         Ok((counts[..rank].iter().sum(), counts[rank]))
     }
 
-    fn room(&self, bytes: u64) -> Result<u64> {
-        self.limits.allow(bytes, "the data of one rank").map(|bytes| bytes as u64)
+    /// What all ranks agree on.
+    fn settle<T>(&self, mine: Result<T>) -> Result<T> {
+        agree(self.comm, mine.map_err(|e| e.with_path(&self.path)))
     }
+
+    /// What all ranks agree on, given that they were all called with the same arguments.
+    fn settle_alike<T>(&self, mine: Result<T>, arguments: impl Hash) -> Result<T> {
+        agree_alike(self.comm, mine.map_err(|e| e.with_path(&self.path)), arguments)
+    }
+}
+
+/// `count` elements split over `ranks` as evenly as can be: the partition to take where there is no
+/// better one.
+pub fn split_evenly(count: u64, ranks: usize) -> Vec<u64> {
+    let each = |rank| count / ranks as u64 + u64::from(rank < count % ranks as u64);
+    (0..ranks as u64).map(each).collect()
+}
+
+/// Bytes at `offset` as far as the file goes, at most `len`, on every rank.
+fn window(comm: &dyn Comm, file: &dyn SharedSource, offset: u64, len: usize) -> Result<Vec<u8>> {
+    let len = file.len().saturating_sub(offset).min(len as u64) as usize;
+    let mut bytes = vec![0; if comm.rank() == 0 { len } else { 0 }];
+    file.read_at_all(offset, &mut bytes)?;
+    comm.broadcast(0, &bytes)
+}
+
+/// Cuts elements of these sizes into batches that are read at once: number and bytes.
+fn batches(sizes: &[u64]) -> Vec<(usize, u64)> {
+    let mut batches: Vec<(usize, u64)> = Vec::new();
+    for size in sizes {
+        match batches.last_mut() {
+            Some((number, bytes)) if *bytes + size <= ENCODED_AT_ONCE => {
+                *number += 1;
+                *bytes += size;
+            }
+            _ => batches.push((1, *size)),
+        }
+    }
+    batches
 }

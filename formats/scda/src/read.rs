@@ -12,11 +12,13 @@ use spile_core::limits::Limits;
 use spile_core::read::Array;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 
 use crate::codec::Convention;
+use crate::content::Content;
+use crate::schema::view::{Doubt, view};
 use crate::wire::{
-    ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, SECTION_HEADER, count, read_sizes,
+    ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, SECTION_HEADER, count, differences, read_sizes,
 };
 
 /// A section as the user sees it: one raw section, or two that follow the compression convention.
@@ -129,6 +131,15 @@ impl Section {
         }
     }
 
+    /// Decoded sizes of the elements of a V section, one by one; empty for the others.
+    pub fn sizes(&self) -> Vec<u64> {
+        match &self.array.layout {
+            Layout::Ragged { starts, .. } => differences(starts),
+            Layout::Encoded { decoded, .. } if self.kind == Kind::Varray => differences(decoded),
+            _ => Vec::new(),
+        }
+    }
+
     /// The section in words: `A "density"`.
     pub fn title(&self) -> String {
         format!("{} \"{}\"", self.kind.letter(), self.user.escape_ascii())
@@ -137,7 +148,12 @@ impl Section {
 
 /// What a raw section says is compressed in the next one.
 pub(crate) fn announced(head: &Head) -> Option<Kind> {
-    match (head.kind, head.user.as_slice()) {
+    announces(head.kind, &head.user)
+}
+
+/// What a raw section of this type and user string says is compressed in the next one.
+pub(crate) fn announces(kind: Kind, user: &[u8]) -> Option<Kind> {
+    match (kind, user) {
         (Kind::Inline, b"B compressed scda 00") => Some(Kind::Block),
         (Kind::Inline, b"A compressed scda 00") => Some(Kind::Array),
         (Kind::Array, b"V compressed scda 00") => Some(Kind::Varray),
@@ -159,12 +175,13 @@ fn elements(kind: Kind, count: u64, size: u64) -> (DType, Shape) {
 }
 
 /// An open scda file. Opening walks the section headers; of the data only the size entries of V
-/// sections are read.
+/// sections and the descriptions of fields are read.
 pub struct File {
     source: Source,
     header: FileHeader,
     sections: Vec<Section>,
     tree: Tree,
+    doubts: Vec<Doubt>,
     limits: Limits,
 }
 
@@ -200,22 +217,8 @@ impl File {
                 return Err(Error::limit(format!("more than {} sections", limits.nodes)));
             }
         }
-        let mut tree = Tree::new(limits);
-        let text = |bytes: &[u8]| match String::from_utf8(bytes.to_vec()) {
-            Ok(text) => Value::Text(text),
-            Err(_) => Value::Bytes(bytes.to_vec()),
-        };
-        if !header.user.is_empty() {
-            tree.node_mut(ROOT).attrs.push(("user".into(), text(&header.user)));
-        }
-        for (number, section) in sections.iter().enumerate() {
-            let name = String::from_utf8_lossy(&section.user).into_owned();
-            let node = tree.add_array(ROOT, &name, section.array.clone())?;
-            let node = tree.node_mut(node);
-            node.id = Some(number.to_string());
-            node.attrs.push(("section".into(), section.kind.letter().to_string().into()));
-        }
-        Ok(Self { source, header, sections, tree, limits: *limits })
+        let (tree, doubts) = view(&source, &header, &sections, decode, limits)?;
+        Ok(Self { source, header, sections, tree, doubts, limits: *limits })
     }
 
     /// The file header.
@@ -228,9 +231,27 @@ impl File {
         &self.sections
     }
 
+    /// Sections that look like fields and groups of our convention and are none, and why.
+    pub(crate) fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
     /// The data of a section: read it, stream it, select elements of it.
     pub fn array(&self, section: &Section) -> Result<Array> {
-        Array::open(&self.source, &self.tree, &section.array, &self.limits)
+        self.open_array(&section.array)
+    }
+
+    /// The data of a section as bytes, however many they are.
+    pub fn content(&self, section: &Section) -> Result<Content> {
+        Content::of(self, section)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn open_array(&self, desc: &ArrayDesc) -> Result<Array> {
+        Array::open(&self.source, &self.tree, desc, &self.limits)
     }
 }
 
@@ -245,13 +266,17 @@ impl Reader for File {
 
     fn summary(&self) -> Vec<(String, Value)> {
         let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
-        vec![
+        let mut words = vec![
             ("version".into(), format!("{:02x}", self.header.version).into()),
             ("vendor".into(), text(&self.header.vendor)),
             ("user".into(), text(&self.header.user)),
             ("line breaks".into(), format!("{:?}", self.header.breaks).into()),
             ("sections".into(), (self.sections.len() as u64).into()),
-        ]
+        ];
+        // What a checkpoint says about itself: its program, its step.
+        let values = self.tree.attrs().iter().filter(|(name, _)| name != "user");
+        words.extend(values.map(|(name, value)| (format!("value {name}"), value.clone())));
+        words
     }
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {

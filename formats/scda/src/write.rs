@@ -3,21 +3,22 @@
 
 use std::path::Path;
 
-use rayon::prelude::*;
-use spile_core::comm::{Comm, SharedFile, agree};
+use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
 use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
 
 use crate::codec::Encoder;
+use crate::elements::{Elements, Encoded, Run, encode, runs};
 use crate::wire::{
-    Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes, pad,
+    Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes,
+    format_entries, pad,
 };
 
-/// Elements that are compressed with one state.
-const ELEMENTS_AT_ONCE: usize = 64;
+/// Bytes that are written at once where they are not written straight from the caller's memory.
+const AT_ONCE: usize = 1 << 20;
 
-/// Elements that lie apart are gathered in pieces of this length.
-const GATHER: usize = 1 << 20;
+/// Bytes that are compressed before anything of them is written, if they are several elements.
+const ENCODED_AT_ONCE: u64 = 4 << 20;
 
 /// How a file is written.
 #[derive(Clone, Debug)]
@@ -39,65 +40,11 @@ impl Default for Options {
     }
 }
 
-/// The elements of one rank.
-#[derive(Clone, Copy, Debug)]
-pub enum Elements<'a> {
-    /// One after the other.
-    Contiguous(&'a [u8]),
-    /// Each somewhere else (`indirect` in the appendix).
-    Indirect(&'a [&'a [u8]]),
-}
-
-impl<'a> Elements<'a> {
-    fn bytes(self) -> u64 {
-        match self {
-            Self::Contiguous(bytes) => bytes.len() as u64,
-            Self::Indirect(parts) => parts.iter().map(|p| p.len() as u64).sum(),
-        }
-    }
-
-    fn last(self) -> Option<u8> {
-        match self {
-            Self::Contiguous(bytes) => bytes.last().copied(),
-            Self::Indirect(parts) => parts.iter().rev().find_map(|p| p.last().copied()),
-        }
-    }
-
-    /// The elements one by one, given their sizes.
-    fn split(self, sizes: &[u64]) -> Vec<&'a [u8]> {
-        match self {
-            Self::Indirect(parts) => parts.to_vec(),
-            Self::Contiguous(mut bytes) => sizes
-                .iter()
-                .map(|size| {
-                    let (element, rest) = bytes.split_at(*size as usize);
-                    bytes = rest;
-                    element
-                })
-                .collect(),
-        }
-    }
-
-    /// The elements are as many and as large as `sizes` says.
-    fn fits(self, sizes: &[u64]) -> bool {
-        match self {
-            Self::Contiguous(bytes) => {
-                let sum = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
-                sum == Some(bytes.len() as u64)
-            }
-            Self::Indirect(parts) => {
-                parts.len() == sizes.len()
-                    && parts.iter().zip(sizes).all(|(part, size)| part.len() as u64 == *size)
-            }
-        }
-    }
-}
-
 /// A file being written by the ranks of a job. Every method is collective; after an error, which
 /// all ranks get alike, the file is given up and never appears.
 pub struct Writer<'c> {
     comm: &'c dyn Comm,
-    file: Box<dyn SharedFile + 'c>,
+    file: Box<dyn SharedSink + 'c>,
     cursor: u64,
     options: Options,
 }
@@ -105,11 +52,28 @@ pub struct Writer<'c> {
 impl<'c> Writer<'c> {
     /// Starts a file.
     pub fn create(comm: &'c dyn Comm, path: &Path, user: &[u8], options: Options) -> Result<Self> {
-        let checked = string(&options.vendor, VENDOR, "vendor")
-            .and_then(|()| string(user, USER, "user"))
-            .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
-        agree(comm, checked)?;
+        check(comm, user, &options)?;
         let file = comm.create(path, options.overwrite)?;
+        Self::start(comm, file, user, options)
+    }
+
+    /// Starts a file in a sink that is there already; [`Writer::close`] finishes it.
+    pub fn over(
+        comm: &'c dyn Comm,
+        file: Box<dyn SharedSink + 'c>,
+        user: &[u8],
+        options: Options,
+    ) -> Result<Self> {
+        check(comm, user, &options)?;
+        Self::start(comm, file, user, options)
+    }
+
+    fn start(
+        comm: &'c dyn Comm,
+        file: Box<dyn SharedSink + 'c>,
+        user: &[u8],
+        options: Options,
+    ) -> Result<Self> {
         let mut writer = Self { comm, file, cursor: 0, options };
         let mut header = b"scdata0 ".to_vec();
         header.extend(pad(&writer.options.vendor, 24, writer.options.breaks));
@@ -123,7 +87,7 @@ impl<'c> Writer<'c> {
     /// Writes 32 bytes, which `root` has.
     pub fn inline(&mut self, user: &[u8], root: usize, data: Option<&[u8; 32]>) -> Result<()> {
         let checked = self.check_root(user, root, data.is_some());
-        agree(self.comm, checked)?;
+        agree_alike(self.comm, checked, (user, root))?;
         let mut bytes = self.head(b'I', user);
         bytes.extend_from_slice(data.map_or(&[], |d| &d[..]));
         let mine = if self.comm.rank() == root { &bytes[..] } else { &[] };
@@ -141,39 +105,47 @@ impl<'c> Writer<'c> {
         data: Option<&[u8]>,
         encode: bool,
     ) -> Result<()> {
-        let here = self.comm.rank() == root;
-        let checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
-            Some(data) if here && data.len() as u64 != size => {
-                Err(Error::argument(format!("a block of {size} bytes was given {}", data.len())))
-            }
-            _ => Ok(()),
-        });
-        agree(self.comm, checked)?;
-        let data = data.filter(|_| here).unwrap_or(&[]);
-        if !encode {
-            return self.write_block(user, root, size, data);
-        }
-        let mut encoded = Vec::new();
-        let mut encode = || self.encoder()?.encode(data, &mut encoded);
-        agree(self.comm, if here { encode() } else { Ok(()) })?;
-        let lengths = self.gather_number(encoded.len() as u64)?;
-        self.announce(b"B compressed scda 00", size)?;
-        self.write_block(user, root, lengths[root], &encoded)
+        self.block_from(user, root, size, data.map(Elements::Contiguous), encode)
     }
 
-    fn write_block(&mut self, user: &[u8], root: usize, size: u64, data: &[u8]) -> Result<()> {
+    /// [`Writer::block`] of bytes that need not be one piece of memory. To be compressed they are
+    /// put together there.
+    pub fn block_from(
+        &mut self,
+        user: &[u8],
+        root: usize,
+        size: u64,
+        data: Option<Elements<'_>>,
+        encode: bool,
+    ) -> Result<()> {
         let here = self.comm.rank() == root;
+        let checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
+            Some(data) if here && data.bytes() != size => {
+                Err(Error::argument(format!("a block of {size} bytes was given {}", data.bytes())))
+            }
+            _ if size >= 1 << 62 => Err(too_large()),
+            _ => Ok(()),
+        });
+        agree_alike(self.comm, checked, (user, root, size, encode))?;
+        let data = data.filter(|_| here).unwrap_or(Elements::Contiguous(&[]));
+        if !encode {
+            return self.write_block(user, size, data);
+        }
+        let mut encoded = Vec::new();
+        let mut encode = || self.encoder()?.encode(data.whole(&mut Vec::new())?, &mut encoded);
+        agree(self.comm, if here { encode() } else { Ok(()) })?;
+        let lengths = gather_numbers(self.comm, encoded.len() as u64)?;
+        self.announce(b"B compressed scda 00", size)?;
+        self.write_block(user, lengths[root], Elements::Contiguous(&encoded))
+    }
+
+    /// Writes a block of `size` bytes; all ranks but one have none of them.
+    fn write_block(&mut self, user: &[u8], size: u64, data: Elements<'_>) -> Result<()> {
         let mut head = self.head(b'B', user);
         head.extend(self.entry(b'E', size));
-        let tail = data_padding_bytes(size, data.last().copied(), self.options.breaks);
-        let at = self.cursor;
-        let start = at + head.len() as u64;
-        let mine = |bytes: &'_ [u8]| if here { bytes.to_vec() } else { Vec::new() };
-        self.file.write_at_all(at, &mine(&head))?;
-        self.file.write_at_all(start, if here { data } else { &[] })?;
-        self.file.write_at_all(start + size, &mine(&tail))?;
-        self.cursor = start + size + data_padding(size);
-        Ok(())
+        self.write_at_root(self.cursor, &head)?;
+        let start = self.cursor + head.len() as u64;
+        self.write_data(start, start, size, data)
     }
 
     /// Writes an array of elements of `size` bytes. `counts` are the elements of each rank.
@@ -185,36 +157,29 @@ impl<'c> Writer<'c> {
         data: Elements<'_>,
         encode: bool,
     ) -> Result<()> {
-        let checked = self.check_partition(user, counts).and_then(|(_, mine)| {
-            let bytes = mine.checked_mul(size).ok_or_else(too_large)?;
-            let each = match data {
-                Elements::Indirect(parts) => {
-                    parts.len() as u64 == mine && parts.iter().all(|p| p.len() as u64 == size)
-                }
-                Elements::Contiguous(_) => true,
-            };
-            if data.bytes() != bytes || !each {
+        let checked = self.check_partition(user, counts).and_then(|(number, mine)| {
+            let each = std::iter::repeat_n(size, mine as usize);
+            if !data.fit(mine.checked_mul(size), each) {
                 return Err(Error::argument(format!(
                     "rank {} was to give {mine} elements of {size} bytes and gave {} bytes",
                     self.comm.rank(),
                     data.bytes()
                 )));
             }
-            total(counts)?.checked_mul(size).filter(|t| *t < 1 << 62).ok_or_else(too_large)
+            number.checked_mul(size).filter(|bytes| *bytes < 1 << 62).ok_or_else(too_large)
         });
-        let bytes = agree(self.comm, checked)?;
-        let (first, number) = (before(counts, self.comm.rank()), total(counts)?);
+        let bytes = agree_alike(self.comm, checked, (user, counts, size, encode))?;
         if encode {
-            let sizes = vec![size; counts[self.comm.rank()] as usize];
             self.announce(b"A compressed scda 00", size)?;
-            return self.write_encoded(user, counts, &sizes, data);
+            let mine = counts[self.comm.rank()] as usize;
+            return self.write_encoded(user, counts, mine, |_| size, data);
         }
         let mut head = self.head(b'A', user);
-        head.extend(self.entry(b'N', number));
+        head.extend(self.entry(b'N', total(counts)?));
         head.extend(self.entry(b'E', size));
         self.write_at_root(self.cursor, &head)?;
         let start = self.cursor + head.len() as u64;
-        self.write_data(start, start + first * size, bytes, data)
+        self.write_data(start, start + before(counts, self.comm.rank()) * size, bytes, data)
     }
 
     /// Writes an array of elements of different sizes. `counts` are the elements of each rank,
@@ -228,7 +193,8 @@ impl<'c> Writer<'c> {
         encode: bool,
     ) -> Result<()> {
         let checked = self.check_partition(user, counts).and_then(|(_, mine)| {
-            if sizes.len() as u64 == mine && data.fits(sizes) {
+            let sum = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
+            if sizes.len() as u64 == mine && data.fit(sum, sizes.iter().copied()) {
                 return Ok(());
             }
             Err(Error::argument(format!(
@@ -238,21 +204,20 @@ impl<'c> Writer<'c> {
                 data.bytes()
             )))
         });
-        agree(self.comm, checked)?;
-        if encode {
-            let number = total(counts)?;
-            let mut head = self.head(b'A', b"V compressed scda 00");
-            head.extend(self.entry(b'N', number));
-            head.extend(self.entry(b'E', ENTRY));
-            self.write_at_root(self.cursor, &head)?;
-            let start = self.cursor + head.len() as u64;
-            let entries = self.entries(b'U', sizes);
-            let first = before(counts, self.comm.rank());
-            let bytes = number.checked_mul(ENTRY).ok_or_else(too_large)?;
-            self.write_data(start, start + first * ENTRY, bytes, Elements::Contiguous(&entries))?;
-            return self.write_encoded(user, counts, sizes, data);
+        agree_alike(self.comm, checked, (user, counts, encode))?;
+        if !encode {
+            return self.write_varray(user, counts, sizes, data);
         }
-        self.write_varray(user, counts, sizes, data)
+        let number = total(counts)?;
+        let mut head = self.head(b'A', b"V compressed scda 00");
+        head.extend(self.entry(b'N', number));
+        head.extend(self.entry(b'E', ENTRY));
+        self.write_at_root(self.cursor, &head)?;
+        let start = self.cursor + head.len() as u64;
+        self.write_entries(start, b'U', counts, sizes)?;
+        // The last byte of an entry is a line break in either style.
+        self.pad_data(start, number * ENTRY, Some(b'\n').filter(|_| number > 0))?;
+        self.write_encoded(user, counts, sizes.len(), |k| sizes[k], data)
     }
 
     fn write_varray(
@@ -262,17 +227,20 @@ impl<'c> Writer<'c> {
         sizes: &[u64],
         data: Elements<'_>,
     ) -> Result<()> {
-        let lengths = self.gather_number(data.bytes())?;
-        let number = total(counts)?;
+        let lengths = gather_numbers(self.comm, data.bytes())?;
+        let bytes = total(&lengths)?;
+        let table = self.write_varray_head(user, total(counts)?)?;
+        self.write_entries(table, b'E', counts, sizes)?;
+        let start = table + total(counts)? * ENTRY;
+        self.write_data(start, start + before(&lengths, self.comm.rank()), bytes, data)
+    }
+
+    /// Writes the fixed part of a V section and gives the place of the sizes.
+    fn write_varray_head(&mut self, user: &[u8], number: u64) -> Result<u64> {
         let mut head = self.head(b'V', user);
         head.extend(self.entry(b'N', number));
         self.write_at_root(self.cursor, &head)?;
-        let table = self.cursor + head.len() as u64;
-        let rank = self.comm.rank();
-        let entries = self.entries(b'E', sizes);
-        self.file.write_at_all(table + before(counts, rank) * ENTRY, &entries)?;
-        let start = table + number * ENTRY;
-        self.write_data(start, start + before(&lengths, rank), total(&lengths)?, data)
+        Ok(self.cursor + head.len() as u64)
     }
 
     /// Compresses the elements of this rank on all its threads and writes them as a V section.
@@ -280,30 +248,45 @@ impl<'c> Writer<'c> {
         &mut self,
         user: &[u8],
         counts: &[u64],
-        sizes: &[u64],
+        number: usize,
+        size_of: impl Fn(usize) -> u64 + Sync,
         data: Elements<'_>,
     ) -> Result<()> {
-        let elements = data.split(sizes);
-        let parts: Result<Vec<(Vec<u64>, Vec<u8>)>> = elements
-            .par_chunks(ELEMENTS_AT_ONCE)
-            .map_init(
-                || self.encoder(),
-                |encoder, part| {
-                    let encoder = encoder.as_mut().map_err(|e| Error::argument(e.message()))?;
-                    let (mut sizes, mut out) = (Vec::with_capacity(part.len()), Vec::new());
-                    for element in part {
-                        let start = out.len();
-                        encoder.encode(element, &mut out)?;
-                        sizes.push((out.len() - start) as u64);
-                    }
-                    Ok((sizes, out))
-                },
-            )
-            .collect();
-        let parts = agree(self.comm, parts)?;
-        let sizes: Vec<u64> = parts.iter().flat_map(|(sizes, _)| sizes.iter().copied()).collect();
-        let pieces: Vec<&[u8]> = parts.iter().map(|(_, bytes)| bytes.as_slice()).collect();
-        self.write_varray(user, counts, &sizes, Elements::Indirect(&pieces))
+        let (level, breaks) = (self.options.level, self.options.breaks);
+        let encoder = || Encoder::new(level, breaks);
+        let encode =
+            |runs: &[Run], parts: &mut Vec<Encoded>| encode(data, &size_of, runs, encoder, parts);
+        let mut parts = Vec::new();
+        let runs = runs((0..number).map(&size_of));
+        if self.comm.size() > 1 {
+            // Where a rank's elements begin is known when all ranks have compressed theirs.
+            agree(self.comm, encode(&runs, &mut parts))?;
+            let sizes: Vec<u64> = parts.iter().flat_map(|(sizes, _)| sizes).copied().collect();
+            let pieces: Vec<&[u8]> = parts.iter().map(|(_, bytes)| bytes.as_slice()).collect();
+            return self.write_varray(user, counts, &sizes, Elements::Indirect(&pieces));
+        }
+        let table = self.write_varray_head(user, number as u64)?;
+        let start = table + number as u64 * ENTRY;
+        let (mut entry, mut at, mut last) = (table, start, None);
+        let mut left = runs.as_slice();
+        while !left.is_empty() {
+            let mut bytes = 0;
+            let fits = |run: &&Run| {
+                bytes += run.bytes;
+                bytes <= ENCODED_AT_ONCE
+            };
+            let (batch, rest) = left.split_at(left.iter().take_while(fits).count().max(1));
+            left = rest;
+            encode(batch, &mut parts)?;
+            for (sizes, bytes) in &parts {
+                self.file.write_at_all(entry, &self.entries(b'E', sizes))?;
+                self.file.write_at_all(at, bytes)?;
+                entry += sizes.len() as u64 * ENTRY;
+                at += bytes.len() as u64;
+                last = bytes.last().copied().or(last);
+            }
+        }
+        self.pad_data(start, at - start, last)
     }
 
     /// Makes the file appear.
@@ -314,35 +297,61 @@ impl<'c> Writer<'c> {
     /// Writes this rank's data at `mine` and, by whoever has the last byte, the padding behind the
     /// `bytes` that begin at `start`.
     fn write_data(&mut self, start: u64, mine: u64, bytes: u64, data: Elements<'_>) -> Result<()> {
-        match data {
-            Elements::Contiguous(all) => self.file.write_at_all(mine, all)?,
-            Elements::Indirect(parts) => self.write_gathered(mine, parts)?,
-        }
+        let (together, apart) = match data {
+            Elements::Contiguous(all) => (all, Elements::Contiguous(&[])),
+            apart => (&[][..], apart),
+        };
+        self.file.write_at_all(mine, together)?;
+        self.write_apart(mine, apart)?;
         // A collective answer to "who has the last byte": the last rank that has any.
-        let lasts = self.comm.allgather(data.last().as_slice())?;
+        let last = agree(self.comm, data.last())?;
+        let lasts = self.comm.allgather(last.as_slice())?;
         let last = lasts.iter().rev().find_map(|byte| byte.first().copied());
+        self.pad_data(start, bytes, last)
+    }
+
+    /// Writes elements that lie apart, or come from elsewhere, through a buffer. Ranks with less to
+    /// write join in with nothing.
+    fn write_apart(&self, mut at: u64, data: Elements<'_>) -> Result<()> {
+        let mut left = data.bytes();
+        let rounds = gather_numbers(self.comm, left.div_ceil(AT_ONCE as u64))?;
+        let mut buffer = vec![0; left.min(AT_ONCE as u64) as usize];
+        let mut walk = data.walk();
+        let mut filled = Ok(());
+        for _ in 0..rounds.into_iter().max().unwrap_or(0) {
+            let piece = &mut buffer[..left.min(AT_ONCE as u64) as usize];
+            if filled.is_ok() {
+                filled = walk.fill(piece);
+            }
+            if filled.is_err() && self.comm.size() == 1 {
+                // Nobody else has to be kept company.
+                return filled;
+            }
+            self.file.write_at_all(at, piece)?;
+            at += piece.len() as u64;
+            left -= piece.len() as u64;
+        }
+        agree(self.comm, filled)
+    }
+
+    /// Writes the padding behind the `bytes` that begin at `start`, and goes on behind it.
+    fn pad_data(&mut self, start: u64, bytes: u64, last: Option<u8>) -> Result<()> {
         self.write_at_root(start + bytes, &data_padding_bytes(bytes, last, self.options.breaks))?;
         self.cursor = start + bytes + data_padding(bytes);
         Ok(())
     }
 
-    /// Writes scattered elements through a buffer. Ranks with less to write join in with nothing.
-    fn write_gathered(&self, mut at: u64, parts: &[&[u8]]) -> Result<()> {
-        let mut pieces: Vec<Vec<u8>> = vec![Vec::new()];
-        for part in parts {
-            if let Some(last) = pieces.last_mut()
-                && (last.is_empty() || last.len() + part.len() <= GATHER)
-            {
-                last.extend_from_slice(part);
-            } else {
-                pieces.push(part.to_vec());
-            }
-        }
-        let rounds = self.gather_number(pieces.len() as u64)?.iter().copied().max().unwrap_or(0);
-        for round in 0..rounds as usize {
-            let piece = pieces.get(round).map_or(&[][..], Vec::as_slice);
-            self.file.write_at_all(at, piece)?;
-            at += piece.len() as u64;
+    /// Writes one count entry for each element of each rank.
+    fn write_entries(&self, table: u64, letter: u8, counts: &[u64], sizes: &[u64]) -> Result<()> {
+        let mut at = table + before(counts, self.comm.rank()) * ENTRY;
+        let per_round = AT_ONCE / ENTRY as usize;
+        let mut parts = sizes.chunks(per_round);
+        let mut entries = Vec::new();
+        for _ in 0..counts.iter().max().unwrap_or(&0).div_ceil(per_round as u64) {
+            let part = parts.next().unwrap_or_default();
+            format_entries(letter, part, self.options.breaks, &mut entries);
+            self.file.write_at_all(at, &entries)?;
+            at += entries.len() as u64;
         }
         Ok(())
     }
@@ -359,13 +368,6 @@ impl<'c> Writer<'c> {
         self.write_at_root(self.cursor, &bytes)?;
         self.cursor += SECTION_HEADER + ENTRY;
         Ok(())
-    }
-
-    fn gather_number(&self, mine: u64) -> Result<Vec<u64>> {
-        let all = self.comm.allgather(&mine.to_le_bytes())?;
-        let number =
-            |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
-        Ok(all.iter().map(number).collect())
     }
 
     fn encoder(&self) -> Result<Encoder> {
@@ -386,23 +388,8 @@ impl<'c> Writer<'c> {
 
     /// Counts, 32 bytes each.
     fn entries(&self, letter: u8, values: &[u64]) -> Vec<u8> {
-        let mut blank = [b'-'; ENTRY as usize];
-        (blank[0], blank[1]) = (letter, b' ');
-        blank[30..].copy_from_slice(match self.options.breaks {
-            Breaks::Mime => b"\r\n",
-            _ => b"-\n",
-        });
-        let mut out = vec![0; values.len() * ENTRY as usize];
-        for (entry, value) in out.as_chunks_mut::<{ ENTRY as usize }>().0.iter_mut().zip(values) {
-            *entry = blank;
-            let length = value.checked_ilog10().unwrap_or(0) as usize + 1;
-            let mut left = *value;
-            for digit in entry[2..2 + length].iter_mut().rev() {
-                *digit = b'0' + (left % 10) as u8;
-                left /= 10;
-            }
-            entry[2 + length] = b' ';
-        }
+        let mut out = Vec::new();
+        format_entries(letter, values, self.options.breaks, &mut out);
         out
     }
 
@@ -427,6 +414,15 @@ impl<'c> Writer<'c> {
         }
         Ok((total(counts)?, counts[self.comm.rank()]))
     }
+}
+
+/// What is said of the file fits, and is the same on every rank.
+fn check(comm: &dyn Comm, user: &[u8], options: &Options) -> Result<()> {
+    let checked = string(&options.vendor, VENDOR, "vendor")
+        .and_then(|()| string(user, USER, "user"))
+        .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
+    let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
+    agree_alike(comm, checked, same)
 }
 
 fn string(bytes: &[u8], longest: usize, which: &str) -> Result<()> {

@@ -71,8 +71,8 @@ fn duration(seconds: f64) -> String {
 
 /// A promise, what was measured, and whether it held; nothing if it was not measured.
 pub(super) struct Promise {
-    text: String,
-    found: Option<(String, bool)>,
+    pub(super) text: String,
+    pub(super) found: Option<(String, bool)>,
 }
 
 impl Promise {
@@ -148,8 +148,8 @@ pub(super) fn promises(results: &Results) -> Vec<Promise> {
     all
 }
 
-/// The page.
-pub(super) fn page(machine: &str, scale: f64, rounds: usize, results: &Results) -> String {
+/// The part of the page.
+pub(super) fn part(machine: &str, scale: f64, rounds: usize, results: &Results) -> String {
     let promises: Vec<String> = promises(results).iter().map(Promise::line).collect();
     let promises = promises.join("\n");
     format!(

@@ -7,9 +7,12 @@ use serde_json::Value;
 use crate::Result;
 
 /// Formats whose own words are the point of a front end. Everything else goes through `spile`.
-const NATIVE: [(&str, &str); 4] = [
+const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/taf"),
+    ("crates/cli", "formats/scda"),
+    ("crates/cli", "formats/sdf"),
     ("crates/cli", "formats/gsd"),
+    ("crates/cli", "formats/iotk"),
     ("bindings/c", "formats/scda"),
     ("bindings/c", "formats/gsd"),
 ];

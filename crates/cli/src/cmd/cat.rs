@@ -97,16 +97,16 @@ fn print(
 /// The selection that is one element. Elements of different lengths are handed out as one run of
 /// bytes, of which an element is a range.
 fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
-    let starts = match &desc.layout {
-        Layout::Ragged { starts, .. } => starts,
-        Layout::Encoded { decoded, .. } if desc.dtype.size() == 1 => decoded,
-        _ => return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))])),
+    let count = desc.shape.lengths().first().copied().unwrap_or(0);
+    if number >= count {
+        let message = format!("there is no element {number}, the array has {count}");
+        return Err(Error::argument(message));
+    }
+    let Some(starts) = desc.ragged() else {
+        return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))]));
     };
     let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());
-    let [from, to] = range.ok_or_else(|| {
-        let count = starts.len().saturating_sub(1);
-        Error::argument(format!("there is no element {number}, the array has {count}"))
-    })?;
+    let [from, to] = range.ok_or_else(|| Error::argument("the table of elements is too short"))?;
     Ok(Selection(vec![Slice::range(*from, *to)]))
 }
 
@@ -121,7 +121,11 @@ pub(super) fn choose<'a>(
         (None, _) => (only(tree)?, Selection::all()),
         (Some(name), Some(selection)) => (named(tree, name)?, selection.parse()?),
         (Some(word), None) => match (named(tree, word), word.parse::<Selection>()) {
-            (Err(_), Ok(selection)) => (only(tree)?, selection),
+            // A bare number that is neither meant an object.
+            (Err(missing), Ok(selection)) => match only(tree) {
+                Err(_) if word.parse::<u64>().is_ok() => return Err(missing),
+                one => (one?, selection),
+            },
             (found, _) => (found?, Selection::all()),
         },
     };

@@ -86,12 +86,11 @@ fn shape(array: &ArrayRow) -> String {
 }
 
 fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
-    let columns = [
-        ("type", Align::Left),
-        ("shape", Align::Right),
-        ("size", Align::Right),
-        ("name", Align::Left),
-    ];
+    let mut columns = vec![("type", Align::Left), ("shape", Align::Right), ("size", Align::Right)];
+    // Names of the format's own, where it has some: they work wherever a path does.
+    let ids = rows.iter().any(|row| row.id.is_some());
+    columns.extend(ids.then_some(("id", Align::Right)));
+    columns.push(("name", Align::Left));
     let mut table = Table::new(&columns);
     for row in rows {
         let plain = Style::new();
@@ -103,6 +102,9 @@ fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
                 vec![("group".into(), style::FAINT), (String::new(), plain), (String::new(), plain)]
             }
         };
+        if ids {
+            cells.push((row.id.clone().unwrap_or_default(), plain));
+        }
         cells.push(name(row, &row.path));
         table.styled(cells, out)?;
         if verbose {

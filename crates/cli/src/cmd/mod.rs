@@ -7,11 +7,14 @@ pub(crate) mod formats;
 pub(crate) mod gsd;
 pub(crate) mod hash;
 pub(crate) mod info;
+pub(crate) mod iotk;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod map;
 pub(crate) mod plot;
 pub(crate) mod salvage;
+pub(crate) mod scda;
+pub(crate) mod sdf;
 pub(crate) mod stat;
 pub(crate) mod taf;
 pub(crate) mod tour;
@@ -36,7 +39,10 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Hash(args) => hash::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
+        Command::Sdf(args) => sdf::run(args, context, out),
+        Command::Iotk(args) => iotk::run(args, context, out),
         Command::Taf(args) => taf::run(args, context, out),
+        Command::Scda(args) => scda::run(args, context, out),
         Command::Gsd(args) => gsd::run(args, context, out),
         Command::Tour(args) => tour::run(args, context, out),
         Command::Formats(args) => formats::run(args, context, out),

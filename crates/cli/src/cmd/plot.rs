@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use spile::error::{Error, Result};
+use spile::format::Opened;
 use spile::layout::{ArrayDesc, Coord};
 use spile::read::{Array, Axes};
 use spile::reduce::envelope;
@@ -81,7 +82,10 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
     // A character of the terminal is two dots wide.
     let dots =
         if picture { (figure.plot_width() as f32 * PNG_SCALE) as usize } else { 2 * columns };
-    let (x, series) = draw(&array, desc, &selection, dots).map_err(place)?;
+    let (mut x, mut series) = draw(&array, desc, &selection, dots).map_err(place)?;
+    if let Some(label) = along_points(&file, desc, &selection, &mut series, context) {
+        x = label;
+    }
     (figure.x, figure.series) = (x, series);
     if context.json {
         return json(args, &figure, out);
@@ -196,6 +200,54 @@ fn grid(desc: &ArrayDesc, dimension: usize, span: Span) -> (f64, f64) {
         _ => (0.0, 1.0),
     };
     (start + span.start as f64 * step, step * span.step as f64)
+}
+
+/// Moves lines from their index to the points of the x axis, where these are an array of their own,
+/// in order, and evenly spaced if there are too many to draw one by one.
+fn along_points(
+    file: &Opened,
+    desc: &ArrayDesc,
+    selection: &Selection,
+    series: &mut [Series],
+    context: &Context,
+) -> Option<Axis> {
+    let tree = file.reader.tree();
+    let spans = selection.resolve(&tree.resolve(desc).ok()?.shape).ok()?;
+    let x = spans.iter().position(|s| !s.dropped)?;
+    let Some(Coord::Node(id)) = desc.coords.get(x) else { return None };
+    let node = tree.node(*id);
+    let (_, points) = cat::open(file, node.array.as_ref()?, None, context).ok()?;
+    let span = spans[x];
+    let at = |k: u64| span.start.wrapping_add_signed(k as i64 * span.step);
+    let one = |k: u64| -> Option<f64> {
+        let part = Selection(vec![Slice::Index(i64::try_from(at(k)).ok()?)]);
+        points.read_f64(&part, Axes::Stored).ok()?.first().copied()
+    };
+    let last = span.count.checked_sub(1).filter(|last| *last > 0)?;
+    let (start, end) = (one(0)?, one(last)?);
+    let step = (end - start) / last as f64;
+    for line in series.iter_mut() {
+        match &mut line.points {
+            Points::Line { x, .. } => {
+                let new: Vec<f64> = (0..span.count).map(one).collect::<Option<_>>()?;
+                let rising = new.is_sorted_by(|a, b| a < b) || new.is_sorted_by(|a, b| a > b);
+                if new.len() != x.len() || !rising {
+                    return None;
+                }
+                *x = new;
+            }
+            Points::Envelope { start: first, step: width, low, .. } => {
+                let even = |k: u64| {
+                    one(k).is_some_and(|v| (v - start - k as f64 * step).abs() < 1e-3 * step.abs())
+                };
+                if step == 0.0 || ![1, last / 3, last / 2, last - 1].into_iter().all(even) {
+                    return None;
+                }
+                (*first, *width) = (start, step * span.count as f64 / low.len() as f64);
+            }
+        }
+    }
+    Some(Axis::new(desc.dims.get(x).map_or("", String::as_str), unit(node)))
 }
 
 fn axis(desc: &ArrayDesc, dimension: usize) -> Axis {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser as _};
+use spile::comm::Serial;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
@@ -14,14 +15,19 @@ use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;
 use spile::source::Source;
 use spile::tree::Tree;
-use spile_gsd::wire::{About, Type};
-use spile_gsd::{Mode, Version, Writer};
+use spile_scda::Writer;
+use spile_sdf::wire::{DataType, FileHeader};
+use spile_sdf::{BlockType, Data, Mesh, Meta, PlainVariable};
 use spile_taf::ops::{self, Create};
 
 use crate::args::Cli;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style};
+
+/// A lattice as Quantum ESPRESSO describes it.
+const CELL: &str = "<Root>\n  <CELL UNITS=\"Bohr\">\n    <a1 type=\"real\" size=\"3\">\n -5.1 0.0 5.1\n    \
+                    </a1>\n  </CELL>\n</Root>\n";
 
 /// Samples in the signal that the tour draws.
 const SAMPLES: u64 = 1_000_000;
@@ -48,7 +54,9 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     signal(file("burst.taf"), context)?;
     fs::write("table.txt", "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25\n0.2\t0.75\n")?;
     fs::write("counts.npy", npy())?;
-    fs::write("state.scda", scda())?;
+    checkpoint(file("state.scda"))?;
+    dump(file("0001.sdf"))?;
+    fs::write("cell.xml", CELL)?;
     trajectory(file("run.gsd"))?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
@@ -57,7 +65,17 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         ("What is in a file:", &["info", "example.taf"]),
         (
             "Its arrays, as in a folder:",
-            &["ls", "-l", "example.taf", "table.txt", "counts.npy", "state.scda", "run.gsd"],
+            &[
+                "ls",
+                "-l",
+                "example.taf",
+                "table.txt",
+                "counts.npy",
+                "state.scda",
+                "0001.sdf",
+                "cell.xml",
+                "run.gsd",
+            ],
         ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
@@ -131,16 +149,53 @@ fn npy() -> Vec<u8> {
     bytes
 }
 
-/// A file header and a block, as a parallel program would leave them.
-fn scda() -> Vec<u8> {
-    let pad = |text: &str, length: usize| format!("{:-<1$}-\n", format!("{text} "), length - 2);
-    let header = format!("scdata0 {}F {}", pad("spile tour", 24), pad("a checkpoint", 62));
-    let block = format!("B {}E {}step 42\n", pad("where it stopped", 62), pad("8", 30));
-    format!("{header}\n={0:=<28}\n\n{block}{0:=<22}\n\n", "").into_bytes()
+/// A block, as a parallel program would leave it.
+fn checkpoint(path: &Path) -> Result<()> {
+    let mut file = Writer::create(&Serial, path, b"a checkpoint", spile_scda::Options::default())?;
+    file.block(b"where it stopped", 0, 8, Some(b"step 42\n"), false)?;
+    file.close()
+}
+
+/// A pulse on a grid, as EPOCH would dump it.
+fn dump(path: &Path) -> Result<()> {
+    const CELLS: u64 = 200;
+    let bytes = |n: u64, value: &dyn Fn(f64) -> f64| -> Vec<u8> {
+        (0..n).flat_map(|k| value(k as f64 / CELLS as f64).to_le_bytes()).collect()
+    };
+    let header =
+        FileHeader { code_name: "tour".into(), step: 1, time: 1e-14, ..Default::default() };
+    spile_sdf::write_file(path, &header, Overwrite::Never, |file| {
+        let mesh = Meta::Mesh(Mesh {
+            mults: vec![1.0],
+            labels: vec!["X".into()],
+            units: vec!["m".into()],
+            geometry: 1,
+            minval: vec![0.0],
+            maxval: vec![1e-5],
+            dims: vec![CELLS + 1],
+        });
+        let nodes = bytes(CELLS + 1, &|t| 1e-5 * t);
+        let (real, data) = (DataType::Real8, Data::Bytes(&nodes));
+        file.block("grid", "Grid/Grid", BlockType::PlainMesh, real, &mesh, data)?;
+        let field = Meta::PlainVariable(PlainVariable {
+            mult: 1.0,
+            units: "V/m".into(),
+            mesh_id: "grid".into(),
+            dims: vec![CELLS],
+            stagger: 0,
+        });
+        let values =
+            bytes(CELLS, &|t| 1e12 * (-(8.0 * (t - 0.5)).powi(2)).exp() * (60.0 * t).sin());
+        let data = Data::Bytes(&values);
+        file.block("ey", "Electric Field/Ey", BlockType::PlainVariable, real, &field, data)?;
+        Ok(())
+    })
 }
 
 /// Ten frames of four particles, as HOOMD-blue would write them.
 fn trajectory(path: &Path) -> Result<()> {
+    use spile_gsd::wire::{About, Type};
+    use spile_gsd::{Mode, Version, Writer};
     let about =
         About { application: "spile".into(), schema: "hoomd".into(), schema_version: 1 << 16 | 4 };
     let mode = Mode::default();

@@ -13,6 +13,7 @@ use serde::Serialize;
 use spile::error::{Error, Result};
 
 use crate::context::{Context, Entry};
+use crate::progress;
 
 pub(crate) use json::Document;
 pub(crate) use table::{Align, Table};
@@ -42,15 +43,29 @@ pub(crate) fn paint(colour: bool, style: Style, text: &str) -> String {
 /// to write is an error like any other; a closed pipe ends the program quietly.
 pub(crate) struct Output {
     // The file descriptor itself: `Stdout` would look for line ends in all of it.
-    writer: BufWriter<File>,
+    writer: BufWriter<Screen>,
     pub(crate) colour: bool,
     pub(crate) width: Option<usize>,
+}
+
+/// Where the bytes go; a progress bar would be in their way.
+struct Screen(File);
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        progress::hide();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 impl Output {
     pub(crate) fn stdout(context: &Context) -> Result<Self> {
         let file = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(named)?;
-        let writer = BufWriter::with_capacity(64 << 10, file);
+        let writer = BufWriter::with_capacity(64 << 10, Screen(file));
         Ok(Self { writer, colour: context.colour, width: context.width })
     }
 

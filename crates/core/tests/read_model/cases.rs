@@ -19,6 +19,8 @@ pub(crate) enum Form {
     Encoded(u8),
     Text,
     Ragged,
+    /// One element in every row; the number is what lies between two of them.
+    Rows(u8),
     PerFrame,
     Same,
 }
@@ -143,6 +145,7 @@ fn forms() -> impl Strategy<Value = Form> {
         3 => (1_u8..9).prop_map(Form::Encoded),
         1 => Just(Form::Text),
         1 => Just(Form::Ragged),
+        2 => (0_u8..40).prop_map(Form::Rows),
         1 => Just(Form::PerFrame),
         1 => Just(Form::Same),
     ]
@@ -178,6 +181,10 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
                     let bytes = case.shape.iter().product::<u64>() % LARGEST;
                     (case.dtype, case.shape, case.order) =
                         (DType::opaque(1), vec![bytes], Order::C);
+                }
+                Form::Rows(_) => {
+                    let rows = case.shape.iter().product::<u64>() % (LARGEST / 40);
+                    (case.shape, case.order) = (vec![rows], Order::C);
                 }
                 _ => {}
             }

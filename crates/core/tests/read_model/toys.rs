@@ -180,6 +180,17 @@ pub(crate) fn sample(case: &Case) -> Sample {
             let extents = scatter(&mut random, text.as_bytes(), 3, &mut file);
             Layout::Text { extents, codec: Arc::new(Hex), order }
         }
+        Form::Rows(gap) => {
+            let stride = dtype.size() + usize::from(gap);
+            let mut table = Vec::new();
+            for element in stored.chunks(dtype.size()) {
+                // The last row ends with its element.
+                table.resize(table.len().next_multiple_of(stride), 0xee);
+                table.extend_from_slice(element);
+            }
+            let extents = scatter(&mut random, &table, 3, &mut file);
+            Layout::Rows { extents, stride: stride as u64 }
+        }
         Form::Ragged => {
             let starts = [0, stored.len() as u64 / 3, stored.len() as u64].into();
             Layout::Ragged { starts, data: scatter(&mut random, &stored, 3, &mut file) }

@@ -1,0 +1,11 @@
+/* Makes a job of a Fortran communicator, for the module in scda.f90. Compiled by the program's own
+ * mpicc. */
+#include "scda_mpi.h"
+
+scda_comm_t        *scda_comm_mpi_fortran (MPI_Fint mpicomm);
+
+scda_comm_t        *
+scda_comm_mpi_fortran (MPI_Fint mpicomm)
+{
+  return scda_comm_mpi (MPI_Comm_f2c (mpicomm));
+}

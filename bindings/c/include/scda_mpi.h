@@ -1,0 +1,157 @@
+/* scda_mpi.h: makes a job of an MPI communicator, for scda_fopen. Compiled by the program's own
+ * mpicc, in one or more of its files; there is nothing to link.
+ *
+ *   scda_file_t *f = scda_fopen (scda_comm_mpi (MPI_COMM_WORLD), "state.scda", 'w', "", &err);
+ */
+#ifndef SCDA_MPI_H
+#define SCDA_MPI_H
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include "scda.h"
+
+/* What the library hands back to the functions below: the job first, so that one pointer serves
+ * as both. */
+typedef struct scda_mpi
+{
+  scda_comm_t         comm;
+  MPI_Comm            mpicomm;
+} scda_mpi_t;
+
+static int
+scda_mpi_bcast (void *context, void *data, size_t bytes, int root)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  if (bytes > INT_MAX) {
+    return MPI_ERR_COUNT;
+  }
+  return MPI_Bcast (data, (int) bytes, MPI_BYTE, root, self->mpicomm);
+}
+
+static int
+scda_mpi_allgather (void *context, const void *mine, size_t bytes, void *all)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  if (bytes > INT_MAX) {
+    return MPI_ERR_COUNT;
+  }
+  return MPI_Allgather (mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, self->mpicomm);
+}
+
+static int
+scda_mpi_open (void *context, const char *path, int write, void **file)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  MPI_File           *opened = (MPI_File *) malloc (sizeof (MPI_File));
+  int                 code;
+  if (opened == NULL) {
+    return MPI_ERR_NO_MEM;
+  }
+  code = MPI_File_open (self->mpicomm, path, write ? MPI_MODE_WRONLY : MPI_MODE_RDONLY,
+                        MPI_INFO_NULL, opened);
+  if (code != MPI_SUCCESS) {
+    free (opened);
+    return code;
+  }
+  *file = opened;
+  return 0;
+}
+
+static int
+scda_mpi_moved (int code, MPI_Status *status, size_t *done)
+{
+  int                 count = 0;
+  if (code == MPI_SUCCESS) {
+    code = MPI_Get_count (status, MPI_BYTE, &count);
+    *done = (size_t) count;
+  }
+  return code;
+}
+
+static int
+scda_mpi_write_at_all (void *context, void *file, uint64_t offset, const void *data,
+                       size_t bytes, size_t *done)
+{
+  MPI_Status          status;
+  int                 code;
+  (void) context;
+  code = MPI_File_write_at_all (*(MPI_File *) file, (MPI_Offset) offset, data, (int) bytes,
+                                MPI_BYTE, &status);
+  return scda_mpi_moved (code, &status, done);
+}
+
+static int
+scda_mpi_read_at_all (void *context, void *file, uint64_t offset, void *data, size_t bytes,
+                      size_t *done)
+{
+  MPI_Status          status;
+  int                 code;
+  (void) context;
+  code = MPI_File_read_at_all (*(MPI_File *) file, (MPI_Offset) offset, data, (int) bytes,
+                               MPI_BYTE, &status);
+  return scda_mpi_moved (code, &status, done);
+}
+
+static int
+scda_mpi_close (void *context, void *file, int keep)
+{
+  MPI_File           *open = (MPI_File *) file;
+  int                 synced = keep ? MPI_File_sync (*open) : MPI_SUCCESS;
+  int                 closed = MPI_File_close (open);
+  (void) context;
+  free (open);
+  return synced != MPI_SUCCESS ? synced : closed;
+}
+
+static void
+scda_mpi_explain (void *context, int code, char *text, size_t room)
+{
+  char                words[MPI_MAX_ERROR_STRING + 1] = "MPI: ?";
+  int                 length = 0;
+  (void) context;
+  MPI_Error_string (code, words, &length);
+  if (room > 0) {
+    strncpy (text, words, room - 1);
+    text[room - 1] = '\0';
+  }
+}
+
+static void
+scda_mpi_release (void *context)
+{
+  scda_mpi_t         *self = (scda_mpi_t *) context;
+  MPI_Comm_free (&self->mpicomm);
+  free (self);
+}
+
+/* A job of all processes of `mpicomm`, for one call of scda_fopen, which takes it over. Collective.
+ * Where MPI or the memory refuses, it is a job of no processes, and scda_fopen fails. */
+static inline scda_comm_t *
+scda_comm_mpi (MPI_Comm mpicomm)
+{
+  static scda_comm_t  none;
+  scda_mpi_t         *self = (scda_mpi_t *) calloc (1, sizeof (scda_mpi_t));
+  /* A communicator of our own keeps our messages apart from the program's. */
+  if (self == NULL || MPI_Comm_dup (mpicomm, &self->mpicomm) != MPI_SUCCESS) {
+    free (self);
+    return &none;
+  }
+  /* Failures come back as codes, instead of ending the program. */
+  MPI_Comm_set_errhandler (self->mpicomm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank (self->mpicomm, &self->comm.rank);
+  MPI_Comm_size (self->mpicomm, &self->comm.size);
+  self->comm.context = self;
+  self->comm.bcast = scda_mpi_bcast;
+  self->comm.allgather = scda_mpi_allgather;
+  self->comm.open = scda_mpi_open;
+  self->comm.write_at_all = scda_mpi_write_at_all;
+  self->comm.read_at_all = scda_mpi_read_at_all;
+  self->comm.close = scda_mpi_close;
+  self->comm.explain = scda_mpi_explain;
+  self->comm.release = scda_mpi_release;
+  return &self->comm;
+}
+
+#endif /* SCDA_MPI_H */

@@ -1,0 +1,322 @@
+/* Every function of scda.h, and what happens when they are called wrongly. `scda FOLDER` ends with
+ * 0 and says "ok", or ends with something else. With MPI all checks are made on every process. */
+#include <scda.h>
+#ifdef WITH_MPI
+#include <scda_mpi.h>
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int          rank = 0, size = 1;
+
+#define CHECK(fine) check ((fine) != 0, #fine, __LINE__)
+
+static void
+check (int fine, const char *what, int line)
+{
+  char                text[512] = "";
+  int                 length = sizeof (text);
+  if (!fine) {
+    scda_flast_message (text, &length);
+    fprintf (stderr, "rank %d, line %d: %s; %s\n", rank, line, what, text);
+#ifdef WITH_MPI
+    MPI_Abort (MPI_COMM_WORLD, 1);
+#endif
+    exit (EXIT_FAILURE);
+  }
+}
+
+static const scda_comm_t *
+job (void)
+{
+#ifdef WITH_MPI
+  return scda_comm_mpi (MPI_COMM_WORLD);
+#else
+  return NULL;
+#endif
+}
+
+static scda_file_t *
+create (const char *path)
+{
+  int                 err = -1;
+  scda_file_t        *f = scda_fopen (job (), path, 'w', (char *) "every", &err);
+  CHECK (f != NULL && err == 0);
+  return f;
+}
+
+/* Element k has k % 7 bytes of the letter 'a' + k % 26; all have 5 in the array of one size. */
+#define ELEMENTS 40
+
+static void
+split (uint64_t *counts, uint64_t *first)
+{
+  int                 q;
+  /* Everything on the last process but two, nothing on the first if there are others. */
+  for (q = 0; q < size; ++q) {
+    counts[q] = 0;
+  }
+  counts[size - 1] = ELEMENTS;
+  if (size > 2) {
+    counts[1] = 2;
+    counts[size - 1] -= 2;
+  }
+  *first = rank == size - 1 && size > 2 ? 2 : 0;
+}
+
+static void
+write_all (const char *path, int indirect, int encode)
+{
+  uint64_t            counts[64], bytes[64], sizes[ELEMENTS], first, k;
+  char                fixed[5 * ELEMENTS], varied[7 * ELEMENTS], user[3] = { 'a', 0, 'b' };
+  const void         *fixed_at[ELEMENTS + 1], *varied_at[ELEMENTS + 1];
+  int                 err = -1, q;
+  char               *end = varied;
+  scda_options_t      options = SCDA_OPTIONS_DEFAULT;
+  scda_file_t        *f;
+
+  split (counts, &first);
+  for (k = 0; k < counts[rank]; ++k) {
+    uint64_t            element = first + k;
+    memset (fixed + 5 * k, 'a' + (int) (element % 26), 5);
+    sizes[k] = element % 7;
+    memset (end, 'a' + (int) (element % 26), sizes[k]);
+    fixed_at[k] = fixed + 5 * k;
+    varied_at[k] = end;
+    end += sizes[k];
+  }
+  for (q = 0, k = 0; q < size; ++q) {
+    uint64_t            until = k + counts[q];
+    for (bytes[q] = 0; k < until; ++k) {
+      bytes[q] += k % 7;
+    }
+  }
+  options.vendor = "scda.c";
+  f = scda_fopen_with (job (), path, 'w', (char *) "user", &options, &err);
+  CHECK (f != NULL && err == 0);
+  f = scda_fwrite_inline (f, rank == size - 1 ? "0123456789abcdef0123456789abcde\n" : NULL, "inline",
+                          size - 1, &err);
+  CHECK (f != NULL && err == 0);
+  f = scda_fwrite_block (f, rank == 0 ? "block" : NULL, 5, "block", 0, encode, &err);
+  CHECK (f != NULL && err == 0);
+  f = scda_fwrite_array (f, indirect ? (const void *) fixed_at : fixed, counts, 5, indirect,
+                         "array", encode, &err);
+  CHECK (f != NULL && err == 0);
+  f = scda_fwrite_varray (f, indirect ? (const void *) varied_at : varied, counts, sizes, bytes,
+                          indirect, "varray", encode, &err);
+  CHECK (f != NULL && err == 0);
+  /* A user string with a zero in it, and a block of nothing. */
+  scda_fset_userstr_length (f, 3);
+  f = scda_fwrite_block (f, NULL, 0, user, 0, 0, &err);
+  CHECK (f != NULL && err == 0);
+  CHECK (scda_fclose (f, &err) == 0 && err == 0);
+}
+
+static void
+read_all (const char *path, int indirect, int encode)
+{
+  uint64_t            counts[64], bytes[64], sizes[ELEMENTS + 1], first, N, E, k, mine;
+  char                fixed[5 * ELEMENTS + 1], varied[7 * ELEMENTS + 1], inlined[32], block[5];
+  void               *fixed_at[ELEMENTS + 1], *varied_at[ELEMENTS + 1];
+  char                type, user[SCDA_USERSTR_ROOM];
+  int                 err = -1, q, decode;
+  char               *end = varied;
+  scda_file_t        *f = scda_fopen (job (), path, 'r', user, &err);
+
+  CHECK (f != NULL && err == 0 && !strcmp (user, "user"));
+  split (counts, &first);
+  mine = counts[rank];
+  decode = 1;
+  f = scda_fread_section_header (f, &type, &N, &E, user, &decode, &err);
+  CHECK (f && type == 'I' && N == 0 && E == 0 && !decode && !strcmp (user, "inline"));
+  f = scda_fread_inline_data (f, rank == 0 ? inlined : NULL, 0, &err);
+  CHECK (f && (rank || !memcmp (inlined, "0123456789abcdef0123456789abcde\n", 32)));
+  decode = 1;
+  f = scda_fread_section_header (f, &type, &N, &E, user, &decode, &err);
+  CHECK (f && type == 'B' && N == 0 && E == 5 && decode == encode && !strcmp (user, "block"));
+  f = scda_fread_block_data (f, block, 5, size - 1, &err);
+  CHECK (f && (rank != size - 1 || !memcmp (block, "block", 5)));
+  decode = 1;
+  f = scda_fread_section_header (f, &type, &N, &E, user, &decode, &err);
+  CHECK (f && type == 'A' && N == ELEMENTS && E == 5 && decode == encode);
+  for (k = 0; k < mine; ++k) {
+    fixed_at[k] = fixed + 5 * k;
+  }
+  f = scda_fread_array_data (f, indirect ? (void *) fixed_at : fixed, counts, 5, indirect, &err);
+  CHECK (f != NULL);
+  decode = 1;
+  f = scda_fread_section_header (f, &type, &N, &E, user, &decode, &err);
+  CHECK (f && type == 'V' && N == ELEMENTS && E == 0 && decode == encode);
+  f = scda_fread_varray_sizes (f, sizes, counts, &err);
+  CHECK (f != NULL);
+  for (k = 0; k < mine; ++k) {
+    varied_at[k] = end;
+    end += sizes[k];
+  }
+  for (q = 0, k = 0; q < size; ++q) {
+    uint64_t            until = k + counts[q];
+    for (bytes[q] = 0; k < until; ++k) {
+      bytes[q] += k % 7;
+    }
+  }
+  f = scda_fread_varray_data (f, indirect ? (void *) varied_at : varied, counts, sizes, bytes,
+                              indirect, &err);
+  CHECK (f != NULL);
+  for (k = 0; k < mine; ++k) {
+    uint64_t            element = first + k, i;
+    CHECK (sizes[k] == element % 7);
+    for (i = 0; i < 5; ++i) {
+      CHECK (fixed[5 * k + i] == 'a' + (int) (element % 26));
+    }
+    for (i = 0; i < sizes[k]; ++i) {
+      CHECK (((char *) varied_at[k])[i] == 'a' + (int) (element % 26));
+    }
+  }
+  decode = 0;
+  f = scda_fread_section_header (f, &type, &N, &E, user, &decode, &err);
+  CHECK (f && type == 'B' && E == 0 && scda_fuserstr_length (f) == 3 && !memcmp (user, "a\0b", 4));
+  f = scda_fread_block_data (f, NULL, 0, 0, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, user, &decode, &err);
+  CHECK (f && type == 0 && err == 0);
+  CHECK (scda_fclose (f, &err) == 0 && err == 0);
+}
+
+/* A query: headers only, every call with NULL. */
+static void
+skip_all (const char *path, int decode_wanted)
+{
+  uint64_t            counts[64], N, E;
+  char                type = 'x';
+  int                 err = -1, sections = 0, decode, q;
+  scda_file_t        *f = scda_fopen (job (), path, 'r', NULL, &err);
+  while (type != 0) {
+    decode = decode_wanted;
+    f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+    CHECK (f != NULL && err == 0);
+    for (q = 0; q < size; ++q) {
+      counts[q] = q == 0 ? N : 0;
+    }
+    switch (type) {
+    case 'I':
+      f = scda_fread_inline_data (f, NULL, 0, &err);
+      break;
+    case 'B':
+      f = scda_fread_block_data (f, NULL, E, 0, &err);
+      break;
+    case 'A':
+      f = scda_fread_array_data (f, NULL, counts, E, 0, &err);
+      break;
+    case 'V':
+      f = scda_fread_varray_sizes (f, NULL, counts, &err);
+      f = scda_fread_varray_data (f, NULL, counts, NULL, NULL, 0, &err);
+      break;
+    }
+    CHECK (f != NULL && err == 0);
+    sections += type != 0;
+  }
+  CHECK (sections == (decode_wanted ? 5 : 8));
+  CHECK (scda_fclose (f, &err) == 0);
+}
+
+/* What one process does wrong fails on all of them; the file is gone and never appears. */
+static void
+wrong (const char *path)
+{
+  uint64_t            counts[64], bytes[64], sizes[1] = { 3 }, N, E;
+  char                type, long_user[80], text[8];
+  int                 err, q, decode = 0, length = sizeof (text), last = rank == size - 1;
+  FILE               *file;
+  scda_file_t        *f;
+
+  memset (long_user, 'x', sizeof (long_user));
+  long_user[79] = '\0';
+  for (q = 0; q < size; ++q) {
+    counts[q] = 1;
+    bytes[q] = 3;
+  }
+  err = 0;
+  CHECK (!scda_fwrite_inline (create (path), text, last ? long_user : "", 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fwrite_block (create (path), "", 1, "", -1, 0, &err) && err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fwrite_block (create (path), NULL, 1, "", 0, 0, &err) && err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fwrite_array (create (path), last ? NULL : "abc", counts, 3, 0, "", 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fwrite_array (create (path), "abc", last ? NULL : counts, 3, 0, "", 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  bytes[size - 1] = 4;
+  CHECK (!scda_fwrite_varray (create (path), "abc", counts, sizes, bytes, 0, "", 0, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fread_section_header (create (path), &type, &N, &E, NULL, &decode, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fopen (job (), path, 'a', NULL, &err) && err == SCDA_ERR_ARGUMENT);
+  err = 0;
+  CHECK (!scda_fopen (job (), path, 'r', NULL, &err) && err == SCDA_ERR_IO);
+  err = 0;
+  CHECK (scda_fclose (NULL, &err) && err == SCDA_ERR_ARGUMENT);
+  /* The first reason stays while calls are chained. */
+  err = 0;
+  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  CHECK (scda_fclose (f, &err) && err == SCDA_ERR_IO);
+  file = fopen (path, "rb");
+  CHECK (file == NULL);
+
+  /* A code in words, cut to what fits. */
+  CHECK (scda_ferror_string (SCDA_ERR_IO, text, &length) == 0 && length == 7);
+  CHECK (strlen (text) == 7 && scda_ferror_string (99, text, &length) < 0);
+
+  /* The order of calls. */
+  CHECK (scda_fclose (scda_fwrite_inline (create (path), "0123456789abcdef0123456789abcdef", "", 0,
+                                          &err), &err) == 0);
+  f = scda_fopen (job (), path, 'r', NULL, &err);
+  CHECK (!scda_fread_inline_data (f, NULL, 0, &err) && err == SCDA_ERR_ARGUMENT);
+  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  CHECK (f && !scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err));
+  CHECK (err == SCDA_ERR_ARGUMENT);
+  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+  CHECK (f && !scda_fread_block_data (f, NULL, 0, 0, &err) && err == SCDA_ERR_ARGUMENT);
+}
+
+int
+main (int argc, char **argv)
+{
+  char                path[512];
+  int                 indirect, encode;
+#ifdef WITH_MPI
+  MPI_Init (&argc, &argv);
+  MPI_Comm_rank (MPI_COMM_WORLD, &rank);
+  MPI_Comm_size (MPI_COMM_WORLD, &size);
+#endif
+  CHECK (argc == 2);
+  snprintf (path, sizeof (path), "%s/wrong", argv[1]);
+  wrong (path);
+  for (indirect = 0; indirect < 2; ++indirect) {
+    for (encode = 0; encode < 2; ++encode) {
+      snprintf (path, sizeof (path), "%s/%d-%d", argv[1], indirect, encode);
+      write_all (path, indirect, encode);
+      read_all (path, indirect, encode);
+      read_all (path, !indirect, encode);
+      skip_all (path, 1);
+      if (encode) {
+        skip_all (path, 0);
+      }
+    }
+  }
+#ifdef WITH_MPI
+  MPI_Finalize ();
+#endif
+  if (rank == 0) {
+    printf ("ok\n");
+  }
+  return EXIT_SUCCESS;
+}

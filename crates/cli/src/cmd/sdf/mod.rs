@@ -1,0 +1,183 @@
+//! `spile sdf`: what EPOCH puts into its dumps beside data.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use spile::error::{Error, Result};
+use spile::read::Axes;
+use spile::select::Selection;
+use spile_sdf::{Block, BlockType, File, Meta, Options, archive};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::{Output, style, text};
+
+/// Decks and source code in SDF files.
+#[derive(Debug, Args)]
+pub(crate) struct SdfArgs {
+    #[command(subcommand)]
+    operation: Operation,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Operation {
+    /// Print the input decks that a dump carries
+    Deck(DeckArgs),
+    Source(SourceArgs),
+}
+
+#[derive(Debug, Args)]
+struct DeckArgs {
+    /// Files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Put the source code that a file carries into a new folder.
+///
+/// Nothing outside the folder is written: names that lead out of it, and links, are left out.
+/// Exit 3 if that happened.
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// The file
+    file: PathBuf,
+    /// The folder, which must not exist yet [default: NAME-source beside the file]
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &SdfArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    match &args.operation {
+        Operation::Deck(args) => deck(args, context, out),
+        Operation::Source(args) => source(args, context, out),
+    }
+}
+
+fn open(path: &Path, context: &Context) -> Result<File> {
+    File::from_source(context.source(path)?, Options::default(), &context.limits)
+        .map_err(|e| e.with_path(path).with_format("sdf"))
+}
+
+fn bytes(file: &File, block: &Block) -> Result<Vec<u8>> {
+    file.raw(block)?.read(&Selection::all(), Axes::Stored)
+}
+
+fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Deck<'a> {
+        id: &'a str,
+        name: &'a str,
+        text: String,
+    }
+    context.each_file(&args.files, out, |entry, out| {
+        let file = open(entry.path, context)?;
+        let is_deck = |b: &&Block| match &b.meta {
+            Meta::Datablock { mimetype, .. } => {
+                b.header.id.starts_with("input_deck") || mimetype == "text/plain"
+            }
+            _ => false,
+        };
+        let mut decks = Vec::new();
+        for block in file.blocks().iter().filter(is_deck) {
+            let text = String::from_utf8_lossy(&bytes(&file, block)?).into_owned();
+            decks.push(Deck { id: &block.header.id, name: &block.header.name, text });
+        }
+        if decks.is_empty() {
+            return Err(Error::argument("carries no input deck")
+                .hint("EPOCH writes decks into restart dumps, and where dump_input_decks is set"));
+        }
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &entry.name())?;
+            document.field("decks", &decks)?;
+            document.end()?;
+            return Ok(Exit::Yes);
+        }
+        out.heading(entry)?;
+        for deck in &decks {
+            if decks.len() > 1 && !context.quiet {
+                let line = out.paint(style::FAINT, &format!("# {}", text::clean(deck.name)));
+                writeln!(out, "{line}")?;
+            }
+            // Tabs are common in decks; everything else that moves the cursor is shown.
+            for line in deck.text.lines() {
+                writeln!(out, "{}", text::clean(&line.replace('\t', "        ")))?;
+            }
+        }
+        Ok(Exit::Yes)
+    })
+}
+
+fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let file = open(&args.file, context)?;
+    let is_source = |b: &&Block| match &b.meta {
+        Meta::Datablock { mimetype, .. } => mimetype.contains("tar"),
+        _ => b.kind() == BlockType::Source,
+    };
+    let blocks: Vec<&Block> = file.blocks().iter().filter(is_source).collect();
+    let mut found = archive::Archive::default();
+    for block in &blocks {
+        let unpacked = archive::unpack(&bytes(&file, block)?, "source", &context.limits);
+        let part = unpacked.map_err(|e| e.in_object(block.title()).with_path(&args.file))?;
+        // Several archives do not know of each other's names.
+        let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+        let own: String = block.header.id.chars().map(plain).collect();
+        let below =
+            |path: PathBuf| if blocks.len() > 1 { Path::new(&own).join(path) } else { path };
+        found.files.extend(part.files.into_iter().map(|(path, data)| (below(path), data)));
+        found.refused.extend(part.refused);
+    }
+    if found.files.is_empty() && found.refused.is_empty() {
+        return Err(Error::argument("carries no source code").with_path(&args.file));
+    }
+    let folder = args.output.clone().unwrap_or_else(|| {
+        let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+        args.file.with_file_name(format!("{stem}-source"))
+    });
+    // A folder of our own: nobody has put a link into it.
+    fs::create_dir(&folder).map_err(|e| Error::io(&folder, e))?;
+    let mut written = Vec::new();
+    for (path, data) in &found.files {
+        let target = folder.join(path);
+        let write = || -> std::io::Result<()> {
+            if let Some(above) = target.parent() {
+                fs::create_dir_all(above)?;
+            }
+            fs::File::create_new(&target)?.write_all(data)
+        };
+        match write() {
+            Ok(()) => written.push(target.to_string_lossy().into_owned()),
+            // Two entries of one name, or a file where another wants a folder.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                found.refused.push(format!("{}: its name is taken", path.display()));
+            }
+            Err(e) => return Err(Error::io(&target, e)),
+        }
+    }
+    if context.json {
+        let mut document = out.document()?;
+        document.field("file", &args.file.to_string_lossy())?;
+        document.field("folder", &folder.to_string_lossy())?;
+        document.field("written", &written)?;
+        document.field("refused", &found.refused)?;
+        document.end()?;
+    } else if !context.quiet {
+        for name in &written {
+            writeln!(out, "{}", text::clean(name))?;
+        }
+        out.flush()?;
+        for what in &found.refused {
+            context.warn(&args.file, &format!("left out {what}"));
+        }
+    }
+    Ok(if found.refused.is_empty() { Exit::Yes } else { Exit::Partial })
+}

@@ -1,0 +1,81 @@
+//! `spile sdf`, and the other verbs on SDF files, as typed by a user.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf").join(name)
+}
+
+fn spile(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+#[track_caller]
+fn good(folder: &Path, words: &[&str]) -> String {
+    let done = spile(folder, words);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[test]
+fn the_deck_of_a_dump_is_printed_as_it_was() {
+    let here = golden("");
+    let text = good(&here, &["sdf", "deck", "epoch2d_restart_cpml_deck.sdf"]);
+    assert!(text.starts_with("begin:control\n  nx = 32\n") && text.ends_with("end:output\n"));
+    assert_eq!(text.len(), 1994);
+    let json = good(&here, &["sdf", "deck", "--json", "epoch2d_restart_cpml_deck.sdf"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["decks"][0]["text"], text);
+    let none = spile(&here, &["sdf", "deck", "epoch3d_0000.sdf"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no input deck"));
+}
+
+#[test]
+fn embedded_source_code_goes_into_a_folder_of_its_own() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = golden("drv_all_blocks.sdf");
+    let words = ["sdf", "source", file.to_str().unwrap(), "-o", "code"];
+    let names = good(temp.path(), &words);
+    assert!(names.contains("src/demo.f90"), "{names}");
+    let found: Vec<_> = names.lines().map(|name| temp.path().join(name)).collect();
+    assert!(found.len() == 3 && found.iter().all(|path| path.is_file()), "{found:?}");
+    // An existing folder is left alone.
+    assert_eq!(spile(temp.path(), &words).status.code(), Some(2));
+}
+
+#[test]
+fn a_dump_is_shown_printed_and_drawn_with_its_own_words() {
+    let here = golden("");
+    let info = good(&here, &["epoch1d_normal_0001.sdf"]);
+    for words in ["Epoch1d", "step", "51", "commit_id", "v4.19.5"] {
+        assert!(info.contains(words), "{words}: {info}");
+    }
+    // By name and by identifier.
+    let by = |name: &str| good(&here, &["cat", "epoch1d_normal_0001.sdf", name, "10:13"]);
+    assert_eq!(by("ey"), by("Electric Field/Ey"));
+    assert_eq!(by("ey").lines().count(), 3);
+    // The x axis is the mesh.
+    let plot = good(&here, &["plot", "--json", "epoch1d_normal_0001.sdf", "ey"]);
+    let plot: serde_json::Value = serde_json::from_str(&plot).unwrap();
+    let first = good(&here, &["cat", "epoch1d_normal_0001.sdf", "Grid/Grid/X_mid", "0"]);
+    assert_eq!(plot["series"][0]["start"].as_f64().unwrap(), first.trim().parse::<f64>().unwrap());
+}
+
+#[test]
+fn an_unfinished_dump_is_told_and_rescued() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = golden("drv_unfinished.sdf");
+    let file = file.to_str().unwrap();
+    let done = spile(temp.path(), &[file]);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(error.contains("never closed") && error.contains("spile salvage"), "{error}");
+    assert_eq!(spile(temp.path(), &["check", file]).status.code(), Some(1));
+    good(temp.path(), &["-q", "salvage", file, "-o", "saved.sdf"]);
+    good(temp.path(), &["-q", "check", "saved.sdf"]);
+    assert!(good(temp.path(), &["ls", "saved.sdf"]).contains("Electric Field/Ex"));
+}

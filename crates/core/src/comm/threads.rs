@@ -1,0 +1,230 @@
+//! Ranks that are threads of this process.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Comm, SharedSink, SharedSource, agree};
+use crate::error::{Error, Result};
+use crate::sink::{Overwrite, Sink};
+use crate::source::Source;
+
+/// One rank of a job whose ranks are threads.
+pub struct Threads<'a> {
+    rank: usize,
+    job: &'a Job,
+}
+
+struct Job {
+    size: usize,
+    state: Mutex<State>,
+    turn: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Exchanges done so far.
+    round: u64,
+    given: Vec<Option<Vec<u8>>>,
+    result: Arc<Vec<Vec<u8>>>,
+    /// A rank has ended; who waits for it would wait forever.
+    ended: usize,
+    sink: Option<Arc<Sink>>,
+}
+
+impl Threads<'_> {
+    /// Runs `body` on `size` ranks at once and gives back what they return, by rank.
+    pub fn run<R: Send>(size: usize, body: impl Fn(&Threads<'_>) -> R + Sync) -> Vec<R> {
+        let state = State { given: vec![None; size], ..State::default() };
+        let job = Job { size, state: Mutex::new(state), turn: Condvar::new() };
+        let one = |rank| {
+            let _ended = Ended(&job);
+            body(&Threads { rank, job: &job })
+        };
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = (0..size).map(|rank| scope.spawn(move || one(rank))).collect();
+            let join = |rank: std::thread::ScopedJoinHandle<'_, R>| match rank.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            ranks.into_iter().map(join).collect()
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.job.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the others that a rank has ended, however it did.
+struct Ended<'a>(&'a Job);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).ended += 1;
+        self.0.turn.notify_all();
+    }
+}
+
+impl Comm for Threads<'_> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.job.size
+    }
+
+    fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>> {
+        let mut state = self.state();
+        let round = state.round;
+        state.given[self.rank] = Some(mine.to_vec());
+        if state.given.iter().all(Option::is_some) {
+            let all = state.given.iter_mut().filter_map(Option::take).collect();
+            state.result = Arc::new(all);
+            state.round += 1;
+            self.job.turn.notify_all();
+        }
+        while state.round == round {
+            if state.ended > 0 {
+                return Err(Error::argument("another rank of the job has ended"));
+            }
+            state = self.job.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(state.result.clone())
+    }
+
+    fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>> {
+        let all = self.allgather(if self.rank == root { mine } else { &[] })?;
+        let missing = || Error::argument(format!("there is no rank {root}"));
+        all.get(root).cloned().ok_or_else(missing)
+    }
+
+    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
+        let mut made = Ok(());
+        if self.rank == 0 {
+            made =
+                Sink::create(path, overwrite).map(|sink| self.state().sink = Some(Arc::new(sink)));
+        }
+        agree(self, made)?;
+        let sink = self.state().sink.clone();
+        let sink = sink.ok_or_else(|| Error::argument("the file is not there"))?;
+        agree(self, Ok(()))?;
+        self.state().sink = None;
+        Ok(Box::new(ThreadsSink { comm: self, sink }))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
+        let source = agree(self, Source::open(path))?;
+        // Somebody may be appending: all ranks go by what the first one saw.
+        let len = self.broadcast(0, &source.len().to_le_bytes())?;
+        let len = len.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+        Ok(Box::new(ThreadsSource { comm: self, source, len }))
+    }
+}
+
+struct ThreadsSink<'a> {
+    comm: &'a Threads<'a>,
+    sink: Arc<Sink>,
+}
+
+impl SharedSink for ThreadsSink<'_> {
+    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        agree(self.comm, self.sink.write_all_at(offset, bytes))
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { comm, sink } = *self;
+        let mut done = Ok(());
+        if comm.rank == 0 {
+            // The others let go of the file before they come to the first agreement.
+            agree(comm, Ok(()))?;
+            done = match Arc::try_unwrap(sink) {
+                Ok(sink) => sink.commit(),
+                Err(_) => Err(Error::argument("another rank still writes the file")),
+            };
+        } else {
+            drop(sink);
+            agree(comm, Ok(()))?;
+        }
+        agree(comm, done)
+    }
+}
+
+struct ThreadsSource<'a> {
+    comm: &'a Threads<'a>,
+    source: Source,
+    len: u64,
+}
+
+impl SharedSource for ThreadsSource<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        agree(self.comm, self.source.read_exact_at(offset, buffer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn everybody_gets_what_everybody_gave() {
+        for size in [1, 2, 3, 7] {
+            let all = Threads::run(size, |comm| {
+                let mut sum = 0_u64;
+                for round in 0..50_u8 {
+                    let mine = vec![round; comm.rank()];
+                    let got = comm.allgather(&mine).unwrap();
+                    assert!(got.iter().enumerate().all(|(k, b)| *b == vec![round; k]));
+                    sum += got.len() as u64;
+                }
+                sum
+            });
+            assert_eq!(all, vec![50 * size as u64; size]);
+        }
+    }
+
+    #[test]
+    fn one_failure_is_everybodys() {
+        let all = Threads::run(4, |comm| {
+            let mine = match comm.rank() {
+                2 => Err(Error::malformed("x-7", "no").at(9).in_object("thing")),
+                _ => Ok(()),
+            };
+            agree(comm, mine).unwrap_err()
+        });
+        for error in all {
+            assert_eq!((error.kind(), error.code()), (ErrorKind::Malformed, "x-7"));
+            assert_eq!((error.offset(), error.object()), (Some(9), Some("thing")));
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_rank_that_left() {
+        let all = Threads::run(3, |comm| match comm.rank() {
+            1 => true,
+            _ => comm.allgather(&[]).is_err(),
+        });
+        assert_eq!(all, [true; 3]);
+    }
+
+    #[test]
+    fn a_shared_file_appears_when_all_have_finished_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared");
+        Threads::run(5, |comm| {
+            let file = comm.create(&path, Overwrite::Never).unwrap();
+            let rank = comm.rank() as u8;
+            file.write_at_all(u64::from(rank) * 2, &[rank, rank]).unwrap();
+            assert!(!path.exists());
+            file.finish().unwrap();
+        });
+        assert_eq!(std::fs::read(&path).unwrap(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+        let again = Threads::run(2, |comm| comm.create(&path, Overwrite::Never).err().unwrap());
+        assert!(again.iter().all(|e| e.kind() == ErrorKind::Exists));
+    }
+}

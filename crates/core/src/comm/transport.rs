@@ -1,0 +1,286 @@
+//! A job over somebody else's collective calls: MPI through its Rust binding, or through callbacks
+//! that a C program's own compiler has linked.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Comm, SharedSink, SharedSource, agree, gather_numbers};
+use crate::error::{Error, Result};
+use crate::sink::{Overwrite, Sink};
+use crate::source::Source;
+
+/// Bytes of one transfer; MPI counts them in an `int`.
+const PIECE: usize = 1 << 30;
+
+/// Room on the disk is set aside in steps of this length.
+const ROOM: u64 = 1 << 20;
+
+/// The calls that MPI has: all of them collective, but for `rank` and `size`. A failure on one
+/// rank may be a success on another; [`Ranks`] makes them agree.
+pub trait Transport {
+    /// An open file.
+    type File;
+
+    /// This rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// Fills every rank's `bytes` with those of `root`; the length is the same everywhere, and not 0.
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()>;
+
+    /// Fills `all` with every rank's bytes in turn; `mine` has the same length everywhere, not 0.
+    fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
+
+    /// Opens an existing file for writing or for reading.
+    fn open(&self, path: &Path, write: bool) -> Result<Self::File>;
+
+    /// Writes each rank's bytes, possibly none, fewer than 2^31.
+    fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Reads each rank's bytes, possibly none, fewer than 2^31; all of them or it is an error.
+    fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// Closes a file; with `keep`, after what was written is on the disk.
+    fn close(&self, file: Self::File, keep: bool) -> Result<()>;
+}
+
+/// The address of bytes to fill, for a C function. That of no bytes at all is made up by Rust as 1,
+/// which some MPI libraries take for `MPI_IN_PLACE`; this one means nothing to anybody.
+pub fn address_mut(bytes: &mut [u8]) -> *mut u8 {
+    if bytes.is_empty() { std::ptr::without_provenance_mut(4096) } else { bytes.as_mut_ptr() }
+}
+
+/// The same for bytes to read.
+pub fn address(bytes: &[u8]) -> *const u8 {
+    if bytes.is_empty() { std::ptr::without_provenance(4096) } else { bytes.as_ptr() }
+}
+
+/// A job whose ranks talk through a [`Transport`].
+pub struct Ranks<T>(T);
+
+impl<T: Transport> Ranks<T> {
+    /// A job of all ranks of `transport`.
+    pub fn new(transport: T) -> Self {
+        Self(transport)
+    }
+
+    /// What the ranks talk through.
+    pub fn transport(&self) -> &T {
+        &self.0
+    }
+
+    fn open_file(&self, name: &Path, shown: &Path, write: bool) -> Result<RanksFile<'_, T>> {
+        let path = shown.to_path_buf();
+        let (file, opened) = match self.0.open(name, write) {
+            Ok(file) => (Some(file), Ok(())),
+            Err(error) => (None, Err(error.with_path(&path))),
+        };
+        match agree(self, opened) {
+            Ok(()) => Ok(RanksFile { ranks: self, file, path }),
+            Err(error) => {
+                // Closing is collective, and somebody has nothing to close.
+                std::mem::forget(file);
+                Err(error)
+            }
+        }
+    }
+
+    /// Moves `len` bytes of this rank in pieces, as often as the rank with the most needs; all fail
+    /// or none.
+    fn in_pieces(
+        &self,
+        len: usize,
+        mut step: impl FnMut(usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        let mut result = Ok(());
+        loop {
+            let part = if result.is_ok() { (len - done).min(PIECE) } else { 0 };
+            let moved = step(done, part);
+            if result.is_ok() {
+                result = moved;
+            }
+            done += part;
+            let state = [u8::from(result.is_ok() && done < len), u8::from(result.is_err())];
+            let mut states = vec![0; 2 * self.0.size()];
+            self.0.allgather(&state, &mut states)?;
+            let states = states.as_chunks::<2>().0;
+            if states.iter().any(|state| state[1] != 0) {
+                return agree(self, result);
+            }
+            if states.iter().all(|state| state[0] == 0) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl<T: Transport> Comm for Ranks<T> {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>> {
+        let mut lengths = vec![0; 8 * self.0.size()];
+        self.0.allgather(&(mine.len() as u64).to_le_bytes(), &mut lengths)?;
+        let lengths = lengths.as_chunks().0.iter().map(|raw| u64::from_le_bytes(*raw) as usize);
+        let lengths: Vec<usize> = lengths.collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        if longest == 0 {
+            return Ok(Arc::new(vec![Vec::new(); lengths.len()]));
+        }
+        // Messages are short: errors and numbers. Filling them up to the longest costs less than
+        // another kind of call.
+        let mut padded = mine.to_vec();
+        padded.resize(longest, 0);
+        let mut all = vec![0; longest * lengths.len()];
+        self.0.allgather(&padded, &mut all)?;
+        let parts = all.chunks(longest).zip(&lengths).map(|(part, len)| part[..*len].to_vec());
+        Ok(Arc::new(parts.collect()))
+    }
+
+    fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>> {
+        let mut len = (mine.len() as u64).to_le_bytes();
+        self.0.broadcast(root, &mut len)?;
+        let mut bytes = mine.to_vec();
+        bytes.resize(u64::from_le_bytes(len) as usize, 0);
+        if !bytes.is_empty() {
+            self.0.broadcast(root, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The file needs a name by which every process can open it; until it is finished that name
+    /// begins with a dot and ends in `.part`.
+    fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
+        let mut sink = None;
+        let mut name = Ok(Vec::new());
+        if self.rank() == 0 {
+            name = Sink::create_named(path, overwrite).map(|(made, name)| {
+                sink = Some(made);
+                name.into_os_string().into_encoded_bytes()
+            });
+        }
+        let name = self.broadcast(0, &agree(self, name)?)?;
+        let file = self.open_file(Path::new(OsStr::from_bytes(&name)), path, true)?;
+        Ok(Box::new(RanksSink { file, sink, room: Cell::new(0), len: Cell::new(0) }))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
+        let mut len = Ok(0);
+        if self.rank() == 0 {
+            len = Source::open(path).map(|source| source.len());
+        }
+        let len = self.broadcast(0, &agree(self, len)?.to_le_bytes())?;
+        let len = len.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+        Ok(Box::new(RanksSource { file: self.open_file(path, path, false)?, len }))
+    }
+}
+
+/// An open file of all ranks. Letting go of it is collective, too.
+struct RanksFile<'a, T: Transport> {
+    ranks: &'a Ranks<T>,
+    /// There until it is closed.
+    file: Option<T::File>,
+    /// As the user named it.
+    path: PathBuf,
+}
+
+impl<T: Transport> RanksFile<'_, T> {
+    fn get(&self) -> Result<&T::File> {
+        self.file.as_ref().ok_or_else(|| Error::argument("the file is closed"))
+    }
+
+    fn close(&mut self, keep: bool) -> Result<()> {
+        let file = self.file.take();
+        let closed = file.map_or(Ok(()), |file| self.ranks.0.close(file, keep));
+        agree(self.ranks, closed.map_err(|e| e.with_path(&self.path)))
+    }
+}
+
+impl<T: Transport> Drop for RanksFile<'_, T> {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            // Nobody is left to tell: the file was read, or is given up.
+            let _ = self.close(false);
+        }
+    }
+}
+
+struct RanksSink<'a, T: Transport> {
+    /// Closed before `sink` takes the file away.
+    file: RanksFile<'a, T>,
+    /// On rank 0: what gives the file its name, or removes it.
+    sink: Option<Sink>,
+    /// Bytes that have room on the disk, and bytes of the file; the same on every rank.
+    room: Cell<u64>,
+    len: Cell<u64>,
+}
+
+impl<T: Transport> RanksSink<'_, T> {
+    /// Makes sure that the disk has room for what all ranks are about to write. A collective write
+    /// that runs out of space on one rank leaves the others waiting in some MPI libraries.
+    fn make_room(&self, end: u64) -> Result<()> {
+        let ranks = self.file.ranks;
+        let ends = gather_numbers(ranks, end)?;
+        self.len.set(ends.into_iter().fold(self.len.get(), u64::max));
+        let (had, wanted) = (self.room.get(), self.len.get());
+        if wanted <= had {
+            return Ok(());
+        }
+        self.room.set(wanted.saturating_add(ROOM));
+        let sink = self.sink.as_ref();
+        agree(ranks, sink.map_or(Ok(()), |sink| sink.set_aside(had, self.room.get())))
+    }
+}
+
+impl<T: Transport> SharedSink for RanksSink<'_, T> {
+    fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let RanksFile { ranks, path, .. } = &self.file;
+        let file = self.file.get()?;
+        self.make_room(if bytes.is_empty() { 0 } else { offset + bytes.len() as u64 })?;
+        ranks.in_pieces(bytes.len(), |done, len| {
+            let at = offset + done as u64;
+            let written = ranks.0.write_at_all(file, at, &bytes[done..done + len]);
+            written.map_err(|e| e.with_path(path).at(at))
+        })
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { mut file, sink, len, .. } = *self;
+        file.close(true)?;
+        // What was set aside and not used is given back.
+        let commit = |sink: Sink| sink.set_len(len.get()).and_then(|()| sink.commit());
+        agree(file.ranks, sink.map_or(Ok(()), commit))
+    }
+}
+
+struct RanksSource<'a, T: Transport> {
+    file: RanksFile<'a, T>,
+    len: u64,
+}
+
+impl<T: Transport> SharedSource for RanksSource<'_, T> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let RanksFile { ranks, path, .. } = &self.file;
+        let file = self.file.get()?;
+        ranks.in_pieces(buffer.len(), |done, len| {
+            let at = offset.saturating_add(done as u64);
+            let read = ranks.0.read_at_all(file, at, &mut buffer[done..done + len]);
+            read.map_err(|e| e.with_path(path).at(at))
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! MPI's own calls as a [`Transport`].
+
+// All of this file is calls into MPI. Each of them needs handles that are valid, which the types
+// here see to, and memory as long as the count says, which is taken from slices.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use mpi::ffi;
+use mpi::topology::Communicator;
+use spile_core::comm::{Comm, Ranks, Transport, address, address_mut};
+use spile_core::error::{Error, Result};
+
+/// Starts MPI, runs `body` with the job of all processes, and ends MPI.
+pub fn run<T>(body: impl FnOnce(&dyn Comm) -> Result<T>) -> Result<T> {
+    // Only the thread that has started MPI calls it; rayon's threads compress and parse.
+    let started = mpi::initialize_with_threading(mpi::Threading::Funneled);
+    let (universe, _) = started.ok_or_else(|| Error::argument("MPI is running already"))?;
+    body(&job(&universe.world())?)
+}
+
+/// A job of all processes of `communicator`. Making it is collective, and so is dropping it.
+pub fn job(communicator: &impl Communicator) -> Result<Ranks<Mpi>> {
+    let mut own = MaybeUninit::uninit();
+    // A communicator of our own keeps our messages apart from the program's.
+    // SAFETY: the communicator is valid, and `own` is written before it is read.
+    let own = unsafe {
+        check(ffi::MPI_Comm_dup(communicator.as_raw(), own.as_mut_ptr()))?;
+        own.assume_init()
+    };
+    // Failures come back as codes and become errors, instead of the end of the program.
+    // SAFETY: `own` is a communicator, the handler a constant of the library.
+    check(unsafe { ffi::MPI_Comm_set_errhandler(own, ffi::RSMPI_ERRORS_RETURN) })?;
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: `own` is a communicator; the numbers outlive the calls.
+    unsafe {
+        check(ffi::MPI_Comm_rank(own, &raw mut rank))?;
+        check(ffi::MPI_Comm_size(own, &raw mut size))?;
+    }
+    Ok(Ranks::new(Mpi { communicator: own, rank: rank as usize, size: size as usize }))
+}
+
+/// MPI's calls on a communicator of our own.
+pub struct Mpi {
+    communicator: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        // SAFETY: the communicator is ours and nobody else frees it.
+        unsafe { ffi::MPI_Comm_free(&raw mut self.communicator) };
+    }
+}
+
+/// An open file of all ranks.
+pub struct File(ffi::MPI_File);
+
+impl Transport for Mpi {
+    type File = File;
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()> {
+        let root = c_int::try_from(root).ok().filter(|_| root < self.size);
+        let root = root.ok_or_else(|| Error::argument("there is no such rank in the job"))?;
+        for part in bytes.chunks_mut(1 << 30) {
+            let (data, count) = (part.as_mut_ptr().cast::<c_void>(), part.len() as c_int);
+            // SAFETY: `data` has `count` bytes.
+            check(unsafe {
+                ffi::MPI_Bcast(data, count, ffi::RSMPI_UINT8_T, root, self.communicator)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        let count = c_int::try_from(mine.len()).ok();
+        let count = count.filter(|_| all.len() == mine.len() * self.size);
+        let count = count.ok_or_else(|| Error::argument("a message of more than 2 GiB"))?;
+        // SAFETY: a constant of the library.
+        let kind = unsafe { ffi::RSMPI_UINT8_T };
+        let (from, to) = (mine.as_ptr().cast::<c_void>(), all.as_mut_ptr().cast::<c_void>());
+        // SAFETY: `from` has `count` bytes, `to` has that many for every rank.
+        check(unsafe { ffi::MPI_Allgather(from, count, kind, to, count, kind, self.communicator) })
+    }
+
+    fn open(&self, path: &Path, write: bool) -> Result<Self::File> {
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| Error::argument("a file name contains a zero byte"))?;
+        let mode = if write { ffi::MPI_MODE_WRONLY } else { ffi::MPI_MODE_RDONLY };
+        let mut file = MaybeUninit::uninit();
+        // SAFETY: the name ends with a zero; `file` is written before it is read.
+        unsafe {
+            check(ffi::MPI_File_open(
+                self.communicator,
+                name.as_ptr(),
+                mode as c_int,
+                ffi::RSMPI_INFO_NULL,
+                file.as_mut_ptr(),
+            ))?;
+            Ok(File(file.assume_init()))
+        }
+    }
+
+    fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
+        let count = count(bytes.len())?;
+        let (data, offset) = (address(bytes).cast::<c_void>(), offset as ffi::MPI_Offset);
+        let mut status = MaybeUninit::uninit();
+        // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
+        unsafe {
+            let kind = ffi::RSMPI_UINT8_T;
+            check(ffi::MPI_File_write_at_all(
+                file.0,
+                offset,
+                data,
+                count,
+                kind,
+                status.as_mut_ptr(),
+            ))?;
+            if moved(status.as_ptr())? == count {
+                return Ok(());
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::StorageFull, "not all bytes could be written").into())
+    }
+
+    fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let count = count(buffer.len())?;
+        let (data, offset) = (address_mut(buffer).cast::<c_void>(), offset as ffi::MPI_Offset);
+        let mut status = MaybeUninit::uninit();
+        // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
+        let got = unsafe {
+            let kind = ffi::RSMPI_UINT8_T;
+            check(ffi::MPI_File_read_at_all(
+                file.0,
+                offset,
+                data,
+                count,
+                kind,
+                status.as_mut_ptr(),
+            ))?;
+            moved(status.as_ptr())?
+        };
+        if got == count {
+            return Ok(());
+        }
+        let message = format!("{count} bytes wanted here, the file ends after {got} of them");
+        Err(Error::truncated("core-eof", message))
+    }
+
+    fn close(&self, mut file: Self::File, keep: bool) -> Result<()> {
+        // SAFETY: the file is open and not used afterwards.
+        unsafe {
+            let synced = if keep { check(ffi::MPI_File_sync(file.0)) } else { Ok(()) };
+            check(ffi::MPI_File_close(&raw mut file.0)).and(synced)
+        }
+    }
+}
+
+fn count(bytes: usize) -> Result<c_int> {
+    c_int::try_from(bytes).map_err(|_| Error::argument("a transfer of more than 2 GiB"))
+}
+
+/// Bytes that a transfer has moved.
+///
+/// # Safety
+/// `status` was filled by the transfer.
+unsafe fn moved(status: *const ffi::MPI_Status) -> Result<c_int> {
+    let mut count = 0;
+    // SAFETY: see above.
+    check(unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut count) })?;
+    Ok(count)
+}
+
+/// A code of MPI as a result.
+fn check(code: c_int) -> Result<()> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = [0; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+    let (mut length, mut class) = (0, 0);
+    // SAFETY: the text is as long as the library may need, and ends with a zero.
+    let text = unsafe {
+        ffi::MPI_Error_class(code, &raw mut class);
+        ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut length);
+        CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
+    };
+    let kind = match class as u32 {
+        ffi::MPI_ERR_NO_SPACE | ffi::MPI_ERR_QUOTA => io::ErrorKind::StorageFull,
+        ffi::MPI_ERR_NO_SUCH_FILE => io::ErrorKind::NotFound,
+        ffi::MPI_ERR_ACCESS | ffi::MPI_ERR_READ_ONLY => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
+    };
+    Err(io::Error::new(kind, format!("MPI: {text}")).into())
+}

@@ -1,0 +1,126 @@
+//! Events from records (seed section 2): a tag is two records, data is one.
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+use spile_core::wire::Wire;
+
+use crate::event::{Data, Event, Item};
+use crate::record::{Framing, Record, Records};
+use crate::wire::{Control, SECOND, Tag};
+
+/// Reads a binary file from its beginning.
+pub struct BinaryEvents {
+    records: Records,
+    framing: Framing,
+    limits: Limits,
+    buffer: Vec<u8>,
+}
+
+impl BinaryEvents {
+    /// Starts at the first record.
+    pub fn new(source: &Source, framing: Framing, limits: &Limits) -> Self {
+        let records = Records::new(source.clone(), framing, limits);
+        Self { records, framing, limits: *limits, buffer: Vec::new() }
+    }
+
+    /// Where the next event begins.
+    pub fn position(&self) -> u64 {
+        self.records.position()
+    }
+
+    /// The next event, or nothing at the end of the file.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Item>> {
+        let Some(record) = self.records.next()? else { return Ok(None) };
+        let header = self.header(&record)?;
+        if header == 0 {
+            let data = Data { parts: record.parts.skip(4), literal: false };
+            let (offset, end) = (record.offset, record.end);
+            let event = Event::Data(data);
+            return Ok(Some(Item { offset, end, indent: 0, event, remark: None }));
+        }
+        let control = Control::from_code(header.rem_euclid(256));
+        let Some(control) = control.filter(|_| header > 0 && record.parts.len() == 4) else {
+            let message = format!(
+                "no tag and no data: a record of {} bytes that begins with \
+                 {header}",
+                record.parts.len()
+            );
+            return Err(Error::malformed("iotk-005", message).at(record.parts.offset()));
+        };
+        self.tag(&record, header, control).map(Some)
+    }
+
+    /// The first four bytes of a record.
+    fn header(&mut self, record: &Record) -> Result<i32> {
+        self.records.beginning(record, 4, &mut self.buffer)?;
+        let at = record.parts.offset();
+        let mut wire = Wire::new(&self.buffer, at, self.framing.order, "iotk-005");
+        wire.i32().map_err(|e| e.hint("the file has Fortran records, but not those of IOTK"))
+    }
+
+    fn tag(&mut self, first: &Record, header: i32, control: Control) -> Result<Item> {
+        let offset = first.offset;
+        let Some(second) = self.records.next()? else {
+            let message = "the file ends between the two records of a tag";
+            return Err(Error::truncated("iotk-003", message).at(first.end));
+        };
+        let len = self.limits.allow(second.parts.len(), "a tag").map_err(|e| e.at(offset))?;
+        let again = self.header(&second)?;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.records.beginning(&second, len, &mut buffer)?;
+        let written = &buffer[4..];
+        let at = second.parts.offset() + 4;
+
+        // The library takes the length modulo 65536 and does not look at the second header. Ours
+        // believes the record, which has the whole tag whatever the headers say.
+        let told = i64::from(header / 256);
+        let remark = if again != SECOND + (header - control as i32) {
+            let message = format!("the second header of the tag is {again}, the first {header}");
+            Some(("iotk-031", message))
+        } else if told != written.len() as i64 {
+            let message = format!("the headers say {told} bytes, the tag has {}", written.len());
+            Some(("iotk-031", message))
+        } else {
+            None
+        };
+        let item = cut(written, control, at).map(|(indent, tag)| {
+            let event = match control {
+                Control::Begin => Event::Begin(tag),
+                Control::End => Event::End(tag),
+                Control::Empty => Event::Empty(tag),
+                Control::Comment => Event::Comment(tag.text().to_vec()),
+                Control::Instruction => Event::Instruction(tag),
+            };
+            Item { offset, end: second.end, indent, event, remark }
+        });
+        self.buffer = buffer;
+        item
+    }
+}
+
+/// The tag in what was written for it: from the first opening mark to the last closing one.
+fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
+    let (open, close) = control.delimiters();
+    let find = |mark: &[u8]| written.windows(mark.len()).position(|w| w == mark);
+    let last = |mark: &[u8]| written.windows(mark.len()).rposition(|w| w == mark);
+    let bad = || {
+        let shown = written[..written.len().min(60)].escape_ascii();
+        let message = format!("no {control:?} tag in \"{shown}\"");
+        Error::malformed("iotk-006", message).at(at)
+    };
+    let from = find(open).ok_or_else(bad)?;
+    // An empty tag whose stroke is missing is still clear from its control code.
+    let to = last(close).or_else(|| last(b">")).ok_or_else(bad)?;
+    let text = written.get(from + open.len()..to).ok_or_else(bad)?;
+    if matches!(control, Control::Begin | Control::End | Control::Empty)
+        && Tag::new(text).name().is_empty()
+    {
+        return Err(bad());
+    }
+    let line = written[..from].iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);
+    let blank = written[line..from].iter().all(|b| *b == b' ');
+    let indent = if blank { (from - line) as u32 } else { 0 };
+    Ok((indent, Tag::new(text)))
+}

@@ -1,0 +1,107 @@
+//! The rules, each with its code. Codes up to iotk-029 are errors raised while reading; those from
+//! iotk-030 on are findings about files that can be read.
+
+use spile_core::error::Result;
+use spile_core::format::Reader as _;
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::source::Source;
+
+use crate::event::{Event, Form};
+use crate::read::File;
+use crate::wire::Type;
+
+/// Limits of the original library, which cuts what is longer without a word.
+const NAME: usize = 256;
+const LINE: u64 = 4_096;
+const TAG: usize = 65_535;
+
+pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+    let mut report = Report::default();
+    match File::from_source(source.clone(), limits) {
+        Ok(file) => look(&file, limits, strict, &mut report)?,
+        Err(error) => report.absorb(error)?,
+    }
+    Ok(report)
+}
+
+fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Result<()> {
+    if !file.raw_records().is_empty() {
+        report.note("iotk-030", "Fortran records without tags: their types are not known").at(0);
+        return Ok(());
+    }
+    for remark in file.remarks() {
+        let message = remark.message.clone();
+        if remark.grave {
+            report.error(remark.code, message).at(remark.offset);
+        } else {
+            report.warn(remark.code, message).at(remark.offset);
+        }
+    }
+    for (id, element) in file.index().elements().iter().enumerate() {
+        let object = || format!("element {}", file.index().path(id));
+        // Text is only known to be numbers once it was parsed.
+        if file.form() == Form::Text
+            && file.data(id)?.is_some_and(|data| data.kind.is_some() && data.fault.is_none())
+            && let Err(error) = file.array(id)
+        {
+            report.absorb(error.at(element.offset))?;
+        }
+        let unknown =
+            element.tag.raw("type").filter(|name| Type::named(name.trim_ascii()).is_none());
+        if let Some(name) = unknown {
+            let message = format!("type \"{}\" is unknown; read as text", name.escape_ascii());
+            report.warn("iotk-036", message).in_object(object()).at(element.offset);
+        }
+        if element.data.len() > 1 {
+            let message = "more than one piece of data; the tree shows the first";
+            report.warn("iotk-037", message).in_object(object()).at(element.offset);
+        }
+        if strict && element.tag.name().len() > NAME {
+            let message =
+                format!("a name of {} bytes; the library keeps {NAME}", element.tag.name().len());
+            report.note("iotk-040", message).in_object(object()).at(element.offset);
+        }
+        if strict && element.tag.text().len() > TAG {
+            let message =
+                format!("a tag of {} bytes; the library reads {TAG}", element.tag.text().len());
+            report.note("iotk-040", message).in_object(object()).at(element.offset);
+        }
+    }
+    if strict {
+        look_closely(file, limits, report)?;
+    }
+    Ok(())
+}
+
+/// What readers need not mind.
+fn look_closely(file: &File, limits: &Limits, report: &mut Report) -> Result<()> {
+    if file.index().roots().len() > 1 {
+        let second = file.index().elements()[file.index().roots()[1]].offset;
+        report.note("iotk-041", "several root elements").at(second);
+    }
+    if file.index().head("version").is_none() {
+        report.note("iotk-042", "no head").at(0);
+    }
+    let mut events = file.events();
+    while let Some(item) = events.next()? {
+        match &item.event {
+            Event::Comment(text) if text.windows(2).any(|w| w == b"--") => {
+                report.note("iotk-043", "`--` in a comment is not XML").at(item.offset);
+            }
+            Event::Data(data) if file.form() == Form::Text => {
+                for part in data.parts.iter().filter(|part| part.len > LINE) {
+                    let text = file.source().read_vec(part.offset, part.len.min(limits.memory))?;
+                    let long = text.split(|b| *b == b'\n').find(|line| line.len() as u64 > LINE);
+                    if let Some(line) = long {
+                        let message =
+                            format!("a line of {} bytes; the library reads {LINE}", line.len());
+                        report.note("iotk-040", message).at(part.offset);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,476 @@
+//! Data of an element: what its tag and its length say they are, and how to read them.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::layout::{ArrayDesc, Codec, Layout};
+use spile_core::limits::Limits;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::wire::ByteOrder;
+
+use crate::event::{Data, Form};
+use crate::number::{Scalar, last_word, parse_all, words};
+use crate::wire::{Tag, Type, unescape};
+
+/// Text that one thread parses at a time, and how many such pieces are in hand at once.
+const PIECE: usize = 256 << 10;
+const PIECES: usize = 32;
+
+/// What the data of an element are.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Fortran type; nothing where the tag does not say.
+    pub kind: Option<Type>,
+    /// Type, shape and place of the elements.
+    pub array: ArrayDesc,
+    /// A departure from the letter of the format that does no harm: code and sentence.
+    pub remark: Option<(&'static str, String)>,
+    /// Why they cannot be what the tag says. The rest of the file is none the worse for it.
+    pub fault: Option<(&'static str, String)>,
+}
+
+impl Described {
+    /// The data, unless there is something wrong with them.
+    pub fn sound(self) -> Result<Self> {
+        match self.fault {
+            Some((code, message)) => Err(Error::malformed(code, message)),
+            None => Ok(self),
+        }
+    }
+}
+
+/// Describes the data of the element that begins with `tag`.
+pub(crate) fn describe(
+    tag: &Tag,
+    kind: Option<Type>,
+    data: &Data,
+    form: Form,
+    source: &Source,
+    limits: &Limits,
+) -> Result<Described> {
+    let described = match form {
+        Form::Binary(framing) => binary(tag, kind, data, framing.order),
+        Form::Text => text(tag, kind, data, source, limits),
+    };
+    match described {
+        // What cannot be interpreted is kept as bytes.
+        Err(error) if error.kind() == ErrorKind::Malformed => {
+            let layout = Layout::Plain { extents: data.parts.extents()?, order: Order::F };
+            let shape = Shape::new([data.parts.len()]);
+            let array = ArrayDesc::new(DType::opaque(1), shape, layout);
+            let fault = Some((error.code(), error.message().to_string()));
+            Ok(Described { kind, array, remark: None, fault })
+        }
+        other => other.map_err(|e| e.at(data.parts.offset())),
+    }
+}
+
+/// The number of elements that a tag promises: `size`, or the product of `n1`, `n2`, ...
+fn promised(tag: &Tag) -> Result<Option<(u64, Shape)>> {
+    let shape = match (tag.count("size"), tag.count("rank")) {
+        (Some(size), _) => Shape::new([size]),
+        (None, Some(rank @ 1..=7)) => {
+            let lengths: Option<Vec<u64>> =
+                (1..=rank).map(|k| tag.count(&format!("n{k}"))).collect();
+            let Some(lengths) = lengths else { return Ok(None) };
+            Shape::new(lengths)
+        }
+        (None, None) if tag.raw("type").is_none() => Shape::scalar(),
+        _ => return Ok(None),
+    };
+    let message = format!("an array of {shape} elements fits no file");
+    let count = shape.count().ok_or_else(|| Error::malformed("iotk-010", message))?;
+    Ok(Some((count, shape)))
+}
+
+/// Packed elements (seed section 3). Where record and kind disagree the record is right: the
+/// numbers of kinds differ between compilers, its length does not.
+fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<Described> {
+    let len = data.parts.len();
+    let layout = || -> Result<Layout> {
+        Ok(Layout::Plain { extents: data.parts.extents()?, order: Order::F })
+    };
+    let Some(kind) = kind else {
+        let dtype = u32::try_from(len).map(DType::text);
+        let (dtype, shape) = match dtype {
+            Ok(dtype) => (dtype, Shape::new([1])),
+            Err(_) => (DType::opaque(1), Shape::new([len])),
+        };
+        let array = ArrayDesc::new(dtype, shape, layout()?);
+        return Ok(Described { kind: None, array, remark: None, fault: None });
+    };
+    let told = if kind == Type::Character { tag.count("len") } else { tag.count("kind") };
+    let by_kind = told.and_then(|k| kind.dtype(k, order));
+    let promised = promised(tag)?;
+    let count = match (&promised, by_kind) {
+        (Some((count, _)), _) => *count,
+        (None, Some(dtype)) => len / dtype.size().max(1) as u64,
+        (None, None) => 1,
+    };
+    let by_record = (count > 0 && len.is_multiple_of(count))
+        .then(|| len / count)
+        .and_then(|size| Some((size, kind.kind_of_size(size)?)))
+        .and_then(|(size, k)| {
+            // Sixteen bytes are one of two kinds; the tag knows which.
+            let same = by_kind.filter(|dtype| dtype.size() as u64 == size);
+            same.or_else(|| kind.dtype(k, order))
+        });
+    let mut remark = None;
+    let dtype = match (by_kind, by_record) {
+        // Text is cut to its length; a longer record has blanks or nothing to say behind it.
+        (Some(dtype), _) if kind == Type::Character => dtype,
+        (Some(by_kind), Some(by_record)) if by_kind == by_record => by_kind,
+        (_, Some(by_record)) => {
+            let kind = told.map_or("no kind".to_string(), |k| format!("kind {k}"));
+            let message = format!("{kind}, but the record has {by_record} elements");
+            remark = Some(("iotk-034", message));
+            by_record
+        }
+        (Some(by_kind), None) => by_kind,
+        (None, None) => {
+            let (name, given) = (kind.name(), told.unwrap_or(0));
+            let message = format!("{len} bytes are not {count} elements of {name} kind {given}");
+            return Err(Error::malformed("iotk-011", message));
+        }
+    };
+    let shape = promised.map_or_else(|| Shape::new([count]), |(_, shape)| shape);
+    let needed = shape.bytes(dtype.size())?;
+    if needed > len {
+        let message =
+            format!("{count} elements of {dtype} need {needed} bytes, the record has {len}");
+        return Err(Error::malformed("iotk-011", message));
+    }
+    if needed < len {
+        let message = format!("the record has {len} bytes, {needed} of them are used");
+        remark.get_or_insert(("iotk-035", message));
+    }
+    let array = ArrayDesc::new(dtype, shape, layout()?);
+    Ok(Described { kind: Some(kind), array, remark, fault: None })
+}
+
+/// Text that stands for numbers or strings; it is parsed when it is asked for.
+fn text(
+    tag: &Tag,
+    kind: Option<Type>,
+    data: &Data,
+    source: &Source,
+    limits: &Limits,
+) -> Result<Described> {
+    let extents = data.parts.extents()?;
+    let formatted = tag.raw("fmt").is_some();
+    let plain = data.literal || formatted;
+    let load = || -> Result<Vec<u8>> {
+        limits.allow(data.parts.len(), "the text of an element")?;
+        let mut text = Vec::new();
+        for part in data.parts.iter() {
+            text.extend_from_slice(&source.read_vec(part.offset, part.len)?);
+        }
+        Ok(text)
+    };
+    let base = data.parts.offset();
+    let make = |kind, dtype, shape, codec: Arc<dyn Codec>| {
+        let layout = Layout::Text { extents: extents.clone(), codec, order: Order::F };
+        let array = ArrayDesc::new(dtype, shape, layout);
+        Described { kind, array, remark: None, fault: None }
+    };
+    let number = kind.filter(|kind| *kind != Type::Character);
+    let Some(number) = number else {
+        let promised = kind.map_or(Ok(None), |_| promised(tag))?;
+        let (count, shape) = promised.unwrap_or((1, Shape::new([1])));
+        let len = match tag.count("len").filter(|_| kind.is_some()) {
+            Some(len) => len,
+            None => Strings::longest(&load()?, plain, count),
+        };
+        let len = u32::try_from(len)
+            .map_err(|_| Error::malformed("iotk-010", format!("strings of {len} bytes")))?;
+        let codec = Strings { len: len as usize, plain, star: tag.raw("fmt") == Some(b"*"), base };
+        return Ok(make(kind, DType::text(len), shape, Arc::new(codec)));
+    };
+    // Text without a kind is read as the widest that programs use.
+    let default = if matches!(number, Type::Logical) { 4 } else { 8 };
+    // Our own attribute names the kind where the tag has the number of another compiler.
+    let named = tag.count("spile_kind").or_else(|| tag.count("kind"));
+    let given = named.and_then(|k| number.dtype(k, ByteOrder::Little));
+    let dtype = given.or_else(|| number.dtype(default, ByteOrder::Little));
+    let Some((dtype, (scalar, halves))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
+        return Err(Error::malformed("iotk-010", "no such kind"));
+    };
+    let width = tag.raw("fmt").and_then(field_width);
+    let shape = match promised(tag)? {
+        // A number has a character and something behind it, so more than this cannot be there.
+        Some((count, _)) if count.saturating_mul(halves as u64) > data.parts.len() => {
+            let message = format!("{count} numbers promised in {} bytes", data.parts.len());
+            return Err(Error::malformed("iotk-013", message));
+        }
+        Some((_, shape)) => shape,
+        None => Shape::new([words(&load()?).count() as u64 / halves as u64]),
+    };
+    let codec = Numbers { scalar, width, base, parts: data.parts.count() };
+    Ok(make(Some(number), dtype, shape, Arc::new(codec)))
+}
+
+/// The width of the fields of a format that repeats one of them, such as `(3f8.3)`: they may
+/// stand side by side without a blank.
+fn field_width(format: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(format).ok()?.trim();
+    let text = text.strip_prefix('(')?.strip_suffix(')')?.trim();
+    let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let letters = text.find(|c: char| !c.is_ascii_alphabetic())?;
+    let known = ["i", "f", "e", "es", "en", "d", "g", "l"];
+    if !known.iter().any(|word| text[..letters].eq_ignore_ascii_case(word)) {
+        return None;
+    }
+    let rest = &text[letters..];
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let tail = &rest[end..];
+    let simple = tail.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E'));
+    rest[..end].parse().ok().filter(|width| simple && *width > 0)
+}
+
+/// Parses numbers.
+struct Numbers {
+    scalar: Scalar,
+    width: Option<usize>,
+    base: u64,
+    /// With comments in between, places in the text are not places in the file.
+    parts: usize,
+}
+
+impl Numbers {
+    fn place(&self, error: Error, at: usize) -> Error {
+        if self.parts == 1 { error.at(self.base + at as u64) } else { error }
+    }
+
+    fn parse(&self, text: &[u8], at: usize) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        if let Some(width) = self.width {
+            for line in text.split(|b| *b == b'\n') {
+                for field in line.chunks(width) {
+                    parse_all(self.scalar, field, &mut out)
+                        .map_err(|bad| bad.error(self.scalar))?;
+                }
+            }
+            return Ok(out);
+        }
+        parse_all(self.scalar, text, &mut out)
+            .map_err(|bad| self.place(bad.error(self.scalar), at + bad.at))?;
+        Ok(out)
+    }
+}
+
+impl Codec for Numbers {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        self.parse_pieces(stored, 0, &mut |values| {
+            let slot = out.get_mut(filled..filled + values.len());
+            let slot = slot.ok_or_else(|| self.miscounted(stored, None))?;
+            slot.copy_from_slice(&values);
+            filled += values.len();
+            Ok(())
+        })?;
+        if filled < out.len() {
+            return Err(self.miscounted(stored, Some((filled, out.len()))));
+        }
+        Ok(())
+    }
+}
+
+impl Numbers {
+    /// Parses on all threads and hands out the numbers in order; `at` is the place of `stored` in
+    /// the whole text.
+    fn parse_pieces(
+        &self,
+        stored: &[u8],
+        at: usize,
+        each: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        while from < stored.len() {
+            let to = from.saturating_add(PIECE);
+            // A piece ends between words, and with a format between lines.
+            let to = match stored.get(from..to) {
+                None => stored.len(),
+                Some(text) if self.width.is_some() => {
+                    text.iter().rposition(|b| *b == b'\n').map_or(stored.len(), |k| from + k + 1)
+                }
+                Some(text) => match last_word(text) {
+                    0 => stored.len(),
+                    word => from + word,
+                },
+            };
+            pieces.push(from..to);
+            from = to;
+        }
+        for wave in pieces.chunks(PIECES) {
+            let parse = |piece: &std::ops::Range<usize>| {
+                self.parse(&stored[piece.clone()], at + piece.start)
+            };
+            let parsed: Vec<Vec<u8>> = wave.par_iter().map(parse).collect::<Result<_>>()?;
+            parsed.into_iter().try_for_each(&mut *each)?;
+        }
+        Ok(())
+    }
+}
+
+impl Numbers {
+    fn miscounted(&self, stored: &[u8], short: Option<(usize, usize)>) -> Error {
+        let size = self.scalar.size();
+        let message = match short {
+            Some((got, of)) => {
+                format!("{} numbers where {} were promised", got / size, of / size)
+            }
+            None => "more numbers than were promised".to_string(),
+        };
+        let error = Error::malformed("iotk-013", message).at(self.base);
+        if stored.windows(3).any(|w| w == b"***") {
+            return error.hint(
+                "`***` is what Fortran prints for a number that does not fit: the \
+                 value was lost when the file was written",
+            );
+        }
+        error
+    }
+}
+
+/// The numbers of a text of any length, a part at a time; their bytes are little-endian.
+pub(crate) fn stream_numbers(
+    source: &Source,
+    data: &Data,
+    scalar: Scalar,
+    limits: &Limits,
+    each: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let (base, parts) = (data.parts.offset(), data.parts.count());
+    let numbers = Numbers { scalar, width: None, base, parts };
+    let mut at = 0;
+    stream_words(source, data, limits, &mut |text| {
+        numbers.parse_pieces(text, at, each)?;
+        at += text.len();
+        Ok(())
+    })
+}
+
+/// A text of any length, a part at a time, cut between words.
+pub(crate) fn stream_words(
+    source: &Source,
+    data: &Data,
+    limits: &Limits,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut text = Vec::new();
+    for part in data.parts.iter() {
+        let (mut from, end) = (part.offset, part.offset + part.len);
+        while from < end {
+            let len = (end - from).min((PIECE * PIECES / 4) as u64);
+            limits.allow(text.len() as u64 + len, "a word")?;
+            text.extend_from_slice(&source.read_vec(from, len)?);
+            from += len;
+            let word = if from < end { last_word(&text) } else { text.len() };
+            each(&text[..word])?;
+            text.drain(..word);
+        }
+    }
+    Ok(())
+}
+
+/// Takes strings out of their lines.
+struct Strings {
+    len: usize,
+    /// Escapes are not resolved.
+    plain: bool,
+    /// List-directed: a blank before each line.
+    star: bool,
+    base: u64,
+}
+
+/// What stands between the line of the begin tag and that of the end tag.
+pub(crate) fn inner(text: &[u8]) -> &[u8] {
+    let ([b'\n', text @ ..] | [b'\r', b'\n', text @ ..]) = text else {
+        // On one line with its tags: meant as it stands there.
+        return text;
+    };
+    let end = text.iter().rposition(|b| *b == b'\n');
+    match end {
+        Some(end) if text[end..].iter().all(|b| matches!(b, b'\n' | b' ' | b'\t')) => &text[..end],
+        // No line at all between the tags.
+        None if text.iter().all(|b| matches!(b, b' ' | b'\t')) => &[],
+        _ => text,
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+impl Strings {
+    /// The length of the longest of `count` strings whose tag does not tell.
+    fn longest(text: &[u8], plain: bool, count: u64) -> u64 {
+        let text = inner(text);
+        let text = if plain { text.into() } else { unescape(text) };
+        if count == 1 {
+            return text.len() as u64;
+        }
+        lines(&text).map(<[u8]>::len).max().unwrap_or(0) as u64
+    }
+}
+
+impl Codec for Strings {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        // The lines are found before escapes are resolved, so that an escaped character is never
+        // taken for one of them.
+        let text = inner(stored);
+        let text = if self.plain { text.into() } else { unescape(text) };
+        let (len, total) = (self.len, out.len());
+        let count = total.checked_div(len).unwrap_or(0);
+        // Every string in full length, as they are written: then a line end inside one is its own.
+        let full = count > 0
+            && text.len() == total + count - 1
+            && (1..count).all(|k| text[k * (len + 1) - 1] == b'\n');
+        if full {
+            for (slot, field) in out.chunks_mut(len).zip(text.chunks(len + 1)) {
+                slot.copy_from_slice(&field[..len]);
+            }
+            return Ok(());
+        }
+        let rows: Vec<&[u8]> = lines(&text)
+            .map(|line| if self.star { line.strip_prefix(b" ").unwrap_or(line) } else { line })
+            .collect();
+        // Several to a line under a format: fields of full length, one behind the other.
+        let joined: usize = rows.iter().map(|row| row.len()).sum();
+        if self.plain && joined == total {
+            rows.iter().fold(0, |at, row| {
+                out[at..at + row.len()].copy_from_slice(row);
+                at + row.len()
+            });
+            return Ok(());
+        }
+        out.fill(b' ');
+        let mut rows = rows.into_iter();
+        for slot in out.chunks_mut(len.max(1)) {
+            let Some(row) = rows.next() else {
+                let message = format!("fewer than {count} strings");
+                return Err(Error::malformed("iotk-013", message).at(self.base));
+            };
+            let kept = row.len().min(slot.len());
+            // Blanks behind a string have no meaning in Fortran; anything else would be lost.
+            if row[kept..].iter().any(|b| *b != b' ') {
+                let message = format!("a line of {} bytes for a string of {len}", row.len());
+                return Err(Error::malformed("iotk-014", message).at(self.base));
+            }
+            slot[..kept].copy_from_slice(&row[..kept]);
+        }
+        Ok(())
+    }
+}

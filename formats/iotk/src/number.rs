@@ -1,0 +1,450 @@
+//! Numbers as text, both ways: exactly, or as the library prints them.
+//!
+//! Between numbers stands everything that cannot be part of one. Besides what the library writes,
+//! the forms of Fortran are read: `1.0D+00`, `1.0+100`, `1_8`. Three spellings are our own, for
+//! values that decimal digits cannot say: `NaN_7ff8000000000001` has the bits of a NaN,
+//! `F_00000000` and `T_ffffffff` those of a logical that is neither 0 nor 1.
+
+use spile_core::decimal::{Value, Wide};
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::Error;
+
+use crate::wire::logical;
+
+/// How numbers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// So that they read back bit for bit.
+    Exact,
+    /// As the library does: 16 digits of a double, `***` for integers that fill their width.
+    Library,
+}
+
+/// A number that is read and written as one word; complex numbers have two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    Int(usize),
+    Bool(usize),
+    F32,
+    F64,
+    Wide(Wide),
+}
+
+impl Scalar {
+    /// The words that make up an element, and their number. Nothing for what is not a number.
+    pub(crate) fn of(dtype: DType) -> Option<(Self, usize)> {
+        let real = |size: usize| match size {
+            4 => Some(Self::F32),
+            8 => Some(Self::F64),
+            16 => Some(Self::Wide(Wide::Binary128)),
+            _ => None,
+        };
+        match dtype.kind() {
+            Kind::Int => Some((Self::Int(dtype.size()), 1)),
+            Kind::Bool => Some((Self::Bool(dtype.size()), 1)),
+            Kind::Float => Some((real(dtype.size())?, 1)),
+            Kind::Complex => Some((real(dtype.word())?, 2)),
+            Kind::X87 => Some((Self::Wide(Wide::X87), 1)),
+            Kind::ComplexX87 => Some((Self::Wide(Wide::X87), 2)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::Int(size) | Self::Bool(size) => size,
+            Self::F32 => 4,
+            Self::F64 => 8,
+            Self::Wide(_) => 16,
+        }
+    }
+
+    /// Appends the little-endian bytes of the number that `word` stands for.
+    pub(crate) fn parse(self, word: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let text = std::str::from_utf8(word).ok()?;
+        match self {
+            Self::Int(size) => {
+                let digits = text.split_once('_').map_or(text, |(digits, _)| digits);
+                let value: i64 = digits.parse().ok()?;
+                let bytes = value.to_le_bytes();
+                let spare = 64 - 8 * size as u32;
+                // The bytes that are left out say nothing but the sign.
+                (value << spare >> spare == value).then(|| out.extend_from_slice(&bytes[..size]))
+            }
+            Self::Bool(size) => {
+                let value = u64::from(logical(word)?);
+                let bits = match text.split_once('_') {
+                    Some((_, hex)) => u64::from_str_radix(hex, 16).ok()?,
+                    None => value,
+                };
+                out.extend_from_slice(&bits.to_le_bytes()[..size]);
+                Some(())
+            }
+            Self::F32 => {
+                let value = text.parse().ok().or_else(|| match nan_bits(text) {
+                    Some(bits) => Some(f32::from_bits(u32::try_from(bits).ok()?)),
+                    None => fortran(text)?.parse().ok(),
+                })?;
+                out.extend_from_slice(&f32::to_le_bytes(value));
+                Some(())
+            }
+            Self::F64 => {
+                let value = text.parse().ok().or_else(|| match nan_bits(text) {
+                    Some(bits) => Some(f64::from_bits(u64::try_from(bits).ok()?)),
+                    None => fortran(text)?.parse().ok(),
+                })?;
+                out.extend_from_slice(&f64::to_le_bytes(value));
+                Some(())
+            }
+            Self::Wide(kind) => {
+                let bits = nan_bits(text).or_else(|| parse_wide(kind, text))?;
+                out.extend_from_slice(&bits.to_le_bytes());
+                Some(())
+            }
+        }
+    }
+
+    /// Appends a little-endian number as text.
+    pub(crate) fn write(self, bytes: &[u8], style: Style, out: &mut Vec<u8>) {
+        match (self, style) {
+            (Self::Int(size), _) => {
+                let text = integer(bytes).to_string();
+                let exact = style == Style::Exact;
+                let width = match size {
+                    1 => 3,
+                    2 => 5,
+                    4 => 10,
+                    _ => 19,
+                } + usize::from(exact);
+                if text.len() > width {
+                    out.extend(std::iter::repeat_n(b'*', width));
+                } else {
+                    justify(text.as_bytes(), width, out);
+                }
+            }
+            (Self::Bool(_), _) => {
+                let bits = word(bytes);
+                out.push(if bits == 0 { b'F' } else { b'T' });
+                if bits > 1 && style == Style::Exact {
+                    out.extend_from_slice(format!("_{bits:x}").as_bytes());
+                }
+            }
+            (Self::F32, Style::Exact) => {
+                let value = f32::from_bits(word(bytes) as u32);
+                if value.is_nan() && value.to_bits() != 0x7fc0_0000 {
+                    named_nan(u128::from(value.to_bits()), out);
+                } else {
+                    shortest(zmij::Buffer::new().format(value), out);
+                }
+            }
+            (Self::F64, Style::Exact) => {
+                let value = f64::from_bits(word(bytes));
+                if value.is_nan() && value.to_bits() != 0x7ff8_0000_0000_0000 {
+                    named_nan(u128::from(value.to_bits()), out);
+                } else {
+                    shortest(zmij::Buffer::new().format(value), out);
+                }
+            }
+            (Self::F32, Style::Library) => {
+                let value = f32::from_bits(word(bytes) as u32);
+                scientific(&format!("{value:.6e}"), 13, 2, out);
+            }
+            (Self::F64, Style::Library) => {
+                let value = f64::from_bits(word(bytes));
+                scientific(&format!("{value:.15e}"), 23, 3, out);
+            }
+            (Self::Wide(kind), _) => write_wide(kind, bytes, style, out),
+        }
+    }
+}
+
+/// Up to eight little-endian bytes.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+fn integer(bytes: &[u8]) -> i64 {
+    let spare = 64 - 8 * bytes.len() as u32;
+    (word(bytes) << spare) as i64 >> spare
+}
+
+fn justify(text: &[u8], width: usize, out: &mut Vec<u8>) {
+    out.extend(std::iter::repeat_n(b' ', width.saturating_sub(text.len())));
+    out.extend_from_slice(text);
+}
+
+fn named_nan(bits: u128, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!(" NaN_{bits:x}").as_bytes());
+}
+
+fn nan_bits(text: &str) -> Option<u128> {
+    u128::from_str_radix(text.strip_prefix("NaN_")?, 16).ok()
+}
+
+/// The shortest digits, with a point: the library takes `3` for 3e-95.
+fn shortest(text: &str, out: &mut Vec<u8>) {
+    if !text.starts_with('-') {
+        out.push(b' ');
+    }
+    let text = match text {
+        "inf" => "Infinity",
+        "-inf" => "-Infinity",
+        other => other,
+    };
+    let exponent = text.find('e').unwrap_or(text.len());
+    out.extend_from_slice(&text.as_bytes()[..exponent]);
+    if !text.contains('.') && text.ends_with(|c: char| c.is_ascii_digit()) {
+        out.extend_from_slice(b".0");
+    }
+    out.extend_from_slice(&text.as_bytes()[exponent..]);
+}
+
+/// Rust's `1.5e-7` as Fortran's `ES` edit descriptor prints it.
+fn scientific(text: &str, width: usize, digits: usize, out: &mut Vec<u8>) {
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        let name = match text {
+            "inf" => "Infinity",
+            "-inf" => "-Infinity",
+            other => other,
+        };
+        return justify(name.as_bytes(), width, out);
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let text = format!("{mantissa}E{sign}{:0digits$}", exponent.abs());
+    justify(text.as_bytes(), width, out);
+}
+
+fn write_wide(kind: Wide, bytes: &[u8], style: Style, out: &mut Vec<u8>) {
+    let mut raw = [0; 16];
+    raw.copy_from_slice(&bytes[..16]);
+    let bits = u128::from_le_bytes(raw);
+    let exact = style == Style::Exact;
+    let digits = match (kind, exact) {
+        (_, true) => kind.digits(),
+        (Wide::X87, false) => 19,
+        (Wide::Binary128, false) => 34,
+    };
+    // Sign, point, and an exponent of six characters.
+    let width = digits + 8;
+    let start = out.len();
+    match kind.decode(bits) {
+        Value::Nan => justify(b"NaN", width, out),
+        Value::Infinite(negative) => {
+            justify(if negative { b"-Infinity" } else { b"Infinity" }, width, out);
+        }
+        Value::Finite { negative, significand, exponent } => {
+            let (text, power) = match significand {
+                0 => ("0".repeat(digits), 0),
+                _ => Wide::to_digits(significand, exponent, digits),
+            };
+            let sign = if negative { "-" } else { "" };
+            let (first, rest) = text.split_at(1);
+            let point = if power < 0 { '-' } else { '+' };
+            let text = format!("{sign}{first}.{rest}E{point}{:04}", power.abs());
+            justify(text.as_bytes(), width, out);
+        }
+    }
+    // Patterns that have no digits of their own: payloads, X87 numbers without their leading bit.
+    let back = std::str::from_utf8(&out[start..]).ok().and_then(|t| parse_wide(kind, t.trim()));
+    let meant = if kind == Wide::X87 { bits & ((1 << 80) - 1) } else { bits };
+    if exact && back != Some(meant) {
+        out.truncate(start);
+        named_nan(meant, out);
+    }
+}
+
+fn parse_wide(kind: Wide, text: &str) -> Option<u128> {
+    let (negative, plain) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if ["nan", "inf", "infinity"].iter().any(|word| plain.eq_ignore_ascii_case(word)) {
+        let nan = plain.eq_ignore_ascii_case("nan");
+        let quiet = u128::from(nan);
+        let bits = match kind {
+            Wide::Binary128 => 0x7fff << 112 | quiet << 111,
+            Wide::X87 => 0x7fff << 64 | 1 << 63 | quiet << 62,
+        };
+        let sign = if kind == Wide::X87 { 79 } else { 127 };
+        return Some(bits | u128::from(negative) << sign);
+    }
+    let plain = fortran(plain).unwrap_or_else(|| plain.to_string());
+    let (mantissa, exponent) = plain.split_once(['e', 'E']).unwrap_or((&plain, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let power = exponent.parse::<i64>().ok()?.checked_sub(fraction.len() as i64)?;
+    Some(kind.from_digits(negative, digits.as_bytes(), power))
+}
+
+/// A number in one of Fortran's own spellings, as others spell it.
+fn fortran(text: &str) -> Option<String> {
+    let text = text.split_once('_').map_or(text, |(number, _)| number);
+    let digits = |c: char| matches!(c, '0'..='9' | '.' | '+' | '-');
+    let end = text.find(|c| !digits(c)).unwrap_or(text.len());
+    let (mantissa, exponent) = match text[end..].strip_prefix(['d', 'D', 'q', 'Q', 'e', 'E']) {
+        Some(exponent) => (&text[..end], exponent),
+        None if end < text.len() => return None,
+        // Three digits of exponent leave no room for its letter.
+        None => match text.rfind(['+', '-']).filter(|k| *k > 0) {
+            Some(k) => text.split_at(k),
+            None => (text, "0"),
+        },
+    };
+    Some(format!("{mantissa}e{exponent}"))
+}
+
+/// What can be part of a number; everything else separates.
+const fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'-' | b'.')
+}
+
+/// The words of a text and their places.
+pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += text[at..].iter().position(|b| is_part(*b))?;
+        let start = at;
+        at += text[at..].iter().position(|b| !is_part(*b)).unwrap_or(text.len() - at);
+        Some((start, &text[start..at]))
+    })
+}
+
+/// Where the last word of `text` begins if the text may end inside it.
+pub(crate) fn last_word(text: &[u8]) -> usize {
+    text.iter().rposition(|b| !is_part(*b)).map_or(0, |k| k + 1)
+}
+
+/// Appends all numbers of `text`; an error has its place in the text.
+pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadWord> {
+    for (at, word) in words(text) {
+        let bad = || BadWord { at, word: word[..word.len().min(40)].escape_ascii().to_string() };
+        scalar.parse(word, out).ok_or_else(bad)?;
+    }
+    Ok(())
+}
+
+/// A word that is no number of the wanted type.
+#[derive(Debug)]
+pub(crate) struct BadWord {
+    pub(crate) at: usize,
+    word: String,
+}
+
+impl BadWord {
+    pub(crate) fn error(&self, scalar: Scalar) -> Error {
+        let wanted = match scalar {
+            Scalar::Int(size) => format!("integer({size})"),
+            Scalar::Bool(_) => "logical".into(),
+            _ => "real number".into(),
+        };
+        Error::malformed("iotk-012", format!("\"{}\" is no {wanted}", self.word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(scalar: Scalar, text: &str) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        scalar.parse(text.as_bytes(), &mut out).map(|()| out)
+    }
+
+    fn round(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        scalar.write(bytes, Style::Exact, &mut text);
+        let found: Vec<_> = words(&text).collect();
+        assert_eq!(found.len(), 1, "{}", text.escape_ascii());
+        let mut out = Vec::new();
+        scalar.parse(found[0].1, &mut out).unwrap();
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn every_double_reads_back(bits in any::<u64>()) {
+            prop_assert_eq!(round(Scalar::F64, &bits.to_le_bytes()), bits.to_le_bytes());
+        }
+
+        #[test]
+        fn every_single_reads_back(bits in any::<u32>()) {
+            prop_assert_eq!(round(Scalar::F32, &bits.to_le_bytes()), bits.to_le_bytes());
+        }
+
+        #[test]
+        fn every_integer_and_logical_reads_back(bits in any::<u64>()) {
+            for size in [1, 2, 4, 8] {
+                let bytes = &bits.to_le_bytes()[..size];
+                prop_assert_eq!(round(Scalar::Int(size), bytes), bytes);
+                prop_assert_eq!(round(Scalar::Bool(size), bytes), bytes);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_wide_number_reads_back(bits in any::<u128>()) {
+            let binary = Scalar::Wide(Wide::Binary128);
+            prop_assert_eq!(round(binary, &bits.to_le_bytes()), bits.to_le_bytes());
+            // Any pattern of 80 bits, valid or not; the padding has no meaning.
+            let bits = bits >> 48;
+            prop_assert_eq!(round(Scalar::Wide(Wide::X87), &bits.to_le_bytes()), bits.to_le_bytes());
+        }
+    }
+
+    #[test]
+    fn special_values_read_back() {
+        for bits in [
+            0x7ff8_0000_0000_0000,
+            0xfff8_0000_0000_0000,
+            0x7ff0_0000_0000_0001,
+            1 << 63,
+            0,
+            0x7ff0_0000_0000_0000,
+            0xfff0_0000_0000_0000,
+            1,
+            u64::MAX,
+            0x7fef_ffff_ffff_ffff_u64,
+        ] {
+            assert_eq!(round(Scalar::F64, &bits.to_le_bytes()), bits.to_le_bytes(), "{bits:x}");
+        }
+        let mut text = Vec::new();
+        Scalar::F64.write(&3.0_f64.to_le_bytes(), Style::Exact, &mut text);
+        Scalar::F64.write(&1e100_f64.to_le_bytes(), Style::Exact, &mut text);
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.split_whitespace().all(|t| t.contains('.')), "{text}");
+    }
+
+    #[test]
+    fn the_spellings_of_fortran_are_read() {
+        let double =
+            |text: &str| read(Scalar::F64, text).map(|b| f64::from_le_bytes(b.try_into().unwrap()));
+        for (text, value) in [
+            ("1.0D+02", 100.0),
+            ("1.0+100", 1e100),
+            ("-2.5d-1", -0.25),
+            ("1.", 1.0),
+            ("3", 3.0),
+            ("1_8", 1.0),
+            ("-1.5-003", -0.0015),
+            ("+1.", 1.0),
+            ("Infinity", f64::INFINITY),
+        ] {
+            assert_eq!(double(text), Some(value), "{text}");
+        }
+        for bad in ["3*1.0", "", "T", "1.0.0", "0x10", "+", "e5"] {
+            assert_eq!(double(bad), None, "{bad}");
+        }
+        assert_eq!(read(Scalar::Int(1), "128"), None);
+        assert_eq!(read(Scalar::Int(1), "-128"), Some(vec![0x80]));
+        assert_eq!(read(Scalar::Int(4), "1e3"), None);
+        assert_eq!(read(Scalar::Bool(4), ".TRUE."), Some(vec![1, 0, 0, 0]));
+        assert_eq!(read(Scalar::Bool(4), "yes"), None);
+    }
+}

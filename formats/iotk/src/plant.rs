@@ -1,0 +1,102 @@
+//! Any tree as an IOTK file.
+
+use std::collections::HashMap;
+use std::io::BufWriter;
+
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader;
+use spile_core::layout::Layout;
+use spile_core::limits::Limits;
+use spile_core::read::Array;
+use spile_core::sink::Sink;
+use spile_core::tree::{Node, NodeId, ROOT, Tree};
+
+use crate::number::Style;
+use crate::schema::ASSEMBLED;
+use crate::wire::Tag;
+use crate::write::{Target, Writer, write_values};
+
+/// Names of texts end like this; everything else is written in records.
+const TEXTS: [&str; 4] = ["xml", "upf", "txt", "html"];
+
+/// Writes `content`: groups are elements, arrays are elements with data. Where an array has not
+/// exactly one dimension, all are written with `qe_syntax`, which has shapes.
+pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+    let tree = content.tree();
+    let ending = sink.path().extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let text = TEXTS.iter().any(|known| known.eq_ignore_ascii_case(ending));
+    let target = if text { Target::Text } else { Target::default() };
+    let shaped = tree.arrays().any(|(_, node, desc)| !assembled(node) && desc.shape.rank() != 1);
+    let mut children: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+    for (id, node) in tree.iter().filter(|(_, node)| !assembled(node)) {
+        children.entry(node.parent).or_default().push(id);
+    }
+    let mut writer = Writer::new(BufWriter::new(&mut *sink), target, Style::Exact)?;
+    writer.head("1.0", shaped)?;
+    for attr in tree.attrs() {
+        let mut text = b"iotk".to_vec();
+        write_values(std::slice::from_ref(attr), &mut text);
+        writer.instruction(&Tag::new(text))?;
+    }
+    // Depth first without recursion: `None` ends an element.
+    let mut stack: Vec<Option<NodeId>> = Vec::new();
+    let push = |stack: &mut Vec<Option<NodeId>>, parent: NodeId| {
+        let inside = children.get(&parent).map_or(&[][..], |list| list);
+        stack.extend(inside.iter().rev().map(|id| Some(*id)));
+    };
+    push(&mut stack, ROOT);
+    while let Some(next) = stack.pop() {
+        let Some(id) = next else {
+            writer.end()?;
+            continue;
+        };
+        let node = tree.node(id);
+        let name = tag_name(tree, node);
+        let Some(desc) = &node.array else {
+            let mut text = name.into_bytes();
+            write_values(&node.attrs, &mut text);
+            if children.contains_key(&id) {
+                writer.begin(&Tag::new(text))?;
+                stack.push(None);
+                push(&mut stack, id);
+            } else {
+                writer.empty(&Tag::new(text))?;
+            }
+            continue;
+        };
+        let place = |e: Error| e.in_object(format!("array \"{}\"", node.path));
+        let resolved = tree.resolve(desc)?;
+        if matches!(resolved.layout, Layout::PerFrame(_)) || resolved.map.is_some() {
+            let message = "frames and linear maps have no place in IOTK";
+            return Err(place(Error::unsupported("iotk-017", message)));
+        }
+        let array = Array::open(content.source(), tree, desc, limits).map_err(place)?;
+        if shaped {
+            writer.dat_qe(&name, &node.attrs, &array).map_err(place)?;
+        } else {
+            writer.dat(&name, &node.attrs, &array).map_err(place)?;
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+fn assembled(node: &Node) -> bool {
+    node.attrs.iter().any(|(name, _)| name == ASSEMBLED)
+}
+
+/// The name of a node as a tag. Namesakes have the same name again: readers tell them apart.
+fn tag_name(tree: &Tree, node: &Node) -> String {
+    let plain = match node.name.rsplit_once('~') {
+        Some((base, number))
+            if number.parse::<u64>().is_ok() && tree.child(node.parent, base).is_some() =>
+        {
+            base
+        }
+        _ => &node.name,
+    };
+    let clean = |c: char| if c.is_whitespace() || "<>&\"'=/".contains(c) { '_' } else { c };
+    let name: String = plain.chars().map(clean).collect();
+    let first = name.chars().next().unwrap_or('_');
+    if first.is_alphabetic() || matches!(first, '_' | ':') { name } else { format!("_{name}") }
+}

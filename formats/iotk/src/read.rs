@@ -1,0 +1,446 @@
+//! An open IOTK file: its elements, their data, and the tree view of both.
+
+use std::path::{Path, PathBuf};
+
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{NodeId, ROOT, Tree, Value};
+
+use crate::data::{Described, describe};
+use crate::event::{Event, Events, Form};
+use crate::index::{Cursor, Element, Index, Remark};
+use crate::record::{Framing, Parts, Record, Records};
+use crate::schema;
+use crate::wire::{Tag, Type, unescape};
+
+/// Attributes that say how data are stored; the array has them in its type and shape.
+const STORAGE: [&str; 17] = [
+    "type",
+    "size",
+    "kind",
+    "len",
+    "fmt",
+    "columns",
+    "rank",
+    "n1",
+    "n2",
+    "n3",
+    "n4",
+    "n5",
+    "n6",
+    "n7",
+    "trunc",
+    "spile_fmt",
+    "spile_kind",
+];
+
+/// An attribute with more numbers than this stays text.
+const LIST: usize = 64;
+
+/// An open file. Opening reads all tags; data are read when they are asked for.
+pub struct File {
+    source: Source,
+    form: Form,
+    index: Index,
+    tree: Tree,
+    remarks: Vec<Remark>,
+    /// Records without tags: any other Fortran file.
+    raw: Vec<Record>,
+    limits: Limits,
+}
+
+impl File {
+    /// Opens a file.
+    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
+        Self::from_source(Source::open(path)?, limits)
+            .map_err(|e| e.with_path(path).with_format("iotk"))
+    }
+
+    /// Opens what is in `source`.
+    pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
+        let form = form_of(&source)?;
+        if let Form::Binary(framing) = form
+            && !has_tags(&source, framing, limits)?
+        {
+            return Self::raw(source, framing, limits);
+        }
+        let index = Index::build(&source, form, limits)?;
+        if index.elements().is_empty() && form == Form::Text {
+            return Err(Error::not_this_format("iotk-001", "there is no tag").at(0));
+        }
+        let mut file = Self {
+            source,
+            form,
+            index,
+            tree: Tree::new(limits),
+            remarks: Vec::new(),
+            raw: Vec::new(),
+            limits: *limits,
+        };
+        file.plant()?;
+        schema::add(&mut file.tree).map_err(|e| e.at(0))?;
+        Ok(file)
+    }
+
+    /// A Fortran file without tags: every record is an array of bytes.
+    fn raw(source: Source, framing: Framing, limits: &Limits) -> Result<Self> {
+        let mut tree = Tree::new(limits);
+        let mut raw = Vec::new();
+        let mut records = Records::new(source.clone(), framing, limits);
+        while let Some(record) = records.next()? {
+            limits
+                .allow(600 * (raw.len() as u64 + 1), "the list of records")
+                .map_err(|e| e.at(record.offset))?;
+            let name = format!("record.{}", raw.len() + 1);
+            tree.add_array(ROOT, &name, bytes_of(&record.parts)?)
+                .map_err(|e| e.at(record.offset))?;
+            raw.push(record);
+        }
+        let (form, remarks) = (Form::Binary(framing), Vec::new());
+        Ok(Self { source, form, index: Index::default(), tree, remarks, raw, limits: *limits })
+    }
+
+    /// The records of a Fortran file without tags.
+    pub fn raw_records(&self) -> &[Record] {
+        &self.raw
+    }
+
+    /// Binary or text.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The tags.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Before the first tag, for a walk by the library's rule.
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor::new(&self.index)
+    }
+
+    /// The events, from the beginning.
+    pub fn events(&self) -> Events {
+        Events::new(&self.source, self.form, &self.limits)
+    }
+
+    /// What departs from the letter of the format without doing harm.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = &Remark> {
+        self.index.remarks.iter().chain(&self.remarks)
+    }
+
+    /// The data of an element, or nothing if it has none.
+    pub fn data(&self, element: usize) -> Result<Option<Described>> {
+        let known = &self.index.elements()[element];
+        let Some(data) = known.data.first() else { return Ok(None) };
+        describe(&known.tag, known.kind, data, self.form, &self.source, &self.limits)
+            .map(Some)
+            .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
+    }
+
+    /// The data of an element, ready to be read.
+    pub fn array(&self, element: usize) -> Result<Option<Array>> {
+        let open = |data: Described| {
+            let at = self.index.elements()[element].offset;
+            let data = data.sound().map_err(|e| e.at(at))?;
+            Array::open(&self.source, &self.tree, &data.array, &self.limits)
+        };
+        let array = self.data(element)?.map(open).transpose();
+        array.map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
+    }
+
+    /// The numbers of an element as `f64`, whatever their kind; nothing if it is not there.
+    pub fn read_f64(&self, path: &str) -> Result<Option<Vec<f64>>> {
+        let Some(element) = self.index.find(path) else { return Ok(None) };
+        let array = self.array(element)?;
+        array.map(|a| a.read_f64(&Selection::all(), Axes::Stored)).transpose()
+    }
+
+    /// The strings of an element without the blanks behind them; nothing if it is not there.
+    pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
+        let Some(element) = self.index.find(path) else { return Ok(None) };
+        let Some(array) = self.array(element)? else { return Ok(None) };
+        let bytes = array.read(&Selection::all(), Axes::Stored)?;
+        let field = |f: &[u8]| spile_core::convert::text_of(f);
+        Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(field).collect()))
+    }
+
+    /// The file that a link stands for. It is looked for beside this one and must lie inside
+    /// `allowed`, whatever the link says.
+    pub fn link_target(&self, element: &Element, allowed: &Path) -> Result<Option<PathBuf>> {
+        let Some(link) = element.link() else { return Ok(None) };
+        let folder = self.source.path().and_then(Path::parent).unwrap_or(Path::new("."));
+        let place = |e: Error| e.in_object(format!("link \"{link}\"")).at(element.offset);
+        let target = folder.join(&link);
+        let real = |path: &Path| path.canonicalize().map_err(|e| place(Error::io(path, e)));
+        let (target, allowed) = (real(&target)?, real(allowed)?);
+        if !target.starts_with(&allowed) {
+            let message = "the link leads out of the folder that was allowed";
+            return Err(place(Error::unsupported("iotk-015", message)));
+        }
+        Ok(Some(target))
+    }
+
+    fn plant(&mut self) -> Result<()> {
+        for tag in self.index.head_tags() {
+            let own = ["version", "file_version", "binary", "qe_syntax"];
+            let attrs =
+                attributes(tag).into_iter().filter(|(name, _)| !own.contains(&name.as_str()));
+            self.tree.node_mut(ROOT).attrs.extend(attrs);
+        }
+        let mut nodes: Vec<NodeId> = Vec::with_capacity(self.index.elements().len());
+        for id in 0..self.index.elements().len() {
+            let parent = self.index.elements()[id].parent.map_or(ROOT, |parent| nodes[parent]);
+            nodes.push(self.plant_element(id, parent)?);
+        }
+        Ok(())
+    }
+
+    /// Adds an element below `parent`: an array where it has data and nothing else, else a group.
+    fn plant_element(&mut self, id: usize, parent: NodeId) -> Result<NodeId> {
+        let element = &self.index.elements()[id];
+        // The type of `qe_syntax` is a tag of its own; its parent stands for both.
+        if element.parent.is_some_and(|above| self.holds_type(above) == Some(id)) {
+            return Ok(parent);
+        }
+        let carrier = self.holds_type(id).unwrap_or(id);
+        let name = element.tag.title();
+        let alone = self.index.elements()[carrier].children.is_empty();
+        let data = self.data(carrier)?;
+        let mut attrs = attributes(&element.tag);
+        if let Some(data) = &data {
+            let offset = self.index.elements()[carrier].offset;
+            for (told, grave) in [(&data.remark, false), (&data.fault, true)] {
+                if let Some((code, message)) = told.clone() {
+                    self.remarks.push(Remark { code, message, offset, grave });
+                }
+            }
+        }
+        let node = match data {
+            Some(data) if alone => {
+                attrs.retain(|(name, _)| !STORAGE.contains(&name.as_str()));
+                self.tree.add_array(parent, &name, data.array)
+            }
+            Some(data) => self.tree.add_group(parent, &name).and_then(|group| {
+                self.tree.add_array(group, "text", data.array)?;
+                Ok(group)
+            }),
+            None => self.tree.add_group(parent, &name),
+        };
+        let node = node.map_err(|e| e.at(self.index.elements()[id].offset))?;
+        let entry = self.tree.node_mut(node);
+        entry.attrs = attrs;
+        Ok(node)
+    }
+
+    /// The only child of an element, if that is nothing but the type of its data.
+    fn holds_type(&self, id: usize) -> Option<usize> {
+        let element = &self.index.elements()[id];
+        let [child] = element.children[..] else { return None };
+        let inner = &self.index.elements()[child];
+        let typed = inner.tag.raw("type").is_none() && Type::named(inner.tag.name()).is_some();
+        let own = typed && inner.kind.is_some() && inner.children.is_empty();
+        (own && element.data.is_empty() && element.kind.is_none()).then_some(child)
+    }
+}
+
+/// One of the first two records of an IOTK file is a tag.
+fn has_tags(source: &Source, framing: Framing, limits: &Limits) -> Result<bool> {
+    let mut records = Records::new(source.clone(), framing, limits);
+    let mut bytes = Vec::new();
+    for _ in 0..2 {
+        // A damaged record is told about by whoever reads on.
+        let Ok(Some(record)) = records.next() else { return Ok(true) };
+        records.beginning(&record, 80, &mut bytes)?;
+        if bytes.contains(&b'<') {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Bytes as they lie in the file.
+fn bytes_of(parts: &Parts) -> Result<ArrayDesc> {
+    let layout = Layout::Plain { extents: parts.extents()?, order: Order::C };
+    Ok(ArrayDesc::new(DType::opaque(1), Shape::new([parts.len()]), layout))
+}
+
+/// The form of a file, or why it is none of ours.
+fn form_of(source: &Source) -> Result<Form> {
+    Form::detect(source)?.ok_or_else(|| {
+        let message = "neither text that begins with a tag nor whole Fortran records";
+        Error::not_this_format("iotk-001", message).at(0)
+    })
+}
+
+/// The attributes of a tag as values: numbers where they are numbers. Logicals stay text, because
+/// `F` may as well be fluorine.
+fn attributes(tag: &Tag) -> Vec<(String, Value)> {
+    let value = |name: &str, raw: &[u8]| {
+        let plain = unescape(raw);
+        match std::str::from_utf8(&plain) {
+            Ok(text) => typed(name, text),
+            Err(_) => Value::Bytes(plain.to_vec()),
+        }
+    };
+    tag.attributes()
+        .map(|a| {
+            let name = String::from_utf8_lossy(a.name).into_owned();
+            let value = value(&name, a.value);
+            (name, value)
+        })
+        .collect()
+}
+
+fn typed(name: &str, text: &str) -> Value {
+    let word = |word: &str| -> Option<Value> {
+        if let Ok(number) = word.parse() {
+            return Some(Value::Int(number));
+        }
+        // A bare `inf` or `nan` is a word, and so is what no double can hold.
+        word.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float)
+    };
+    let text_value = || Value::Text(text.to_string());
+    // A version is no number: 1.10 is not 1.1.
+    if name.to_ascii_lowercase().ends_with("version") {
+        return text_value();
+    }
+    if let Some((re, im)) = text.split_once(',') {
+        let number = |part: &str| part.trim().parse::<f64>().ok();
+        let half = |part: &str| number(part).filter(|x| x.is_finite() && part.contains('.'));
+        return match (half(re), half(im)) {
+            (Some(re), Some(im)) => Value::Complex(re, im),
+            _ => text_value(),
+        };
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().take(LIST + 1).collect();
+    if words.is_empty() || words.len() > LIST {
+        return text_value();
+    }
+    match words.iter().map(|w| word(w)).collect::<Option<Vec<Value>>>() {
+        Some(mut values) if values.len() == 1 => values.remove(0),
+        Some(values) => Value::List(values),
+        None => text_value(),
+    }
+}
+
+impl Reader for File {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        let form = match self.form {
+            Form::Text => "text".to_string(),
+            Form::Binary(framing) => {
+                format!("binary, {}-byte markers, {:?}-endian", framing.marker, framing.order)
+                    .to_lowercase()
+            }
+        };
+        let mut rows = vec![("form".to_string(), Value::Text(form))];
+        for name in ["version", "file_version"] {
+            rows.extend(self.index.head(name).map(|v| (name.replace('_', " "), Value::Text(v))));
+        }
+        if self.index.qe_syntax() {
+            rows.push(("syntax".into(), "qe_syntax".into()));
+        }
+        let roots: Vec<String> =
+            self.index.roots().iter().map(|id| self.index.elements()[*id].tag.title()).collect();
+        if let [root] = &roots[..] {
+            rows.push(("root".into(), Value::Text(root.clone())));
+        }
+        if self.raw.is_empty() {
+            rows.push(("elements".into(), (self.index.elements().len() as u64).into()));
+        } else {
+            rows.push(("records without tags".into(), (self.raw.len() as u64).into()));
+        }
+        let links = self.index.elements().iter().filter(|e| e.link().is_some()).count();
+        if links > 0 {
+            rows.push(("links".into(), (links as u64).into()));
+        }
+        rows.extend(schema::summary(self));
+        rows
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        for (k, record) in self.raw.iter().enumerate() {
+            let (offset, len) = (record.offset, record.end - record.offset);
+            let (name, value) = (format!("record {}", k + 1), String::new());
+            each(Region { offset, len, role: Role::Data, name, value })?;
+        }
+        if !self.raw.is_empty() {
+            return Ok(());
+        }
+        let mut events = self.events();
+        let mut end = 0;
+        let mut element = String::new();
+        while let Some(item) = events.next()? {
+            // Comments inside data are told after them.
+            if item.offset < end {
+                continue;
+            }
+            let text = |tag: &Tag| String::from_utf8_lossy(tag.text()).into_owned();
+            let (role, name, value) = match &item.event {
+                Event::Begin(tag) => {
+                    element = tag.title();
+                    (Role::Header, format!("begin {element}"), text(tag))
+                }
+                Event::End(tag) => (Role::Header, format!("end {}", tag.title()), String::new()),
+                Event::Empty(tag) => (Role::Header, format!("empty {}", tag.title()), text(tag)),
+                Event::Comment(text) => {
+                    let text = String::from_utf8_lossy(text).into_owned();
+                    (Role::Text, "comment".to_string(), text)
+                }
+                Event::Instruction(tag) => {
+                    (Role::Header, "processing instruction".to_string(), text(tag))
+                }
+                Event::Data(data) => {
+                    let subrecords = match data.parts.count() {
+                        1 => String::new(),
+                        n => format!("{n} parts"),
+                    };
+                    (Role::Data, format!("data {element}"), subrecords)
+                }
+            };
+            end = item.end;
+            if item.end > item.offset {
+                let len = item.end - item.offset;
+                each(Region { offset: item.offset, len, role, name, value })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The data as they are stored: bytes of records in the file's own order, or characters.
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (id, element) in self.index.elements().iter().enumerate() {
+            for data in &element.data {
+                each(Object {
+                    path: self.index.path(id),
+                    id: None,
+                    frame: None,
+                    kind: element.kind.map_or("text", Type::name).to_string(),
+                    array: bytes_of(&data.parts)?,
+                })?;
+            }
+        }
+        for (k, record) in self.raw.iter().enumerate() {
+            let (path, kind) = (format!("record.{}", k + 1), "record".to_string());
+            each(Object { path, id: None, frame: None, kind, array: bytes_of(&record.parts)? })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,477 @@
+//! Records of a Fortran unformatted file: `length | bytes | length`.
+//!
+//! Nothing here knows about tags, so it serves any file that a Fortran program wrote with
+//! `form='unformatted'`. Markers have four or eight bytes in either byte order; no file says which,
+//! so [`Framing::detect`] tries them on the first record. A record longer than the compiler's limit
+//! is cut into sub-records: a negative leading marker says that another one follows, a negative
+//! trailing marker that one came before.
+
+use std::io::Write;
+
+use spile_core::error::{Error, Result, human_bytes};
+use spile_core::layout::{Extent, Extents};
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+use spile_core::wire::{ByteOrder, Wire, fetch};
+
+/// The longest sub-record that compilers write behind four-byte markers.
+pub const SUBRECORD: u64 = 2_147_483_639;
+
+/// Bytes looked at together while markers are read.
+const WINDOW: usize = 64 << 10;
+
+/// How the records of a file are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Bytes of a marker: 4 or 8.
+    pub marker: u64,
+    /// Byte order of markers and data.
+    pub order: ByteOrder,
+}
+
+impl Default for Framing {
+    fn default() -> Self {
+        Self { marker: 4, order: ByteOrder::Little }
+    }
+}
+
+impl Framing {
+    const ALL: [Self; 4] = [
+        Self { marker: 4, order: ByteOrder::Little },
+        Self { marker: 4, order: ByteOrder::Big },
+        Self { marker: 8, order: ByteOrder::Little },
+        Self { marker: 8, order: ByteOrder::Big },
+    ];
+
+    /// The framing in which the first record is whole, if there is one.
+    pub fn detect(source: &Source) -> Result<Option<Self>> {
+        for framing in Self::ALL {
+            if framing.plausible(&fetch(source, 0, 16)?) {
+                let limits = Limits::default().with_memory(1 << 20);
+                let first = Records::new(source.clone(), framing, &limits).next();
+                if matches!(first, Ok(Some(_))) {
+                    return Ok(Some(framing));
+                }
+            }
+        }
+        // The first record of an IOTK file has four bytes; a damaged end does not hide that.
+        let head = fetch(source, 0, 8)?;
+        Ok(Self::ALL.into_iter().find(|framing| framing.read(&head) == Some(4)))
+    }
+
+    /// The framing of a file whose beginning is `head`, from these bytes alone.
+    pub(crate) fn detect_head(head: &[u8]) -> Option<Self> {
+        let agrees = |framing: &Self| {
+            let (Some(lead), marker) = (framing.read(head), framing.marker) else { return false };
+            let end = marker.saturating_add(lead.unsigned_abs());
+            let trail = usize::try_from(end).ok().and_then(|end| head.get(end..));
+            lead != 0 && trail.and_then(|bytes| framing.read(bytes)) == Some(lead.abs())
+        };
+        Self::ALL.into_iter().find(agrees)
+    }
+
+    /// A length of zero says nothing about marker and byte order unless it is the shortest.
+    fn plausible(self, head: &[u8]) -> bool {
+        self.read(head).is_some_and(|lead| lead != 0 || self == Self::default())
+    }
+
+    /// The marker at the beginning of `bytes`.
+    fn read(self, bytes: &[u8]) -> Option<i64> {
+        let mut wire = Wire::new(bytes, 0, self.order, "iotk-003");
+        if self.marker == 8 { wire.i64().ok() } else { wire.i32().ok().map(i64::from) }
+    }
+
+    fn encode(self, value: i64) -> ([u8; 8], usize) {
+        let mut out = [0; 8];
+        match (self.marker, self.order) {
+            (8, ByteOrder::Little) => out = value.to_le_bytes(),
+            (8, ByteOrder::Big) => out = value.to_be_bytes(),
+            (_, ByteOrder::Little) => out[..4].copy_from_slice(&(value as i32).to_le_bytes()),
+            (_, ByteOrder::Big) => out[..4].copy_from_slice(&(value as i32).to_be_bytes()),
+        }
+        (out, if self.marker == 8 { 8 } else { 4 })
+    }
+}
+
+/// Byte ranges that read as one; almost always a single one, which takes no memory of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    first: Extent,
+    rest: Vec<Extent>,
+}
+
+impl Parts {
+    /// One range.
+    pub fn one(offset: u64, len: u64) -> Self {
+        Self { first: Extent { offset, len }, rest: Vec::new() }
+    }
+
+    /// Adds a range at the end.
+    pub fn push(&mut self, offset: u64, len: u64) {
+        self.rest.push(Extent { offset, len });
+    }
+
+    /// The ranges.
+    pub fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
+        std::iter::once(self.first).chain(self.rest.iter().copied())
+    }
+
+    /// Number of ranges.
+    pub fn count(&self) -> usize {
+        1 + self.rest.len()
+    }
+
+    /// Bytes in all. They lie in one file, so the sum fits.
+    pub fn len(&self) -> u64 {
+        self.iter().fold(0, |sum, part| sum.saturating_add(part.len))
+    }
+
+    /// No bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First byte.
+    pub fn offset(&self) -> u64 {
+        self.first.offset
+    }
+
+    /// The ranges as core wants them.
+    pub fn extents(&self) -> Result<Extents> {
+        if self.rest.is_empty() {
+            return Ok(Extents::one(self.first.offset, self.first.len));
+        }
+        Extents::several(self.iter().collect())
+    }
+
+    /// The same without the first `n` bytes.
+    pub fn skip(&self, mut n: u64) -> Self {
+        let mut left = self.iter().map(|part| {
+            let cut = n.min(part.len);
+            n -= cut;
+            Extent { offset: part.offset + cut, len: part.len - cut }
+        });
+        let first = left.next().unwrap_or(self.first);
+        let rest: Vec<Extent> = left.collect();
+        // A range that is used up says nothing any more.
+        match rest.split_first() {
+            Some((next, rest)) if first.len == 0 => Self { first: *next, rest: rest.to_vec() },
+            _ => Self { first, rest },
+        }
+    }
+}
+
+/// One record: where its bytes lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// First byte of the first marker.
+    pub offset: u64,
+    /// The bytes between the markers; several ranges where there are sub-records.
+    pub parts: Parts,
+    /// Behind the last marker.
+    pub end: u64,
+}
+
+/// The records of a file, one after the other. Only markers are read.
+pub struct Records {
+    window: Window,
+    framing: Framing,
+    at: u64,
+    limits: Limits,
+}
+
+impl Records {
+    /// Starts at the first byte.
+    pub fn new(source: Source, framing: Framing, limits: &Limits) -> Self {
+        Self { window: Window::new(source), framing, at: 0, limits: *limits }
+    }
+
+    /// Where the next record begins.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes on at another record.
+    pub fn seek(&mut self, offset: u64) {
+        self.at = offset;
+    }
+
+    /// The next record, or nothing at the end of the file.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Record>> {
+        let offset = self.at;
+        let mut at = offset;
+        if at >= self.window.len() {
+            return Ok(None);
+        }
+        let mut parts: Option<Parts> = None;
+        loop {
+            let place = |e: Error| e.in_object(format!("record at byte {offset}"));
+            let lead = self.marker(at).map_err(place)?;
+            let (data, len) = (at + self.framing.marker, lead.unsigned_abs());
+            let end = data.checked_add(len).filter(|end| *end <= self.window.len());
+            let Some(end) = end else {
+                let message = format!(
+                    "a record of {} goes past the end of the file, {}",
+                    human_bytes(len),
+                    human_bytes(self.window.len())
+                );
+                return Err(Error::truncated("iotk-003", message).at(at));
+            };
+            let trail = self.marker(end).map_err(place)?;
+            // The sign of the second marker says whether a sub-record came before.
+            let wanted = if parts.is_some() { -(len as i64) } else { len as i64 };
+            if trail != wanted {
+                let message = format!("the record begins with length {lead} and ends with {trail}");
+                return Err(Error::malformed("iotk-004", message).at(end));
+            }
+            match &mut parts {
+                Some(parts) => {
+                    parts.push(data, len);
+                    let table = (parts.count() * size_of::<Extent>()) as u64;
+                    self.limits.allow(table, "the list of sub-records").map_err(place)?;
+                }
+                None => parts = Some(Parts::one(data, len)),
+            }
+            at = end + self.framing.marker;
+            if lead >= 0 {
+                break;
+            }
+        }
+        self.at = at;
+        Ok(parts.map(|parts| Record { offset, parts, end: at }))
+    }
+
+    /// The first `len` bytes of a record, or as many as it has.
+    pub fn beginning(&mut self, record: &Record, len: usize, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        for part in record.parts.iter() {
+            let mut left = (part.len.min((len - out.len()) as u64)) as usize;
+            let mut at = part.offset;
+            while left > 0 {
+                let bytes = self.window.get(at, left.min(WINDOW))?;
+                out.extend_from_slice(bytes);
+                left -= bytes.len();
+                at += bytes.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn marker(&mut self, at: u64) -> Result<i64> {
+        let (framing, size) = (self.framing, self.framing.marker as usize);
+        let bytes = self.window.get(at, size)?;
+        framing.read(bytes).ok_or_else(|| {
+            Error::truncated("iotk-003", "the file ends inside a record marker").at(at)
+        })
+    }
+}
+
+/// A piece of the file that is in memory, so that markers that lie close together cost one read.
+pub(crate) struct Window {
+    source: Source,
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    pub(crate) fn new(source: Source) -> Self {
+        Self { source, base: 0, bytes: Vec::new() }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// `len` bytes at `at`, at most as many as a window holds; fewer at the end of the file.
+    pub(crate) fn get(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        let have = self.base + self.bytes.len() as u64;
+        if at < self.base || at.saturating_add(len as u64) > have {
+            self.bytes.resize(WINDOW, 0);
+            let got = self.source.read_at_most(at, &mut self.bytes)?;
+            self.bytes.truncate(got);
+            self.base = at;
+        }
+        let from = ((at - self.base) as usize).min(self.bytes.len());
+        let to = from.saturating_add(len).min(self.bytes.len());
+        Ok(&self.bytes[from..to])
+    }
+
+    /// What is in memory from `at` on: at least `least` bytes unless the file ends before.
+    pub(crate) fn rest(&mut self, at: u64, least: usize) -> Result<&[u8]> {
+        self.get(at, least)?;
+        let from = ((at - self.base) as usize).min(self.bytes.len());
+        Ok(&self.bytes[from..])
+    }
+
+    /// All bytes from `from` to `to`; the window stays where it is.
+    pub(crate) fn copy(&mut self, from: u64, to: u64, limits: &Limits) -> Result<Vec<u8>> {
+        let len = to.saturating_sub(from);
+        limits.allow(len, "a tag")?;
+        let inside = from
+            .checked_sub(self.base)
+            .and_then(|start| self.bytes.get(start as usize..usize::try_from(start + len).ok()?));
+        match inside {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => self.source.read_vec(from, len),
+        }
+    }
+}
+
+/// Writes records, cut into sub-records where they are too long.
+pub struct RecordWriter<W> {
+    out: W,
+    framing: Framing,
+    limit: u64,
+    /// Bytes of the record still to come, and those of the sub-record in hand.
+    left: u64,
+    sub: u64,
+    sub_len: u64,
+    first: bool,
+}
+
+impl<W: Write> RecordWriter<W> {
+    /// Records with sub-records of at most `limit` bytes; [`SUBRECORD`] is what compilers do.
+    pub fn new(out: W, framing: Framing, limit: u64) -> Result<Self> {
+        if limit == 0 || (framing.marker == 4 && limit > i32::MAX as u64) {
+            let message = format!("sub-records of {limit} bytes do not fit the markers");
+            return Err(Error::argument(message).hint(format!("the usual limit is {SUBRECORD}")));
+        }
+        Ok(Self { out, framing, limit, left: 0, sub: 0, sub_len: 0, first: true })
+    }
+
+    /// The framing.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Starts a record of `len` bytes, which must follow.
+    pub fn begin(&mut self, len: u64) -> Result<()> {
+        (self.left, self.first) = (len, true);
+        self.start_part()
+    }
+
+    /// A record that is in memory, in pieces.
+    pub fn record(&mut self, pieces: &[&[u8]]) -> Result<()> {
+        self.begin(pieces.iter().map(|piece| piece.len() as u64).sum())?;
+        pieces.iter().try_for_each(|piece| self.write(piece))?;
+        self.end()
+    }
+
+    /// The next bytes of the record.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.sub == 0 {
+                if self.left == 0 {
+                    return Err(Error::argument("more bytes than the record was to have"));
+                }
+                self.end_part()?;
+                self.first = false;
+                self.start_part()?;
+            }
+            let (now, later) = bytes.split_at((bytes.len() as u64).min(self.sub) as usize);
+            self.out.write_all(now)?;
+            self.sub -= now.len() as u64;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Ends the record.
+    pub fn end(&mut self) -> Result<()> {
+        if self.sub > 0 || self.left > 0 {
+            return Err(Error::argument("fewer bytes than the record was to have"));
+        }
+        self.end_part()
+    }
+
+    /// Gives back what it writes to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn start_part(&mut self) -> Result<()> {
+        self.sub = self.left.min(self.limit);
+        self.sub_len = self.sub;
+        self.left -= self.sub;
+        let sign = if self.left > 0 { -1 } else { 1 };
+        self.mark(sign * self.sub_len as i64)
+    }
+
+    fn end_part(&mut self) -> Result<()> {
+        let sign = if self.first { 1 } else { -1 };
+        self.mark(sign * self.sub_len as i64)
+    }
+
+    fn mark(&mut self, value: i64) -> Result<()> {
+        let (bytes, len) = self.framing.encode(value);
+        self.out.write_all(&bytes[..len])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn write(framing: Framing, limit: u64, records: &[Vec<u8>]) -> Vec<u8> {
+        let mut writer = RecordWriter::new(Vec::new(), framing, limit).unwrap();
+        for record in records {
+            writer.record(&[record]).unwrap();
+        }
+        writer.into_inner()
+    }
+
+    proptest! {
+        #[test]
+        fn records_of_any_framing_read_back(
+            records in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 1..8),
+            framing in (0_usize..4).prop_map(|k| Framing::ALL[k]),
+            limit in 1_u64..200,
+        ) {
+            let bytes = write(framing, limit, &records);
+            let source = Source::memory(bytes);
+            if !records[0].is_empty() && (records[0].len() as u64) <= limit {
+                prop_assert!(Framing::detect(&source).unwrap().is_some());
+            }
+            let mut reader = Records::new(source.clone(), framing, &Limits::default());
+            for record in &records {
+                let found = reader.next().unwrap().unwrap();
+                let mut back = Vec::new();
+                reader.beginning(&found, record.len(), &mut back).unwrap();
+                prop_assert_eq!(&back, record);
+                prop_assert_eq!(found.parts.len(), record.len() as u64);
+                let cut = found.parts.skip(7);
+                prop_assert_eq!(cut.len(), (record.len() as u64).saturating_sub(7));
+            }
+            prop_assert_eq!(reader.next().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn markers_that_contradict_each_other_are_found_where_they_are() {
+        let mut bytes = write(Framing::default(), SUBRECORD, &[vec![1; 8], vec![2; 8]]);
+        bytes[16 + 12] = 9;
+        let mut reader =
+            Records::new(Source::memory(bytes.clone()), Framing::default(), &Limits::default());
+        assert!(reader.next().is_ok());
+        let error = reader.next().unwrap_err();
+        assert_eq!((error.code(), error.offset()), ("iotk-004", Some(28)));
+        bytes[16] = 200;
+        let mut reader =
+            Records::new(Source::memory(bytes), Framing::default(), &Limits::default());
+        reader.seek(16);
+        assert_eq!(reader.next().unwrap_err().code(), "iotk-003");
+    }
+
+    #[test]
+    fn the_writer_keeps_to_the_length_it_was_told() {
+        let mut writer = RecordWriter::new(Vec::new(), Framing::default(), 4).unwrap();
+        writer.begin(6).unwrap();
+        writer.write(&[0; 5]).unwrap();
+        assert!(writer.end().is_err());
+        assert!(writer.write(&[0; 2]).is_err());
+        assert!(RecordWriter::new(Vec::new(), Framing::default(), 1 << 31).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! What Quantum ESPRESSO means by its files: planes that are one density, bands that are one set
+//! of wavefunctions. Nothing is copied; the new arrays lie where their parts do.
+
+use spile_core::error::Result;
+use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
+use spile_core::shape::{Order, Shape};
+use spile_core::tree::{NodeId, Tree, Value};
+
+use crate::read::File;
+
+/// The attribute of arrays that are made of others.
+pub(crate) const ASSEMBLED: &str = "assembled from";
+
+/// Adds the arrays that the parts of a file stand for.
+pub(crate) fn add(tree: &mut Tree) -> Result<()> {
+    let groups: Vec<(NodeId, String)> = tree
+        .iter()
+        .filter(|(_, node)| node.array.is_none())
+        .map(|(id, node)| (id, node.name.clone()))
+        .collect();
+    for (group, name) in groups {
+        let number = |key: &str| info(tree, group, key);
+        if name.ends_with("CHARGE-DENSITY")
+            && let (Some(n1), Some(n2), Some(n3)) = (number("nr1"), number("nr2"), number("nr3"))
+        {
+            let dims = [("x", n1), ("y", n2), ("z", n3)];
+            assemble(tree, group, "density", "z", &dims, Some("e/Bohr^3"))?;
+        } else if let (Some(waves), Some(bands)) = (number("igwx"), number("nbnd")) {
+            let dims = [("plane wave", waves), ("band", bands)];
+            assemble(tree, group, "wavefunctions", "evc", &dims, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number in the attributes of `INFO`.
+fn info(tree: &Tree, group: NodeId, key: &str) -> Option<u64> {
+    let info = tree.node(tree.child(group, "INFO")?);
+    match info.attrs.iter().find(|(name, _)| name == key)?.1 {
+        Value::Int(number) => u64::try_from(number).ok(),
+        _ => None,
+    }
+}
+
+/// One array of the parts `part.1`, `part.2`, ..., if all are there and fit.
+fn assemble(
+    tree: &mut Tree,
+    group: NodeId,
+    name: &str,
+    part: &str,
+    dims: &[(&str, u64)],
+    units: Option<&str>,
+) -> Result<()> {
+    let Some(((_, count), inner)) = dims.split_last() else { return Ok(()) };
+    let inner = Shape::new(inner.iter().map(|(_, length)| *length).collect::<Vec<_>>());
+    if *count == 0 || *count > tree.len() as u64 || tree.child(group, name).is_some() {
+        return Ok(());
+    }
+    let mut extents: Vec<Extent> = Vec::new();
+    let mut dtype = None;
+    for k in 1..=*count {
+        let child = tree.child(group, &format!("{part}.{k}"));
+        let Some(desc) = child.and_then(|id| tree.node(id).array.as_ref()) else { return Ok(()) };
+        let Layout::Plain { extents: parts, .. } = &desc.layout else { return Ok(()) };
+        if desc.shape.count() != inner.count() || dtype.is_some_and(|d| d != desc.dtype) {
+            return Ok(());
+        }
+        dtype = Some(desc.dtype);
+        // A record may be longer than its elements.
+        extents.extend(parts.pieces(0, desc.bytes()?));
+    }
+    let Some(dtype) = dtype else { return Ok(()) };
+    let shape = Shape::new(dims.iter().map(|(_, length)| *length).collect::<Vec<_>>());
+    let layout = Layout::Plain { extents: Extents::several(extents)?, order: Order::F };
+    let mut desc = ArrayDesc::new(dtype, shape, layout);
+    desc.dims = dims.iter().map(|(name, _)| (*name).to_string()).collect();
+    let node = tree.add_array(group, name, desc)?;
+    let from = Value::Text(format!("{part}.1 to {part}.{count}"));
+    let attrs = &mut tree.node_mut(node).attrs;
+    attrs.push((ASSEMBLED.into(), from));
+    attrs.extend(units.map(|units| ("units".to_string(), Value::Text(units.into()))));
+    Ok(())
+}
+
+/// What a person wants to know first about such a file.
+pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
+    let index = file.index();
+    let Some(root) = index.roots().first() else { return Vec::new() };
+    let root = &index.elements()[*root];
+    // A path below the root, without asking for the index of names: files may have many tags.
+    let child = |path: &str| {
+        path.split('/').try_fold(root, |at, name| {
+            let mut inside = at.children.iter().map(|id| &index.elements()[*id]);
+            inside.find(|element| element.tag.name() == name.as_bytes())
+        })
+    };
+    let name = root.tag.title();
+    let mut rows: Vec<(String, Value)> = Vec::new();
+    let mut say = |what: &str, value: String| rows.push((what.into(), Value::Text(value)));
+    let info = child("INFO");
+    let get = |key: &str| info.and_then(|e| e.tag.text_of(key)).unwrap_or_else(|| "?".into());
+    if name == "UPF" {
+        say("content", "pseudopotential".into());
+        let header = child("PP_HEADER");
+        let value = |key: &str| header.and_then(|e| e.tag.text_of(key));
+        for (what, key) in
+            [("element", "element"), ("valence", "z_valence"), ("functional", "functional")]
+        {
+            if let Some(value) = value(key) {
+                say(what, value.trim().to_string());
+            }
+        }
+    } else if let Some(creator) = child("HEADER/CREATOR") {
+        let tag = &creator.tag;
+        let word = |key: &str| tag.text_of(key).unwrap_or_default();
+        say("content", "description of a calculation".into());
+        say("program", format!("{} {}", word("NAME"), word("VERSION")));
+        for (what, path) in [
+            ("k-points", "BRILLOUIN_ZONE/NUMBER_OF_K-POINTS"),
+            ("bands", "BAND_STRUCTURE_INFO/NUMBER_OF_BANDS"),
+            ("atoms", "IONS/NUMBER_OF_ATOMS"),
+        ] {
+            if let Ok(Some(values)) = file.read_f64(&format!("{name}/{path}"))
+                && let [value] = values[..]
+            {
+                say(what, value.to_string());
+            }
+        }
+    } else if let Some(density) = child("CHARGE-DENSITY/INFO") {
+        let tag = &density.tag;
+        let n = |key: &str| tag.text_of(key).unwrap_or_else(|| "?".into());
+        say("content", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
+    } else if info.is_some_and(|e| e.tag.raw("igwx").is_some()) {
+        let (bands, waves) = (get("nbnd"), get("igwx"));
+        say("content", format!("wavefunctions, {bands} bands of {waves} plane waves"));
+        say(
+            "k-point",
+            format!("{} of {}, spin {} of {}", get("ik"), get("nk"), get("ispin"), get("nspin")),
+        );
+    } else if child("EIGENVALUES").is_some() {
+        say("content", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
+        if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.text_of("UNITS")) {
+            say("units", units);
+        }
+    } else if name == "G-VECTORS" {
+        say("content", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
+    }
+    rows
+}

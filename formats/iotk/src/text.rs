@@ -1,0 +1,323 @@
+//! Events from XML, by the library's rules and not those of a strict parser: several roots, `--`
+//! in comments and a bare `<` in formatted data are fine. No entity is ever expanded into another.
+
+use std::collections::VecDeque;
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+
+use crate::event::{Data, Event, Item, data_type, says_qe_syntax};
+use crate::record::{Parts, Window};
+use crate::wire::{Control, Tag, is_space};
+
+/// Reads a text file from its beginning.
+pub struct TextEvents {
+    window: Window,
+    at: u64,
+    limits: Limits,
+    /// The begin tag that was last, until another tag comes.
+    open: Option<Open>,
+    qe_syntax: Option<bool>,
+    /// Events that were found together.
+    ready: VecDeque<Item>,
+}
+
+struct Open {
+    /// Its data have a type: even blanks are data then.
+    announced: bool,
+    /// Behind formatted data nothing but this ends them.
+    closing: Option<Vec<u8>>,
+}
+
+impl TextEvents {
+    /// Starts at the first byte.
+    pub fn new(source: &Source, limits: &Limits) -> Self {
+        let window = Window::new(source.clone());
+        Self { window, at: 0, limits: *limits, open: None, qe_syntax: None, ready: VecDeque::new() }
+    }
+
+    /// Where the next event begins, or the blanks before it.
+    pub fn position(&self) -> u64 {
+        self.ready.front().map_or(self.at, |item| item.offset)
+    }
+
+    /// The next event, or nothing at the end of the file.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Item>> {
+        if self.ready.is_empty() {
+            self.read_on()?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Reads up to and including the next tag. Comments inside data are moved behind them.
+    fn read_on(&mut self) -> Result<()> {
+        let start = self.at;
+        let mut parts: Option<Parts> = None;
+        let mut blank = true;
+        let mut literal = false;
+        let mut from = start;
+        let mut aside = Vec::new();
+        loop {
+            let mark = self.markup(from)?;
+            let to = mark.unwrap_or(self.window.len());
+            blank &= self.is_blank(from, to)?;
+            push(&mut parts, from, to);
+            let Some(mark) = mark else {
+                self.at = to;
+                if !blank {
+                    self.add_data(parts, literal, start, to);
+                }
+                self.ready.extend(aside);
+                return Ok(());
+            };
+            let head = self.window.get(mark, 9)?.to_vec();
+            if head == b"<![CDATA[" {
+                let end = self.find(mark + 9, b"]]>")?.ok_or_else(|| unclosed(mark, "CDATA"))?;
+                push(&mut parts, mark + 9, end);
+                (literal, blank, from) = (true, false, end + 3);
+            } else if head.starts_with(b"<!--") && (!blank || self.announced()) {
+                let item = self.tag(mark)?;
+                from = item.end;
+                aside.push(item);
+            } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
+                from = self.declaration(mark)?;
+            } else {
+                let item = self.tag(mark)?;
+                let closes = matches!(item.event, Event::End(_));
+                if !blank || (closes && self.announced()) {
+                    self.add_data(parts, literal, start, mark);
+                }
+                self.at = item.end;
+                self.qe_syntax = says_qe_syntax(&item.event).or(self.qe_syntax);
+                self.ready.extend(aside);
+                self.open = match &item.event {
+                    Event::Begin(tag) => Some(Open {
+                        announced: data_type(tag, self.qe_syntax).is_some(),
+                        closing: tag.raw("fmt").is_some().then(|| [b"</", tag.name()].concat()),
+                    }),
+                    _ => None,
+                };
+                self.ready.push_back(item);
+                return Ok(());
+            }
+        }
+    }
+
+    fn announced(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.announced)
+    }
+
+    fn add_data(&mut self, parts: Option<Parts>, literal: bool, offset: u64, end: u64) {
+        let parts = parts.unwrap_or_else(|| Parts::one(end, 0));
+        let event = Event::Data(Data { parts, literal });
+        self.ready.push_back(Item { offset, end, indent: 0, event, remark: None });
+    }
+
+    /// The next `<` that begins a tag.
+    fn markup(&mut self, mut from: u64) -> Result<Option<u64>> {
+        if let Some(closing) = self.open.as_ref().and_then(|open| open.closing.clone()) {
+            return self.find(from, &closing);
+        }
+        while let Some(at) = self.find(from, b"<")? {
+            let tag = match self.window.get(at + 1, 1)? {
+                [b'/' | b'!' | b'?' | b'_' | b':'] => true,
+                [byte] => byte.is_ascii_alphabetic() || *byte >= 0x80,
+                _ => false,
+            };
+            if tag {
+                return Ok(Some(at));
+            }
+            from = at + 1;
+        }
+        Ok(None)
+    }
+
+    /// The tag at `at`, which is that of a `<`.
+    fn tag(&mut self, at: u64) -> Result<Item> {
+        let head = self.window.get(at, 4)?;
+        let control = match head {
+            b"<!--" => Control::Comment,
+            [b'<', b'?', ..] => Control::Instruction,
+            [b'<', b'/', ..] => Control::End,
+            _ => Control::Begin,
+        };
+        let (open, close) = control.delimiters();
+        let from = at + open.len() as u64;
+        let missing = || unclosed(at, "tag");
+        let to = match control {
+            Control::Begin => self.end_of_begin(from)?,
+            _ => self.find(from, close)?,
+        };
+        let to = to.ok_or_else(missing)?;
+        let end = to + close.len() as u64;
+        let text = self.window.copy(from, to, &self.limits).map_err(|e| e.at(at))?;
+        let mut remark = None;
+        let event = match control {
+            Control::Comment => Event::Comment(join_lines(&text)),
+            Control::Instruction => Event::Instruction(Tag::new(join_lines(&text))),
+            Control::End => Event::End(Tag::new(join_lines(&text))),
+            _ => {
+                let (text, empty) = match text.strip_suffix(b"/") {
+                    Some(text) => (text, true),
+                    None => (&text[..], false),
+                };
+                let tag = Tag::new(join_lines(text));
+                if let Some(bad) = tag.attributes().find(|a| !a.sound) {
+                    let name = bad.name.escape_ascii();
+                    remark = Some(("iotk-032", format!("attribute \"{name}\" is not quoted")));
+                }
+                if empty { Event::Empty(tag) } else { Event::Begin(tag) }
+            }
+        };
+        if let Event::Begin(tag) | Event::End(tag) | Event::Empty(tag) = &event
+            && tag.name().is_empty()
+        {
+            return Err(Error::malformed("iotk-006", "a tag without a name").at(at));
+        }
+        let indent = self.indent(at)?;
+        Ok(Item { offset: at, end, indent, event, remark })
+    }
+
+    /// The `>` that ends a begin tag: one inside a quoted value does not.
+    fn end_of_begin(&mut self, from: u64) -> Result<Option<u64>> {
+        let first = self.find(from, b">")?;
+        let mut at = from;
+        let mut after_equals = false;
+        loop {
+            let rest = self.window.rest(at, 1)?;
+            if rest.is_empty() {
+                // No closing quote anywhere: the first `>` will have been meant.
+                return Ok(first);
+            }
+            let mut quote = None;
+            for (k, byte) in rest.iter().enumerate() {
+                match byte {
+                    b'>' => return Ok(Some(at + k as u64)),
+                    b'"' | b'\'' if after_equals => {
+                        quote = Some((k as u64, *byte));
+                        break;
+                    }
+                    byte => after_equals = *byte == b'=' || (after_equals && is_space(*byte)),
+                }
+            }
+            match quote {
+                None => at += rest.len() as u64,
+                Some((k, byte)) => match self.find(at + k + 1, &[byte])? {
+                    Some(end) => (at, after_equals) = (end + 1, false),
+                    None => return Ok(first),
+                },
+            }
+        }
+    }
+
+    /// Behind a declaration such as `<!DOCTYPE ... [ ... ]>`, which is passed over.
+    fn declaration(&mut self, at: u64) -> Result<u64> {
+        let mut from = at;
+        let mut depth = 0_u32;
+        loop {
+            let rest = self.window.rest(from, 1)?;
+            if rest.is_empty() {
+                return Err(unclosed(at, "declaration"));
+            }
+            let len = rest.len() as u64;
+            for (k, byte) in rest.iter().enumerate() {
+                match byte {
+                    b'[' => depth += 1,
+                    b']' => depth = depth.saturating_sub(1),
+                    b'>' if depth == 0 => return Ok(from + k as u64 + 1),
+                    _ => {}
+                }
+            }
+            from += len;
+        }
+    }
+
+    /// Blanks between the beginning of a line and the tag at `at`.
+    fn indent(&mut self, at: u64) -> Result<u32> {
+        let from = at.saturating_sub(64);
+        let before = self.window.copy(from, at, &self.limits)?;
+        let blanks = before.iter().rev().take_while(|b| **b == b' ').count();
+        let line = before.len() == blanks || before[before.len() - blanks - 1] == b'\n';
+        Ok(if line { blanks as u32 } else { 0 })
+    }
+
+    fn is_blank(&mut self, mut from: u64, to: u64) -> Result<bool> {
+        while from < to {
+            let rest = self.window.rest(from, 1)?;
+            let part = &rest[..rest.len().min((to - from) as usize)];
+            if part.is_empty() || part.iter().any(|b| !is_space(*b)) {
+                return Ok(part.is_empty());
+            }
+            from += part.len() as u64;
+        }
+        Ok(true)
+    }
+
+    /// The first place of `wanted` from `from` on.
+    fn find(&mut self, mut from: u64, wanted: &[u8]) -> Result<Option<u64>> {
+        loop {
+            let rest = self.window.rest(from, wanted.len())?;
+            if rest.len() < wanted.len() {
+                return Ok(None);
+            }
+            let mut k = 0;
+            while let Some(next) = rest[k..].iter().position(|b| *b == wanted[0]) {
+                k += next;
+                if rest[k..].starts_with(wanted) {
+                    return Ok(Some(from + k as u64));
+                }
+                k += 1;
+            }
+            // What is looked for may begin in the last bytes of the window.
+            from += (rest.len() - wanted.len() + 1) as u64;
+        }
+    }
+}
+
+fn push(parts: &mut Option<Parts>, from: u64, to: u64) {
+    if from < to {
+        match parts {
+            Some(parts) => parts.push(from, to - from),
+            None => *parts = Some(Parts::one(from, to - from)),
+        }
+    }
+}
+
+fn unclosed(at: u64, what: &str) -> Error {
+    Error::truncated("iotk-007", format!("the {what} that begins here does not end")).at(at)
+}
+
+/// A tag that was broken into lines, in one: the library breaks at a blank, so a line end stands
+/// for one. An empty line stands for a line end that is part of the tag.
+fn join_lines(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        match text[at..] {
+            [b'\n', b'\n', ..] => {
+                out.push(b'\n');
+                at += 2;
+            }
+            [b'\r', b'\n', b'\n', ..] => {
+                out.extend_from_slice(b"\r\n");
+                at += 3;
+            }
+            [b'\r', b'\n', ..] => {
+                out.push(b' ');
+                at += 2;
+            }
+            [b'\n', ..] => {
+                out.push(b' ');
+                at += 1;
+            }
+            [byte, ..] => {
+                out.push(byte);
+                at += 1;
+            }
+            [] => break,
+        }
+    }
+    out
+}

@@ -1,0 +1,469 @@
+//! Writing, in both forms.
+
+use std::io::Write;
+
+use spile_core::convert::swap;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::read::Array;
+use spile_core::tree::Value;
+use spile_core::wire::ByteOrder;
+
+use crate::number::{Scalar, Style};
+use crate::record::{Framing, RecordWriter, SUBRECORD};
+use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
+
+/// A tag longer than this is broken into lines in a text.
+const LINE: usize = 128;
+
+/// Bytes of numbers that are formatted at once; their text is about three times as long.
+const BLOCK: usize = 64 << 10;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// XML.
+    Text,
+    /// Records, cut into sub-records of at most so many bytes.
+    Binary(Framing, u64),
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Self::Binary(Framing::default(), SUBRECORD)
+    }
+}
+
+/// Writes tags and data, one after the other.
+pub struct Writer<W: Write> {
+    out: Out<W>,
+    style: Style,
+    open: Vec<Vec<u8>>,
+    /// The next end tag stands on the line of its data.
+    inline: bool,
+}
+
+enum Out<W: Write> {
+    Text(W),
+    Binary(RecordWriter<W>),
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts with nothing, not even a head. `out` should be buffered.
+    pub fn new(out: W, target: Target, style: Style) -> Result<Self> {
+        let out = match target {
+            Target::Text => Out::Text(out),
+            Target::Binary(framing, limit) => Out::Binary(RecordWriter::new(out, framing, limit)?),
+        };
+        Ok(Self { out, style, open: Vec::new(), inline: false })
+    }
+
+    /// What the library writes before the root.
+    pub fn head(&mut self, file_version: &str, qe_syntax: bool) -> Result<()> {
+        let flag = |flag: bool| if flag { "T" } else { "F" };
+        self.declaration()?;
+        let binary = flag(matches!(self.out, Out::Binary(_)));
+        for (name, value) in [
+            ("version", "1.2.0"),
+            ("file_version", file_version),
+            ("binary", binary),
+            ("qe_syntax", flag(qe_syntax)),
+        ] {
+            let mut text = b"iotk".to_vec();
+            write_attribute(name, value.as_bytes(), &mut text);
+            self.tag(Control::Instruction, &text, 0)?;
+        }
+        Ok(())
+    }
+
+    /// `<?xml version="1.0"?>`, in a text.
+    pub(crate) fn declaration(&mut self) -> Result<()> {
+        match &mut self.out {
+            Out::Text(out) => Ok(out.write_all(b"<?xml version=\"1.0\"?>\n")?),
+            Out::Binary(_) => Ok(()),
+        }
+    }
+
+    /// Levels that are open.
+    pub fn level(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The library's indentation at this level.
+    pub(crate) fn indent(&self) -> u32 {
+        (2 * self.open.len()).min(12) as u32
+    }
+
+    /// `<name ...>`
+    pub fn begin(&mut self, tag: &Tag) -> Result<()> {
+        let indent = self.indent();
+        self.begin_at(tag, indent)
+    }
+
+    pub(crate) fn begin_at(&mut self, tag: &Tag, indent: u32) -> Result<()> {
+        self.tag(Control::Begin, tag.text(), indent)?;
+        self.open.push(tag.name().to_vec());
+        Ok(())
+    }
+
+    /// Ends the innermost element.
+    pub fn end(&mut self) -> Result<()> {
+        let Some(name) = self.open.pop() else {
+            return Err(Error::argument("there is no element to end"));
+        };
+        // Behind a value on the line of its tags the library has no indentation either.
+        let indent = if self.inline { 0 } else { self.indent() };
+        self.tag(Control::End, &name, indent)
+    }
+
+    pub(crate) fn end_at(&mut self, tag: &Tag, indent: u32) -> Result<()> {
+        self.open.pop();
+        self.tag(Control::End, tag.text(), indent)
+    }
+
+    /// `<name .../>`
+    pub fn empty(&mut self, tag: &Tag) -> Result<()> {
+        let indent = self.indent();
+        self.tag(Control::Empty, tag.text(), indent)
+    }
+
+    /// `<!--text-->`
+    pub fn comment(&mut self, text: &str) -> Result<()> {
+        let mut plain = Vec::new();
+        escape(text.as_bytes(), &mut plain);
+        let indent = self.indent();
+        self.tag(Control::Comment, &plain, indent)
+    }
+
+    /// `<?name ...?>`
+    pub fn instruction(&mut self, tag: &Tag) -> Result<()> {
+        let indent = self.indent();
+        self.tag(Control::Instruction, tag.text(), indent)
+    }
+
+    /// An element that stands for another file.
+    pub fn link(&mut self, name: &str, file: &str, binary: bool, raw: bool) -> Result<()> {
+        let mut text = name.as_bytes().to_vec();
+        write_attribute("iotk_link", file.as_bytes(), &mut text);
+        for (name, _) in [("iotk_binary", binary), ("iotk_raw", raw)].iter().filter(|(_, set)| *set)
+        {
+            write_attribute(name, b"T", &mut text);
+        }
+        self.begin(&Tag::new(text))?;
+        self.comment("This is a link to the file indicated in the iotk_link attribute")?;
+        self.end()
+    }
+
+    /// An element with the numbers or strings of `array`; its tag gets type, size and kind.
+    pub fn dat(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
+        let (kind, number) = Type::of(array.dtype()).ok_or_else(|| {
+            Error::unsupported("iotk-017", format!("Fortran has no {} elements", array.dtype()))
+        })?;
+        let count = array.shape().count().unwrap_or(0);
+        let mut text = name.as_bytes().to_vec();
+        write_attribute("type", kind.name().as_bytes(), &mut text);
+        write_attribute("size", count.to_string().as_bytes(), &mut text);
+        let word = if kind == Type::Character { "len" } else { "kind" };
+        write_attribute(word, number.to_string().as_bytes(), &mut text);
+        write_values(attrs, &mut text);
+        let tag = Tag::new(text);
+        let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
+        self.begin(&if library { tag.without("kind") } else { tag })?;
+        self.array(array, 1)?;
+        self.end()
+    }
+
+    /// The same with `qe_syntax`: the type is a tag of its own and has the shape.
+    pub fn dat_qe(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
+        let (kind, number) = Type::of(array.dtype()).ok_or_else(|| {
+            Error::unsupported("iotk-017", format!("Fortran has no {} elements", array.dtype()))
+        })?;
+        let mut text = name.as_bytes().to_vec();
+        write_values(attrs, &mut text);
+        self.begin(&Tag::new(text))?;
+        let word = if kind == Type::Character { "string" } else { kind.name() };
+        let mut text = word.as_bytes().to_vec();
+        let lengths = array.shape().lengths();
+        if !lengths.is_empty() {
+            write_attribute("rank", lengths.len().to_string().as_bytes(), &mut text);
+        }
+        for (k, length) in lengths.iter().enumerate() {
+            write_attribute(&format!("n{}", k + 1), length.to_string().as_bytes(), &mut text);
+        }
+        let word = if kind == Type::Character { "len" } else { "kind" };
+        write_attribute(word, number.to_string().as_bytes(), &mut text);
+        self.inline = lengths.is_empty() && matches!(self.out, Out::Text(_));
+        self.begin(&Tag::new(text))?;
+        self.array(array, 1)?;
+        self.end()?;
+        self.end()
+    }
+
+    /// The begin tag of a value that stands on one line with it.
+    pub(crate) fn begin_inline(&mut self, tag: &Tag, indent: u32) -> Result<()> {
+        self.inline = matches!(self.out, Out::Text(_));
+        self.begin_at(tag, indent)
+    }
+
+    /// One tag, letter for letter.
+    pub(crate) fn tag(&mut self, control: Control, text: &[u8], indent: u32) -> Result<()> {
+        let (open, close) = control.delimiters();
+        let tag = [open, text, close].concat();
+        let blanks = vec![b' '; indent as usize];
+        match &mut self.out {
+            Out::Text(out) => {
+                if !representable(control, text) {
+                    let shown = tag[..tag.len().min(60)].escape_ascii();
+                    let message = format!("\"{shown}\" would end too early in a text");
+                    return Err(Error::unsupported("iotk-016", message));
+                }
+                let ends = control == Control::End && self.inline;
+                if !ends {
+                    out.write_all(&blanks)?;
+                }
+                write_lines(&tag, self.style, out)?;
+                if ends || !self.inline {
+                    out.write_all(b"\n")?;
+                }
+                self.inline &= !ends;
+            }
+            Out::Binary(records) => {
+                let len = blanks.len() + tag.len() + 2;
+                let too_long = || Error::unsupported("iotk-016", format!("a tag of {len} bytes"));
+                let len = i32::try_from(len).ok().filter(|n| *n < 1 << 23).ok_or_else(too_long)?;
+                let order = records.framing().order;
+                records.record(&[&integer(control as i32 + 256 * len, order)])?;
+                let header = integer(SECOND + 256 * len, order);
+                records.record(&[&header, b"\n", &blanks, &tag, b"\n"])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The data of an element: `columns` numbers a line, a string on each line.
+    pub(crate) fn array(&mut self, array: &Array, columns: u64) -> Result<()> {
+        let (dtype, style, inline) = (array.dtype(), self.style, self.inline);
+        let count = array.shape().count().unwrap_or(0);
+        let out = match &mut self.out {
+            Out::Text(out) => out,
+            Out::Binary(_) => {
+                self.begin_data(array.shape().bytes(dtype.size())?)?;
+                array.all()?.stream(|_, bytes| self.data_bytes(dtype, bytes.to_vec()))?;
+                return self.end_data();
+            }
+        };
+        let end: &[u8] = if inline { b"" } else { b"\n" };
+        let Some((scalar, _)) = Scalar::of(dtype) else {
+            let size = dtype.size();
+            if size == 0 {
+                let lines = array.limits().allow(count, "lines without a character")?;
+                out.write_all(&b"\n".repeat(if inline { 0 } else { lines }))?;
+                return Ok(());
+            }
+            let mut line = Vec::new();
+            array.all()?.stream(|_, bytes| {
+                for field in bytes.chunks_exact(size) {
+                    line.clear();
+                    escape(field, &mut line);
+                    line.extend_from_slice(end);
+                    out.write_all(&line)?;
+                }
+                Ok(())
+            })?;
+            return Ok(());
+        };
+        if count == 0 {
+            out.write_all(b"\n")?;
+        }
+        let columns = columns.max(1);
+        array.all()?.with_smaller_blocks(BLOCK).ordered(
+            |block, bytes| {
+                let mut text = Vec::with_capacity(4 * bytes.len());
+                let last = block.first + block.count == count;
+                let elements = bytes.chunks_exact(dtype.size());
+                for (k, element) in elements.enumerate() {
+                    let number = block.first + k as u64 + 1;
+                    write_element(scalar, element, style, &mut text);
+                    let line = number.is_multiple_of(columns) || (last && number == count);
+                    text.extend_from_slice(if line { end } else { b" " });
+                }
+                Ok(text)
+            },
+            |text| Ok(out.write_all(&text)?),
+        )
+    }
+
+    /// Strings of full length, several to a line and not escaped: data under a format.
+    pub(crate) fn fields(&mut self, array: &Array, a_line: u64) -> Result<()> {
+        let size = array.dtype().size().max(1);
+        let Out::Text(out) = &mut self.out else { return self.array(array, 1) };
+        let count = array.shape().count().unwrap_or(0);
+        array.all()?.stream(|block, bytes| {
+            for (k, field) in bytes.chunks_exact(size).enumerate() {
+                let number = block.first + k as u64 + 1;
+                out.write_all(field)?;
+                if number.is_multiple_of(a_line.max(1)) || number == count {
+                    out.write_all(b"\n")?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Starts a data record of `len` bytes; only in a binary file.
+    pub(crate) fn begin_data(&mut self, len: u64) -> Result<()> {
+        let Out::Binary(records) = &mut self.out else { return Ok(()) };
+        let all = len.checked_add(4).ok_or_else(|| Error::limit("data longer than any file"))?;
+        records.begin(all)?;
+        records.write(&[0; 4])
+    }
+
+    /// Little-endian elements of a data record.
+    pub(crate) fn data_bytes(&mut self, dtype: DType, mut bytes: Vec<u8>) -> Result<()> {
+        let Out::Binary(records) = &mut self.out else { return Ok(()) };
+        if records.framing().order == ByteOrder::Big {
+            swap(&mut bytes, dtype.word());
+        }
+        records.write(&bytes)
+    }
+
+    /// Bytes of a data record as they are.
+    pub(crate) fn raw_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let Out::Binary(records) = &mut self.out else { return Ok(()) };
+        records.write(bytes)
+    }
+
+    pub(crate) fn end_data(&mut self) -> Result<()> {
+        let Out::Binary(records) = &mut self.out else { return Ok(()) };
+        records.end()
+    }
+
+    /// Text between tags, letter for letter, on lines of its own.
+    pub(crate) fn loose_text(&mut self, text: &[u8]) -> Result<()> {
+        match &mut self.out {
+            Out::Text(out) => {
+                let mut plain = Vec::with_capacity(text.len() + 1);
+                escape(text, &mut plain);
+                plain.push(b'\n');
+                Ok(out.write_all(&plain)?)
+            }
+            Out::Binary(records) => records.record(&[&[0; 4], text]),
+        }
+    }
+
+    /// Ends the file: all elements must be closed.
+    pub fn finish(mut self) -> Result<W> {
+        if let Some(name) = self.open.last() {
+            let message = format!("element {} is still open", name.escape_ascii());
+            return Err(Error::argument(message));
+        }
+        if let (Out::Text(out), Style::Library) = (&mut self.out, self.style) {
+            out.write_all(b"\n")?;
+        }
+        let mut out = match self.out {
+            Out::Text(out) => out,
+            Out::Binary(records) => records.into_inner(),
+        };
+        out.flush()?;
+        Ok(out)
+    }
+}
+
+fn write_element(scalar: Scalar, element: &[u8], style: Style, out: &mut Vec<u8>) {
+    let (first, second) = element.split_at(scalar.size());
+    scalar.write(first, style, out);
+    if !second.is_empty() {
+        out.push(b',');
+        scalar.write(second, style, out);
+    }
+}
+
+/// Four bytes in the file's order.
+fn integer(value: i32, order: ByteOrder) -> [u8; 4] {
+    match order {
+        ByteOrder::Little => value.to_le_bytes(),
+        ByteOrder::Big => value.to_be_bytes(),
+    }
+}
+
+/// A tag over several lines if it is long: broken at the last blank that leaves a line of less
+/// than [`LINE`] bytes, or at the first one there is. A line end that belongs to the tag becomes
+/// an empty line, so that it is told from a break.
+fn write_lines(tag: &[u8], style: Style, out: &mut impl Write) -> Result<()> {
+    let own = |text: &[u8]| -> Vec<u8> {
+        if style == Style::Library || !text.contains(&b'\n') {
+            return text.to_vec();
+        }
+        let lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
+        lines.join(&b"\n\n"[..])
+    };
+    let mut rest = tag;
+    while rest.len() > LINE {
+        let fits = |k: &usize| {
+            let near = |k: usize| rest.get(k).is_some_and(|b| *b == b'\n');
+            rest[*k] == b' ' && !near(k - 1) && !near(k + 1)
+        };
+        let last = (1..LINE).rev().find(fits);
+        let Some(at) = last.or_else(|| (LINE..rest.len()).find(fits)) else { break };
+        out.write_all(&own(&rest[..at]))?;
+        out.write_all(b"\n")?;
+        rest = &rest[at + 1..];
+    }
+    out.write_all(&own(rest))?;
+    Ok(())
+}
+
+/// A text has nothing but its marks to end a tag by.
+fn representable(control: Control, text: &[u8]) -> bool {
+    let contains = |mark: &[u8]| text.windows(mark.len()).any(|w| w == mark);
+    match control {
+        Control::Comment => !contains(b"-->"),
+        Control::Instruction => !contains(b"?>"),
+        Control::End => !contains(b">"),
+        Control::Begin | Control::Empty => {
+            let mut quote = None;
+            let mut after_equals = false;
+            for byte in text {
+                match (quote, byte) {
+                    (Some(open), byte) if open == *byte => quote = None,
+                    (Some(_), _) => {}
+                    (None, b'>') => return false,
+                    (None, b'"' | b'\'') if after_equals => quote = Some(*byte),
+                    (None, byte) => {
+                        let blank = byte.is_ascii_whitespace();
+                        after_equals = *byte == b'=' || (after_equals && blank);
+                        continue;
+                    }
+                }
+                after_equals = false;
+            }
+            quote.is_none() && !(control == Control::Begin && text.ends_with(b"/"))
+        }
+    }
+}
+
+/// Attributes with typed values.
+pub(crate) fn write_values(attrs: &[(String, Value)], out: &mut Vec<u8>) {
+    for (name, value) in attrs {
+        let name: String =
+            name.chars().map(|c| if " =\"'<>/".contains(c) { '_' } else { c }).collect();
+        write_attribute(&name, &value_text(value), out);
+    }
+}
+
+/// A value as the library writes attributes, with all its digits.
+fn value_text(value: &Value) -> Vec<u8> {
+    let real = |x: f64| -> Vec<u8> {
+        let mut text = Vec::new();
+        Scalar::F64.write(&x.to_le_bytes(), Style::Exact, &mut text);
+        text.trim_ascii_start().to_vec()
+    };
+    match value {
+        Value::Bool(flag) => vec![if *flag { b'T' } else { b'F' }],
+        Value::Float(x) => real(*x),
+        Value::Complex(re, im) => [real(*re), real(*im)].join(&b','),
+        Value::Bytes(bytes) => bytes.clone(),
+        Value::List(values) => values.iter().map(value_text).collect::<Vec<_>>().join(&b' '),
+        other => other.to_string().into_bytes(),
+    }
+}

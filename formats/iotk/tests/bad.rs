@@ -1,0 +1,184 @@
+//! Damaged and hostile files, each with its verdict; and odd ones that are fine.
+
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format as _, Reader as _};
+use spile_core::limits::Limits;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::tree::Value;
+use spile_iotk::{File, Iotk, Style, Target, convert};
+
+fn limits() -> Limits {
+    Limits::default()
+}
+
+fn open(text: &str) -> Result<File, spile_core::error::Error> {
+    File::from_source(Source::memory(text), &limits())
+}
+
+fn binary(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    convert(&Source::memory(text), Target::default(), Style::Exact, &mut out, &limits()).unwrap();
+    out
+}
+
+#[test]
+fn bad_texts_give_the_right_error_at_the_right_byte() {
+    let deep = "<a>".repeat(2_000);
+    for (text, code, offset) in [
+        ("<R><a></b></R>", "iotk-008", 6),
+        ("<R></R></R>", "iotk-008", 7),
+        ("<R><a>", "iotk-009", 6),
+        ("<R><a", "iotk-007", 3),
+        ("<R><!-- x </R>", "iotk-007", 3),
+        ("<R>< /R>", "iotk-009", 8),
+        ("<R></></R>", "iotk-006", 3),
+        (deep.as_str(), "core-limit", 3_000),
+    ] {
+        let error = open(text).err().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((error.code(), error.offset()), (code, Some(offset)), "{text}: {error}");
+    }
+}
+
+#[test]
+fn bad_values_are_found_by_check_and_told_when_they_are_read() {
+    for (inside, code) in [
+        ("type='real' size='2'>1.0", "iotk-013"),
+        ("type='real' size='1'>1.0 2.0", "iotk-013"),
+        ("type='integer' size='1'>1.5", "iotk-012"),
+        ("type='integer' size='1' kind='1'>300", "iotk-012"),
+        ("type='integer' size='1'>\n***\n", "iotk-013"),
+        ("type='real' size='3'>3*1.0", "iotk-013"),
+        ("type='logical' size='1'>yes", "iotk-012"),
+        ("type='real' size='99999999999999'>1", "iotk-013"),
+        ("type='real' rank='2' n1='9999999999' n2='9999999999'>1", "iotk-010"),
+        ("type='character' size='1' len='5000000000'>1", "iotk-010"),
+        ("type='character' size='2' len='3'>\nab\n", "iotk-013"),
+        ("type='character' size='1' len='3'>\nabcd\n", "iotk-014"),
+    ] {
+        let text = format!("<R><a {inside}</a></R>");
+        let file = open(&text).unwrap();
+        let error = file.array(1).err().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((error.code(), error.kind()), (code, ErrorKind::Malformed), "{text}");
+        let report = Iotk.check(&Source::memory(text.as_bytes()), &limits(), false).unwrap();
+        assert_eq!(report.findings[0].code, code, "{text}");
+        let mut out = Vec::new();
+        let failed = convert(
+            &Source::memory(text.as_bytes()),
+            Target::default(),
+            Style::Exact,
+            &mut out,
+            &limits(),
+        );
+        assert_eq!(failed.unwrap_err().code(), code, "{text}");
+    }
+}
+
+#[test]
+fn bad_records_give_the_right_error() {
+    let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
+    let data = good.windows(8).position(|w| w == [20, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    let verdict = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        let error = File::from_source(Source::memory(bytes), &limits()).err().unwrap();
+        (error.code(), error.offset())
+    };
+    assert_eq!(verdict(&|b| b.truncate(data + 10)), ("iotk-003", Some(data as u64)));
+    assert_eq!(verdict(&|b| b[data] = 19), ("iotk-004", Some(data as u64 + 23)));
+    assert_eq!(verdict(&|b| b[data + 4] = 9), ("iotk-005", Some(data as u64 + 4)));
+    // A record of 12 bytes where 16 are needed.
+    let short = |b: &mut Vec<u8>| {
+        b.drain(data + 20..data + 24);
+        b[data] = 16;
+        b[data + 20] = 16;
+    };
+    let mut bytes = good.clone();
+    short(&mut bytes);
+    let file = File::from_source(Source::memory(bytes.clone()), &limits()).unwrap();
+    assert_eq!(file.array(1).err().unwrap().code(), "iotk-011");
+    let report = Iotk.check(&Source::memory(bytes), &limits(), false).unwrap();
+    assert_eq!((report.findings.len(), report.findings[0].code), (1, "iotk-011"));
+    // The second header lies: the tag is still clear.
+    let mut lies = good.clone();
+    lies[16] ^= 1;
+    let report = Iotk.check(&Source::memory(lies), &limits(), false).unwrap();
+    assert_eq!(report.findings[0].code, "iotk-031");
+}
+
+#[test]
+fn salvage_keeps_every_whole_element() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "<R>\n<a type=\"real\" size=\"1\">\n1.5\n</a>\n<g>\n<b type=\"integer\" size=\"2\" kind=\"4\">\n\
+        1 2\n</b>\n<c type=\"real\" size=\"3\">\n1.0 2.0 3.0\n</c>\n</g>\n</R>\n";
+    let records = binary(text);
+    for (name, bytes, cut) in [("a.xml", text.as_bytes(), "3.0"), ("a.dat", &records[..], "</c>")] {
+        let at = bytes.windows(cut.len()).position(|w| w == cut.as_bytes()).unwrap();
+        // In records the data of c are whole and kept; in a text nobody can know.
+        for len in [at, at - 40] {
+            let source = Source::memory(&bytes[..len]);
+            let path = folder.path().join(format!("{len}{name}"));
+            let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
+            let saved = Iotk.salvage(&source, &mut sink, &limits()).unwrap();
+            sink.commit().unwrap();
+            assert!(!saved.lost.is_empty(), "{name} {len}");
+            let file = File::open(&path, &limits()).unwrap();
+            assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.5]), "{name} {len}");
+            assert_eq!(
+                file.read_f64("R/g/b").unwrap().is_some(),
+                saved.kept.contains(&"R/g/b".into())
+            );
+            assert!(Iotk.check(file.source(), &limits(), false).unwrap().findings.is_empty());
+        }
+    }
+    // One bad element in the middle costs that element.
+    let bad = text.replace("1 2\n", "1 x\n");
+    let path = folder.path().join("middle.xml");
+    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
+    let saved = Iotk.salvage(&Source::memory(bad), &mut sink, &limits()).unwrap();
+    sink.commit().unwrap();
+    assert_eq!((saved.lost, saved.kept.len()), (vec!["R/g/b".to_string()], 2));
+    assert_eq!(File::open(&path, &limits()).unwrap().read_f64("R/g/c").unwrap().unwrap().len(), 3);
+}
+
+#[test]
+fn odd_texts_are_read_right() {
+    let text = "\u{feff}\n<!DOCTYPE x [ <!ENTITY a \"b\"> <!ENTITY c \"&a;&a;\"> ]>\n\
+        <R x = '1' y=\"a > b\" z=\"&a;&#65;\"\n><!-- a -- b --><a type='real' size='3'>1.0 <!-- in between --> \
+        2.0,3.0</a ><b><![CDATA[a < b & c]]></b><c>1 < 2</c>\
+        <d type='character' size='3' len='4' fmt='(3a4)'>\na<b  &  x   \n</d>\
+        <e type='real' size='3' fmt='(3F8.3)'>\n-123.456-123.456   1.000\n</e></R>";
+    let file = open(text).unwrap();
+    assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.0, 2.0, 3.0]));
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["a < b & c"]);
+    assert_eq!(file.read_strings("R/c").unwrap().unwrap(), ["1 < 2"]);
+    assert_eq!(file.read_strings("R/d").unwrap().unwrap(), ["a<b", " &", "x"]);
+    assert_eq!(file.read_f64("R/e").unwrap(), Some(vec![-123.456, -123.456, 1.0]));
+    let root = file.tree().node(file.tree().find("R").unwrap());
+    let wanted = [Value::Int(1), Value::Text("a > b".into()), Value::Text("&a;A".into())];
+    assert_eq!(root.attrs.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn pseudopotentials_are_texts_of_this_kind() {
+    let text = "<UPF version=\"2.0.1\">\n  <PP_INFO>\n    Generated by hand & foot\n    <PP_INPUTFILE>\n&input\n\
+        /\n    </PP_INPUTFILE>\n  </PP_INFO>\n  <PP_HEADER\n   element=\"F \"\n   z_valence=\"   7.000\"\n\
+        mesh_size=\"  3\"/>\n  <PP_MESH dx=\"1.25E-002\">\n    <PP_R type=\"real\"  size=\"3\" columns=\"4\">\n\
+        1.0E-4 2.0E-4 3.0E-4\n    </PP_R>\n  </PP_MESH>\n</UPF>\n";
+    let file = open(text).unwrap();
+    assert_eq!(file.read_f64("UPF/PP_MESH/PP_R").unwrap(), Some(vec![1e-4, 2e-4, 3e-4]));
+    let header = file.tree().node(file.tree().find("UPF/PP_HEADER").unwrap());
+    assert_eq!(header.attrs[0].1, Value::Text("F ".into()));
+    assert_eq!(header.attrs[2].1, Value::Int(3));
+    assert!(file.tree().find("UPF/PP_INFO/text").is_ok());
+    assert!(file.summary().contains(&("element".into(), Value::Text("F".into()))));
+    let score =
+        Iotk.probe(spile_core::format::Head { bytes: text.as_bytes(), len: text.len() as u64 });
+    assert!(score > 90);
+    let there = binary(text);
+    let mut back = Vec::new();
+    convert(&Source::memory(there.clone()), Target::Text, Style::Exact, &mut back, &limits())
+        .unwrap();
+    let again = String::from_utf8(back).unwrap();
+    assert_eq!(binary(&again), there, "{again}");
+}

@@ -1,0 +1,305 @@
+//! The writer, conversion of random files, kinds, links, search.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proptest::prelude::*;
+use spile_core::dtype::DType;
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format as _, Reader as _};
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::Array;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::testkit::assert_same_content;
+use spile_core::tree::{Tree, Value};
+use spile_core::wire::ByteOrder;
+use spile_iotk::record::{Framing, Records, SUBRECORD};
+use spile_iotk::wire::{Tag, Type};
+use spile_iotk::{File, Form, Iotk, Style, Target, Writer, convert};
+
+fn limits() -> Limits {
+    Limits::default()
+}
+
+fn array(dtype: DType, lengths: &[u64], bytes: &[u8]) -> Array {
+    let layout = Layout::Inline(bytes.into(), Order::F);
+    let desc = ArrayDesc::new(dtype, Shape::new(lengths), layout);
+    Array::open(&Source::memory([]), &Tree::new(&limits()), &desc, &limits()).unwrap()
+}
+
+fn converted(bytes: &[u8], target: Target) -> Vec<u8> {
+    let mut out = Vec::new();
+    let done = convert(&Source::memory(bytes), target, Style::Exact, &mut out, &limits()).unwrap();
+    assert_eq!(done.lost, [""; 0]);
+    out
+}
+
+fn read(bytes: &[u8]) -> File {
+    File::from_source(Source::memory(bytes), &limits()).unwrap()
+}
+
+/// Something to write.
+#[derive(Clone, Debug)]
+enum Step {
+    Begin(String, String),
+    End,
+    Empty(String),
+    Comment(String),
+    Data(String, Type, u64, Vec<u8>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let name = "[A-Za-z_][A-Za-z0-9_.:-]{0,8}";
+    let words = "[ -~\u{e9}\n]{0,60}";
+    let data = |kind: Type, numbers: &'static [u64]| {
+        (name, proptest::sample::select(numbers), proptest::collection::vec(any::<u8>(), 0..200))
+            .prop_map(move |(name, number, bytes)| Step::Data(name, kind, number, bytes))
+    };
+    let step = prop_oneof![
+        3 => (name, words).prop_map(|(n, w)| Step::Begin(n, w)),
+        3 => Just(Step::End),
+        1 => name.prop_map(Step::Empty),
+        1 => "[ -,.-~]{0,200}".prop_map(Step::Comment),
+        2 => data(Type::Integer, &[1, 2, 4, 8]),
+        2 => data(Type::Real, &[4, 8, 16]),
+        1 => data(Type::Complex, &[4, 8, 16]),
+        1 => data(Type::Logical, &[1, 2, 4, 8]),
+        2 => data(Type::Character, &[0, 1, 3, 7, 50]),
+    ];
+    proptest::collection::vec(step, 0..30)
+}
+
+fn write(steps: &[Step], target: Target) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
+    writer.head("1.0", false).unwrap();
+    writer.begin(&Tag::new("Root")).unwrap();
+    for step in steps {
+        match step {
+            Step::Begin(name, words) => {
+                let mut text = name.clone().into_bytes();
+                spile_iotk::wire::write_attribute("a", words.as_bytes(), &mut text);
+                writer.begin(&Tag::new(text)).unwrap();
+            }
+            Step::End if writer.level() > 1 => writer.end().unwrap(),
+            Step::End => {}
+            Step::Empty(name) => writer.empty(&Tag::new(name.as_bytes())).unwrap(),
+            Step::Comment(text) => writer.comment(text).unwrap(),
+            Step::Data(name, kind, number, bytes) => {
+                let dtype = kind.dtype(*number, ByteOrder::Little).unwrap();
+                let count = bytes.len().checked_div(dtype.size()).unwrap_or(2);
+                let bytes = &bytes[..count * dtype.size()];
+                let array = array(dtype, &[count as u64], bytes);
+                writer.dat(name, &[("units".into(), Value::Float(0.1))], &array).unwrap();
+            }
+        }
+    }
+    while writer.level() > 0 {
+        writer.end().unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+proptest! {
+    #[test]
+    fn any_file_goes_to_text_and_back_byte_for_byte(
+        steps in steps(),
+        eight in any::<bool>(),
+        big in any::<bool>(),
+        limit in 9_u64..400,
+    ) {
+        let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+        let framing = Framing { marker: if eight { 8 } else { 4 }, order };
+        let binary = write(&steps, Target::Binary(framing, SUBRECORD));
+        let text = converted(&binary, Target::Text);
+        prop_assert_eq!(&converted(&text, Target::Binary(framing, SUBRECORD)), &binary);
+        // The writer itself makes the same text, but for what the conversion keeps of the tags.
+        prop_assert_eq!(&write(&steps, Target::Text), &text);
+        assert_same_content(&read(&binary), &read(&text));
+        let cut = converted(&binary, Target::Binary(Framing::default(), limit));
+        assert_same_content(&read(&binary), &read(&cut));
+        prop_assert_eq!(&converted(&cut, Target::Binary(framing, SUBRECORD)), &binary);
+    }
+}
+
+#[test]
+fn shapes_are_kept_with_qe_syntax_in_both_forms() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
+    let mut out = Vec::new();
+    for target in [Target::Text, Target::default()] {
+        let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
+        writer.head("1.0", true).unwrap();
+        writer.begin(&Tag::new("Root")).unwrap();
+        writer.dat_qe("m", &[], &array(DType::I32, &[2, 3], &bytes)).unwrap();
+        writer.dat_qe("s", &[], &array(DType::F64, &[], &1.5_f64.to_le_bytes())).unwrap();
+        writer.dat_qe("t", &[], &array(DType::text(4), &[], b"a <b")).unwrap();
+        writer.end().unwrap();
+        let made = writer.finish().unwrap();
+        let file = read(&made);
+        let shape = |path: &str| {
+            let node = file.tree().node(file.tree().find(path).unwrap());
+            node.array.as_ref().unwrap().shape.lengths().to_vec()
+        };
+        assert_eq!((shape("Root/m"), shape("Root/s")), (vec![2, 3], vec![]));
+        out.push(made);
+    }
+    assert_same_content(&read(&out[0]), &read(&out[1]));
+    // Through the common tree, too.
+    let path = folder.path().join("a.dat");
+    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
+    Iotk.write(&read(&out[0]), &mut sink, &limits()).unwrap();
+    sink.commit().unwrap();
+    assert_same_content(&File::open(&path, &limits()).unwrap(), &read(&out[0]));
+}
+
+#[test]
+fn numbers_of_kinds_that_are_not_told_get_the_kind_they_need() {
+    let text = "<R><a type='integer' size='2'>1 -2</a><b type='integer' size='1'>5000000000</b>\
+                <c type='real' size='1'>0.1</c><d type='real'>1.23456789012345678901 1e400</d>\
+                <e type='real' size='1'>1.0D0</e><f type='character'>x &lt; y</f></R>";
+    let binary = converted(text.as_bytes(), Target::default());
+    let file = read(&binary);
+    let tag = |path: &str| {
+        let tag = &file.index().elements()[file.index().find(path).unwrap()].tag;
+        (tag.count("size"), tag.count("kind"), tag.count("len"))
+    };
+    assert_eq!(tag("R/a"), (Some(2), Some(4), None));
+    assert_eq!(tag("R/b"), (Some(1), Some(8), None));
+    assert_eq!(tag("R/c"), (Some(1), Some(8), None));
+    assert_eq!(tag("R/d"), (Some(2), Some(16), None));
+    assert_eq!(tag("R/f"), (Some(1), None, Some(5)));
+    assert_eq!(file.read_f64("R/b").unwrap(), Some(vec![5e9]));
+    assert_eq!(file.read_f64("R/c").unwrap(), Some(vec![0.1]));
+    assert_eq!(file.read_strings("R/f").unwrap(), Some(vec!["x < y".to_string()]));
+    assert_eq!(file.read_f64("R/missing").unwrap(), None);
+}
+
+#[test]
+fn a_kind_of_another_compiler_is_read_by_the_length_of_the_record() {
+    // NAG numbers kinds 1, 2, 3; two 8-byte reals here, kind 2 there.
+    let text = "<R><a type=\"real\" size=\"2\" kind=\"8\">1.5 2.5</a></R>";
+    let mut binary = converted(text.as_bytes(), Target::default());
+    let at = binary.windows(8).position(|w| w == b"kind=\"8\"").unwrap();
+    binary[at + 6] = b'2';
+    let file = read(&binary);
+    assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.5, 2.5]));
+    let report = Iotk.check(&Source::memory(&binary[..]), &limits(), false).unwrap();
+    assert_eq!(report.findings[0].code, "iotk-034");
+    let text = converted(&binary, Target::Text);
+    assert_eq!(converted(&text, Target::default()), binary);
+}
+
+#[test]
+fn names_are_searched_by_the_rule_of_the_library() {
+    let text = "<R><a><deep/></a><b n='1'/><c/><b n='2'/><d/></R>";
+    let file = read(text.as_bytes());
+    let number = |id: usize| file.index().elements()[id].tag.count("n");
+    let mut cursor = file.cursor();
+    assert!(cursor.scan("a").is_none() && cursor.begin("R").is_some());
+    assert_eq!(cursor.scan("c").map(number), Some(None));
+    // Forward first, then backward to the nearest; never into others; a miss moves nothing.
+    assert_eq!(cursor.scan("b").map(number), Some(Some(2)));
+    assert!(cursor.scan("d").is_some() && cursor.scan("deep").is_none());
+    assert_eq!(cursor.scan("b").map(number), Some(Some(2)));
+    assert!(cursor.scan("a").is_some());
+    assert_eq!(cursor.scan("b").map(number), Some(Some(1)));
+    assert!(cursor.begin("a").is_some() && cursor.scan("deep").is_some());
+    assert!(cursor.end() && cursor.end() && !cursor.end());
+}
+
+#[test]
+fn links_are_followed_inside_the_allowed_folder_only() {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/golden");
+    let file = File::open(golden.join("link_main.xml"), &limits()).unwrap();
+    let element = |name: &str| {
+        let id = file.index().find(&format!("Root/{name}")).unwrap();
+        file.index().elements()[id].clone()
+    };
+    let target = file.link_target(&element("txt"), &golden).unwrap().unwrap();
+    assert!(File::open(target, &limits()).is_ok());
+    let error = file.link_target(&element("dangling"), &golden).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    let outside = file.link_target(&element("txt"), &golden.join("../conv")).unwrap_err();
+    assert_eq!((outside.kind(), outside.code()), (ErrorKind::Unsupported, "iotk-015"));
+    assert_eq!(file.link_target(&element("before"), &golden).unwrap(), None);
+}
+
+#[test]
+fn planes_are_one_density_and_bands_one_set_of_wavefunctions() {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/qe54_si/si.save");
+    let file = File::open(folder.join("charge-density.dat"), &limits()).unwrap();
+    let density = file.tree().node(file.tree().find("Root/CHARGE-DENSITY/density").unwrap());
+    let desc = density.array.as_ref().unwrap();
+    assert_eq!(desc.shape.lengths(), [12, 12, 12]);
+    let array = Array::open(file.source(), file.tree(), desc, &limits()).unwrap();
+    let plane =
+        array.read_f64(&":, :, 4".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    assert_eq!(Some(plane), file.read_f64("Root/CHARGE-DENSITY/z.5").unwrap());
+    // Eight electrons in a cell of a^3 / 4.
+    let all = array.read_f64(&":, :, :".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    let electrons = all.iter().sum::<f64>() / 1728.0 * 10.2_f64.powi(3) / 4.0;
+    assert!((electrons - 8.0).abs() < 1e-6, "{electrons}");
+    let file = File::open(folder.join("K00002/evc.dat"), &limits()).unwrap();
+    let waves = file.tree().node(file.tree().find("WFC/wavefunctions").unwrap());
+    let desc = waves.array.as_ref().unwrap();
+    let array = Array::open(file.source(), file.tree(), desc, &limits()).unwrap();
+    let band = array.read(&":, 2".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    // Normalised: the squares of a band add up to one.
+    let norm: f64 = band.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()).powi(2)).sum();
+    assert!((norm - 1.0).abs() < 1e-9, "{norm}");
+}
+
+/// Tells `cargo xtask test` that a test could not run here.
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+    if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
+        let mut list = std::fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
+        writeln!(list, "{why}").unwrap();
+    }
+}
+
+#[test]
+fn a_fortran_program_reads_our_records_and_we_read_its() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let program = "program p\n integer :: h, k\n real(8) :: x(1000), y(1000)\n character(200) :: t\n\
+        open(10, file='ours.dat', form='unformatted', status='old')\n\
+        do k = 1, 6\n read(10) h\n if (h == 0) exit\n read(10) h, t(1:h/256)\n end do\n\
+        backspace(10)\n read(10) h, x\n close(10)\n\
+        open(11, file='theirs.dat', form='unformatted')\n y = -2 * x\n write(11) y\n write(11) 7\n\
+        close(11)\n end program\n";
+    std::fs::write(path("p.f90"), program).unwrap();
+    for (flags, marker) in
+        [(&["-fmax-subrecord-length=1024"][..], 4), (&["-frecord-marker=8"][..], 8)]
+    {
+        let mut compiler = Command::new("gfortran");
+        compiler.args(flags).args(["p.f90", "-o", "p"]).current_dir(folder.path());
+        match compiler.output() {
+            Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr)),
+            Err(why) => return skipped(&format!("no gfortran: {why}")),
+        }
+        let bytes: Vec<u8> = (0..1000).flat_map(|k| (f64::from(k) / 3.0).to_le_bytes()).collect();
+        let framing = Framing { marker, order: ByteOrder::NATIVE };
+        let target = Target::Binary(framing, if marker == 4 { 1024 } else { SUBRECORD });
+        let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
+        writer.dat("x", &[], &array(DType::F64, &[1000], &bytes)).unwrap();
+        std::fs::write(path("ours.dat"), writer.finish().unwrap()).unwrap();
+        let done = Command::new(path("p")).current_dir(folder.path()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let source = Source::open(path("theirs.dat")).unwrap();
+        assert_eq!(Form::detect(&source).unwrap(), Some(Form::Binary(framing)));
+        let mut records = Records::new(source, framing, &limits());
+        let first = records.next().unwrap().unwrap();
+        assert_eq!(first.parts.count() > 1, marker == 4);
+        let mut found = Vec::new();
+        records.beginning(&first, 8000, &mut found).unwrap();
+        let wanted: Vec<u8> =
+            (0..1000).flat_map(|k| (-2.0 * (f64::from(k) / 3.0)).to_ne_bytes()).collect();
+        assert_eq!(found, wanted);
+    }
+}

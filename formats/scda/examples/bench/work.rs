@@ -1,0 +1,319 @@
+//! What is measured, on the ranks of any job.
+//!
+//! A line on standard input of rank 0 is a task, and is answered by a line with its seconds and
+//! its bytes:
+//!
+//! | task | what is done | bytes |
+//! |---|---|---|
+//! | `write-array FILE BYTES SIZE` | elements of SIZE bytes | of all elements |
+//! | `read-array FILE BYTES SIZE` | | of all elements |
+//! | `write-varray FILE NUMBER` | NUMBER elements of 48 to 80 bytes | of all elements |
+//! | `read-varray FILE NUMBER` | | of all elements |
+//! | `write-encoded FILE FIELD SIZE` | the elements in FIELD, compressed | as they are stored |
+//! | `read-encoded FILE FIELD SIZE` | | as they are stored |
+//! | `format-entries DIGITS NUMBER` | size entries of up to DIGITS digits, nothing else | of the entries |
+//! | `parse-entries DIGITS NUMBER` | | of the entries |
+//!
+//! Memory is used again from task to task, and is filled before the clock starts. The clock of a
+//! file being written runs until the file has its name. What is read is compared with what was
+//! written, after the clock has stopped.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use spile_core::comm::{Comm, gather_numbers};
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
+use spile_scda::wire::{Breaks, ENTRY, format_entries, parse_entries};
+use spile_scda::{Cursor, Elements, Options, Slots, Writer};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Entries that are formatted at once, as the writer does.
+const ENTRIES: usize = 1 << 15;
+
+/// Bytes after which the data of an array begin again; no part of a file has such a size.
+const PERIOD: usize = 4093;
+
+/// Answers tasks until there are no more.
+pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
+    let mut bench = Bench { comm, memory: Memory::default(), field: Default::default() };
+    loop {
+        let mut line = String::new();
+        if comm.rank() == 0 {
+            std::io::stdin().read_line(&mut line)?;
+        }
+        let line = String::from_utf8(comm.broadcast(0, line.as_bytes())?)?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        let (time, bytes) = bench.task(&words).map_err(|e| format!("{}: {e}", line.trim_end()))?;
+        if comm.rank() == 0 {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{:.9} {bytes}", time.as_secs_f64())?;
+            out.flush()?;
+        }
+    }
+}
+
+/// Bytes that are used again and again. They begin with a page, as those of the peer do: copies to
+/// where `malloc` begins, 16 bytes behind it, are slower by a third.
+#[derive(Default)]
+struct Memory(Vec<u8>);
+
+impl Memory {
+    fn first(&mut self, bytes: usize) -> &mut [u8] {
+        const PAGE: usize = 4096;
+        if self.0.len() < bytes + PAGE {
+            self.0 = vec![0; bytes + PAGE];
+        }
+        let start = self.0.as_ptr().align_offset(PAGE);
+        &mut self.0[start..start + bytes]
+    }
+}
+
+/// One rank.
+struct Bench<'a> {
+    comm: &'a dyn Comm,
+    memory: Memory,
+    /// The elements to compress, and the file they are from.
+    field: (PathBuf, Vec<u8>),
+}
+
+impl Bench<'_> {
+    fn task(&mut self, words: &[&str]) -> Result<(Duration, u64)> {
+        match *words {
+            ["write-array", file, bytes, size] => {
+                self.write_array(Path::new(file), bytes.parse()?, size.parse()?)
+            }
+            ["read-array", file, bytes, size] => {
+                self.read_array(Path::new(file), bytes.parse()?, size.parse()?)
+            }
+            ["write-varray", file, number] => self.write_varray(Path::new(file), number.parse()?),
+            ["read-varray", file, number] => self.read_varray(Path::new(file), number.parse()?),
+            ["write-encoded", file, field, size] => {
+                self.write_encoded(Path::new(file), Path::new(field), size.parse()?)
+            }
+            ["read-encoded", file, field, size] => {
+                self.read_encoded(Path::new(file), Path::new(field), size.parse()?)
+            }
+            ["format-entries", digits, number] => entries(digits.parse()?, number.parse()?, false),
+            ["parse-entries", digits, number] => entries(digits.parse()?, number.parse()?, true),
+            _ => Err("is not a task".into()),
+        }
+    }
+
+    fn write_array(&mut self, file: &Path, bytes: u64, size: u64) -> Result<(Duration, u64)> {
+        let counts = self.partition(bytes / size);
+        let mine = self.fill(counts[self.comm.rank()] * size)?;
+        let data = Elements::Contiguous(self.memory.first(mine));
+        let time =
+            write(self.comm, file, |writer| writer.array(b"bench", &counts, size, data, false))?;
+        Ok((time, bytes / size * size))
+    }
+
+    fn read_array(&mut self, file: &Path, bytes: u64, size: u64) -> Result<(Duration, u64)> {
+        let counts = self.partition(bytes / size);
+        let mine = self.blank(counts[self.comm.rank()] * size);
+        let (comm, into) = (self.comm, self.memory.first(mine));
+        let time =
+            read(comm, file, |cursor| cursor.array_into(&counts, Some(Slots::Contiguous(into))))?;
+        self.is_filled(mine)?;
+        Ok((time, bytes / size * size))
+    }
+
+    fn write_varray(&mut self, file: &Path, number: u64) -> Result<(Duration, u64)> {
+        let (counts, sizes) = self.varray(number);
+        let mine = self.fill(sizes.iter().sum())?;
+        let data = Elements::Contiguous(self.memory.first(mine));
+        let time =
+            write(self.comm, file, |writer| writer.varray(b"bench", &counts, &sizes, data, false))?;
+        Ok((time, self.sum(mine as u64)?))
+    }
+
+    fn read_varray(&mut self, file: &Path, number: u64) -> Result<(Duration, u64)> {
+        let (counts, sizes) = self.varray(number);
+        let mine = self.blank(sizes.iter().sum());
+        let (comm, into) = (self.comm, self.memory.first(mine));
+        let mut found = Vec::new();
+        let time = read(comm, file, |cursor| {
+            found = cursor.sizes(&counts)?;
+            cursor.varray_into(&counts, Some(Slots::Contiguous(into)))
+        })?;
+        if found != sizes {
+            return Err("other sizes came back".into());
+        }
+        self.is_filled(mine)?;
+        Ok((time, self.sum(mine as u64)?))
+    }
+
+    fn write_encoded(&mut self, file: &Path, field: &Path, size: u64) -> Result<(Duration, u64)> {
+        let counts = self.load(field, size)?;
+        let data = Elements::Contiguous(&self.field.1);
+        let time =
+            write(self.comm, file, |writer| writer.array(b"bench", &counts, size, data, true))?;
+        Ok((time, self.stored(file, &counts)?))
+    }
+
+    fn read_encoded(&mut self, file: &Path, field: &Path, size: u64) -> Result<(Duration, u64)> {
+        let counts = self.load(field, size)?;
+        let mine = self.blank(self.field.1.len() as u64);
+        let (comm, into) = (self.comm, self.memory.first(mine));
+        let time =
+            read(comm, file, |cursor| cursor.array_into(&counts, Some(Slots::Contiguous(into))))?;
+        if *self.memory.first(mine) != self.field.1 {
+            return Err("other elements came back".into());
+        }
+        Ok((time, self.stored(file, &counts)?))
+    }
+
+    /// The elements of each rank.
+    fn partition(&self, number: u64) -> Vec<u64> {
+        let ranks = self.comm.size() as u64;
+        (0..ranks).map(|rank| number * (rank + 1) / ranks - number * rank / ranks).collect()
+    }
+
+    /// The elements of each rank, and the sizes of ours.
+    fn varray(&self, number: u64) -> (Vec<u64>, Vec<u64>) {
+        let counts = self.partition(number);
+        let first: u64 = counts[..self.comm.rank()].iter().sum();
+        let sizes = (first..first + counts[self.comm.rank()]).map(|k| 48 + mixed(k) % 33);
+        (counts, sizes.collect())
+    }
+
+    /// Our elements of a file of them, and the number that each rank has.
+    fn load(&mut self, field: &Path, size: u64) -> Result<Vec<u64>> {
+        let counts = self.partition(std::fs::metadata(field)?.len() / size);
+        if self.field.0 != field {
+            let first: u64 = counts[..self.comm.rank()].iter().sum();
+            let all = std::fs::read(field)?;
+            let mine = counts[self.comm.rank()] * size;
+            let mine = all[(first * size) as usize..][..mine as usize].to_vec();
+            self.field = (field.to_path_buf(), mine);
+        }
+        Ok(counts)
+    }
+
+    /// The bytes of all elements as they are stored.
+    fn stored(&self, file: &Path, counts: &[u64]) -> Result<u64> {
+        let mut cursor = Cursor::open(self.comm, file, &Limits::default())?;
+        cursor.next(false)?;
+        cursor.next(false)?;
+        let mine = cursor.sizes(counts)?.iter().sum();
+        self.sum(mine)
+    }
+
+    fn sum(&self, mine: u64) -> Result<u64> {
+        Ok(gather_numbers(self.comm, mine)?.iter().sum())
+    }
+
+    /// Makes the memory what an array is to hold, the `bytes` of this rank in the order of ranks.
+    fn fill(&mut self, bytes: u64) -> Result<usize> {
+        let pattern = self.pattern(bytes)?;
+        for part in self.memory.first(bytes as usize).chunks_mut(PERIOD) {
+            part.copy_from_slice(&pattern[..part.len()]);
+        }
+        Ok(bytes as usize)
+    }
+
+    fn is_filled(&mut self, bytes: usize) -> Result<()> {
+        let pattern = self.pattern(bytes as u64)?;
+        if self.memory.first(bytes).chunks(PERIOD).all(|part| *part == pattern[..part.len()]) {
+            return Ok(());
+        }
+        Err("other bytes came back".into())
+    }
+
+    /// What an array holds again and again, from where the `bytes` of this rank begin.
+    fn pattern(&self, bytes: u64) -> Result<Vec<u8>> {
+        let before: u64 = gather_numbers(self.comm, bytes)?[..self.comm.rank()].iter().sum();
+        let period = PERIOD as u64;
+        Ok((0..period).map(|k| mixed((before + k) % period) as u8).collect())
+    }
+
+    /// Makes the first `bytes` of the memory what no array holds.
+    fn blank(&mut self, bytes: u64) -> usize {
+        self.memory.first(bytes as usize).fill(b'?');
+        bytes as usize
+    }
+}
+
+/// Writes a section to a new file.
+fn write(
+    comm: &dyn Comm,
+    file: &Path,
+    section: impl FnOnce(&mut Writer<'_>) -> spile_core::error::Result<()>,
+) -> Result<Duration> {
+    if comm.rank() == 0 {
+        let _ = std::fs::remove_file(file);
+    }
+    timed(comm, || {
+        let options = Options { overwrite: Overwrite::Replace, ..Options::default() };
+        let mut writer = Writer::create(comm, file, b"cargo xtask bench scda", options)?;
+        section(&mut writer)?;
+        writer.close()
+    })
+}
+
+/// Reads the only section of a file.
+fn read(
+    comm: &dyn Comm,
+    file: &Path,
+    data: impl FnOnce(&mut Cursor<'_>) -> spile_core::error::Result<()>,
+) -> Result<Duration> {
+    let mut found = false;
+    let time = timed(comm, || {
+        let mut cursor = Cursor::open(comm, file, &Limits::default())?;
+        found = cursor.next(true)?.is_some();
+        if found { data(&mut cursor) } else { Ok(()) }
+    })?;
+    if found { Ok(time) } else { Err("there is no section".into()) }
+}
+
+/// The time from when all ranks begin to when all have ended.
+fn timed(
+    comm: &dyn Comm,
+    work: impl FnOnce() -> spile_core::error::Result<()>,
+) -> Result<Duration> {
+    comm.allgather(&[])?;
+    let start = Instant::now();
+    work()?;
+    comm.allgather(&[])?;
+    Ok(start.elapsed())
+}
+
+/// Formats entries, or parses those of the same values, on the thread that calls. The buffer of a
+/// mebibyte is used again, as it is when a file is written and read. Other programs interrupt a
+/// few of the buffers, so the median of them counts for all.
+fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
+    let most = 10_u64.checked_pow(digits).ok_or("too many digits")?;
+    // From one digit to all of them, as many of each.
+    let value = |k: u64| mixed(k) % (most / 10_u64.pow(mixed(!k) as u32 % digits)).max(2);
+    let values: Vec<u64> = (0..number as u64).map(value).collect();
+    let mut found = vec![0; ENTRIES];
+    let mut bytes = Vec::new();
+    let mut times = Vec::new();
+    for values in values.chunks_exact(ENTRIES) {
+        let start = Instant::now();
+        format_entries(b'E', values, Breaks::Unix, &mut bytes);
+        let formatted = start.elapsed();
+        let start = Instant::now();
+        parse_entries(&bytes, b'E', 0, &mut found)?;
+        times.push(if parse { start.elapsed() } else { formatted });
+        if found != values {
+            return Err("other sizes came back".into());
+        }
+    }
+    times.sort();
+    let median = times.get(times.len() / 2).ok_or("too few entries")?;
+    Ok((median.mul_f64(number as f64 / ENTRIES as f64), number as u64 * ENTRY))
+}
+
+/// A number that looks like any other, the same for the same `k`.
+fn mixed(k: u64) -> u64 {
+    let k = (k ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    k ^ k >> 29
+}

@@ -1,0 +1,172 @@
+//! The bytes of a section, or of any array, from any place on, whatever their number: what
+//! [`Writer`] takes as [`Elements::Fetched`], and how a section leaves the file.
+//!
+//! [`Writer`]: crate::Writer
+//! [`Elements::Fetched`]: crate::Elements
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader;
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::shape::Shape;
+use spile_core::source::Source;
+
+use crate::read::{File, Section};
+
+/// Decoded bytes that are kept, if they are several elements.
+const WINDOW: u64 = 8 << 20;
+
+/// The bytes of a section, decoded where it was encoded. They are read in any order, and quickly
+/// from the first to the last.
+pub struct Content {
+    len: u64,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    /// In the file, from a byte on.
+    Stored(Source, u64),
+    Encoded {
+        array: Box<Array>,
+        /// Decoded bytes before each element, and the total at the end.
+        starts: Arc<[u64]>,
+        window: Mutex<Window>,
+    },
+    /// Made by core's reader; elements have so many bytes.
+    Made(Box<Array>, u64),
+}
+
+/// Whole elements that are decoded.
+#[derive(Default)]
+struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Content {
+    pub(crate) fn stored(source: &Source, offset: u64, len: u64) -> Self {
+        Self { len, bytes: Bytes::Stored(source.clone(), offset) }
+    }
+
+    pub(crate) fn of(file: &File, section: &Section) -> Result<Self> {
+        let Layout::Encoded { decoded, .. } = &section.array.layout else {
+            return Ok(Self::stored(file.source(), section.raw[0].data, section.len));
+        };
+        let shape = Shape::new([section.len]);
+        let desc = ArrayDesc::new(DType::opaque(1), shape, section.array.layout.clone());
+        let bytes = Bytes::Encoded {
+            array: Box::new(file.open_array(&desc)?),
+            starts: decoded.clone(),
+            window: Mutex::default(),
+        };
+        Ok(Self { len: section.len, bytes })
+    }
+
+    /// The bytes of any array, in the order in which it has them.
+    pub(crate) fn of_array(from: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
+        let len = desc.bytes()?;
+        // As bytes, so that none of them are swapped; but one to be repeated has to be whole.
+        let dtype = match desc.layout {
+            Layout::Fill(_) => desc.dtype,
+            _ => DType::opaque(1),
+        };
+        let size = dtype.size() as u64;
+        let shape = Shape::new([len.checked_div(size).unwrap_or(0)]);
+        let flat = ArrayDesc::new(dtype, shape, desc.layout.clone());
+        let array = Box::new(Array::open(from.source(), from.tree(), &flat, limits)?);
+        let bytes = match &desc.layout {
+            Layout::Encoded { decoded, .. } => {
+                Bytes::Encoded { array, starts: decoded.clone(), window: Mutex::default() }
+            }
+            _ => Bytes::Made(array, size),
+        };
+        Ok(Self { len, bytes })
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// No bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` with the bytes from `at` on.
+    pub fn fetch(&self, mut at: u64, mut buffer: &mut [u8]) -> Result<()> {
+        let (array, starts, window) = match &self.bytes {
+            Bytes::Stored(source, offset) => return source.read_exact_at(offset + at, buffer),
+            Bytes::Made(array, size) => return make(array, *size, at, buffer),
+            Bytes::Encoded { array, starts, window } => (array, starts, window),
+        };
+        // After a panic elsewhere the window may be half filled; its bytes are made anew.
+        let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+        while !buffer.is_empty() {
+            let inside = at.checked_sub(window.start).and_then(|from| usize::try_from(from).ok());
+            let found = inside.and_then(|from| window.bytes.get(from..)).unwrap_or_default();
+            let taken = found.len().min(buffer.len());
+            if taken == 0 {
+                *window = Window::load(array, starts, at)?;
+                continue;
+            }
+            let (now, later) = buffer.split_at_mut(taken);
+            now.copy_from_slice(&found[..taken]);
+            (buffer, at) = (later, at + taken as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Fills `buffer` from byte `at` on of an array of elements of `size` bytes.
+fn make(array: &Array, size: u64, at: u64, mut buffer: &mut [u8]) -> Result<()> {
+    let end = at + buffer.len() as u64;
+    let first = at.checked_div(size).unwrap_or(0);
+    let part = Selection(vec![Slice::range(first, end.div_ceil(size.max(1)))]);
+    let mut skip = (at - first * size) as usize;
+    array.select(&part, Axes::Stored)?.stream(|_, block| {
+        let block = &block[skip.min(block.len())..];
+        skip = 0;
+        let taken = block.len().min(buffer.len());
+        let (now, later) = std::mem::take(&mut buffer).split_at_mut(taken);
+        now.copy_from_slice(&block[..taken]);
+        buffer = later;
+        Ok(())
+    })
+}
+
+impl Window {
+    /// Decodes the element of byte `at`, and those after it that fit in, on all threads.
+    fn load(array: &Array, starts: &[u64], at: u64) -> Result<Self> {
+        let limits = array.limits();
+        let before = |byte: u64| starts.partition_point(|start| *start <= byte).saturating_sub(1);
+        let first = before(at);
+        let start = starts[first];
+        let last = before(start + WINDOW.min(limits.memory / 8)).max(first + 1);
+        let end = starts
+            .get(last)
+            .copied()
+            .filter(|end| *end > at)
+            .ok_or_else(|| Error::argument(format!("there is no byte {at} in the section")))?;
+        let mut bytes = Vec::with_capacity(limits.allow(end - start, "a decoded element")?);
+        let part = Selection(vec![Slice::range(start, end)]);
+        let mut selected = array.select(&part, Axes::Stored)?;
+        if last == first + 1 {
+            // In several blocks a single element would be decoded more than once.
+            selected = selected.with_block_bytes(bytes.capacity());
+        }
+        selected.ordered(
+            |_, block| Ok(block.to_vec()),
+            |block| {
+                bytes.extend_from_slice(&block);
+                Ok(())
+            },
+        )?;
+        Ok(Self { start, bytes })
+    }
+}

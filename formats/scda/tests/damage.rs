@@ -1,0 +1,98 @@
+//! What is said about damaged files, and what is saved of them.
+
+use std::fs;
+use std::path::Path;
+
+use spile_core::comm::Serial;
+use spile_core::format::{Format as _, Salvage};
+use spile_core::limits::Limits;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_scda::{Elements, File, Options, Scda, Writer};
+
+fn make(path: &Path, encode: bool) -> Vec<u8> {
+    let mut file = Writer::create(&Serial, path, b"", Options::default()).unwrap();
+    let bytes = [7; 4000];
+    let all = Elements::Contiguous(&bytes);
+    file.block(b"first", 0, 100, Some(&bytes[..100]), encode).unwrap();
+    file.array(b"cells", &[500], 8, all, encode).unwrap();
+    file.varray(b"names", &[4], &[1000, 0, 500, 2500], all, encode).unwrap();
+    file.close().unwrap();
+    fs::read(path).unwrap()
+}
+
+fn salvage(bytes: &[u8], folder: &Path) -> Salvage {
+    let target = folder.join("saved");
+    let mut sink = Sink::create(&target, Overwrite::Replace).unwrap();
+    let source = Source::memory(bytes);
+    let saved = Scda.salvage(&source, &mut sink, &Limits::default()).unwrap();
+    sink.commit().unwrap();
+    let file = File::open(&target, &Limits::default()).unwrap();
+    assert_eq!(file.sections().len(), saved.kept.len());
+    saved
+}
+
+#[test]
+fn of_a_cut_array_it_is_told_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole");
+    let bytes = make(&path, false);
+    let data: Vec<usize> = File::open(&path, &Limits::default())
+        .unwrap()
+        .sections()
+        .iter()
+        .map(|section| section.raw[0].data as usize)
+        .collect();
+    let told = |length: usize| {
+        let saved = salvage(&bytes[..length], folder.path());
+        (saved.kept.len(), saved.lost.join("\n"))
+    };
+    let says = |length: usize, kept: usize, words: &str| {
+        let (number, lost) = told(length);
+        assert!(number == kept && lost.ends_with(words), "{length}: {number}, {lost}");
+    };
+    assert_eq!(told(bytes.len()), (3, String::new()));
+    says(data[0] + 60, 0, "; of B \"first\" 60 of 100 bytes are there");
+    says(data[1] + 87, 1, "; of A \"cells\" 10 of 500 elements are whole");
+    says(data[1] + 4001, 1, "; of A \"cells\" 500 of 500 elements are whole");
+    says(data[2] - 1, 2, "; of V \"names\" 3 of 4 sizes are there, and no element");
+    says(data[2] + 999, 2, "; of V \"names\" 0 of 4 elements are whole");
+    says(data[2] + 1000, 2, "; of V \"names\" 2 of 4 elements are whole");
+    says(data[1] - 80, 1, "the file ends after 400 bytes (scda-007)");
+}
+
+#[test]
+fn compressed_sections_are_told_as_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = make(&folder.path().join("whole"), true);
+    let saved = salvage(&bytes[..bytes.len() - 5], folder.path());
+    assert_eq!(saved.kept, ["B \"first\" (compressed)", "A \"cells\" (compressed)"]);
+    let lost = "of V \"names\" (compressed) 4 of 4 elements are whole";
+    assert!(saved.lost[0].ends_with(lost), "{:?}", saved.lost);
+}
+
+#[test]
+fn damage_in_elements_without_bytes_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty");
+    let mut file = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
+    file.varray(b"none", &[3], &[0; 3], Elements::Contiguous(&[]), true).unwrap();
+    file.close().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let limits = Limits::default();
+    let sound = |bytes: &[u8]| {
+        let report = Scda.check(&Source::memory(bytes), &limits, false).unwrap();
+        report.findings.is_empty()
+    };
+    assert!(sound(&bytes));
+    let place = File::open(&path, &limits).unwrap().sections()[0].raw[1].data as usize;
+    bytes[place + 12] ^= 0x15;
+    assert!(!sound(&bytes));
+}
+
+#[test]
+fn levels_end_at_12() {
+    let path = Path::new("never");
+    let options = Options { level: 13, ..Options::default() };
+    assert!(Writer::create(&Serial, path, b"", options).is_err());
+}

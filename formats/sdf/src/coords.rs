@@ -1,0 +1,133 @@
+//! Where the points of variables are.
+
+use std::collections::HashMap;
+
+use spile_core::error::Result;
+use spile_core::layout::Coord;
+
+use crate::derived;
+use crate::index::Block;
+use crate::kind::BlockType;
+use crate::meta::Meta;
+use crate::view::{View, path};
+
+/// Finds meshes by the identifiers that variables have of them.
+pub(crate) struct Meshes {
+    exact: HashMap<String, usize>,
+    /// Writers do not always agree with themselves about capital letters.
+    folded: HashMap<String, usize>,
+}
+
+impl Meshes {
+    pub(crate) fn new(blocks: &[Block]) -> Self {
+        let mut found = Self { exact: HashMap::new(), folded: HashMap::new() };
+        for (k, block) in blocks.iter().enumerate() {
+            if matches!(block.meta, Meta::Mesh(_) | Meta::PointMesh(_)) {
+                let id = &block.header.id;
+                found.exact.entry(id.clone()).or_insert(k);
+                found.folded.entry(id.to_lowercase()).or_insert(k);
+            }
+        }
+        found
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<usize> {
+        self.exact.get(id).or_else(|| self.folded.get(&id.to_lowercase())).copied()
+    }
+}
+
+impl View<'_> {
+    /// The name of the dimension that the variables of a point mesh share.
+    pub(crate) fn particles(&self, mesh: usize) -> Option<String> {
+        let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return None };
+        let (_, last) = path(&self.blocks[mesh]);
+        let word = if points.species_id.is_empty() { last } else { &points.species_id };
+        Some(word.to_string())
+    }
+
+    /// Gives a variable the names and points of its dimensions.
+    pub(crate) fn coordinates(&mut self, k: usize) -> Result<()> {
+        let Some(node) = self.places[k] else { return Ok(()) };
+        match &self.blocks[k].meta {
+            Meta::PointVariable(v) => {
+                let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(()) };
+                let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return Ok(()) };
+                let name = self.particles(mesh);
+                let Some(desc) = &mut self.tree.node_mut(node).array else { return Ok(()) };
+                if desc.shape.lengths() != [points.np] {
+                    return Ok(());
+                }
+                desc.dims = name.into_iter().collect();
+                // With one direction the particles lie along it; with more, no single array says
+                // where they are.
+                if let [one] = self.axes.get(&mesh).map_or(&[][..], |a| a) {
+                    desc.coords = vec![Coord::Node(*one)];
+                }
+                Ok(())
+            }
+            Meta::PlainVariable(v) => {
+                let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(()) };
+                let Meta::Mesh(grid) = &self.blocks[mesh].meta else { return Ok(()) };
+                let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
+                let plain = self.blocks[mesh].kind() == BlockType::PlainMesh;
+                let epoch = self.file.code_name.to_lowercase().starts_with("epoch");
+                for (axis, along) in axes.iter().enumerate().take(v.dims.len()) {
+                    let on_nodes = v.stagger.checked_shr(axis as u32).unwrap_or(0) & 1 == 1;
+                    let (nodes, points) = (grid.dims[axis], v.dims[axis]);
+                    let one_less = points.checked_add(1) == Some(nodes);
+                    let found = if plain && points == nodes {
+                        Some(*along)
+                    } else if plain && one_less && !on_nodes {
+                        derived::midpoints(&mut self.tree, *along)?
+                    } else if plain && one_less && epoch {
+                        derived::faces(&mut self.tree, *along)?
+                    } else {
+                        None
+                    };
+                    let coord = found.map_or(Coord::None, Coord::Node);
+                    let name = grid.labels[axis].clone();
+                    let Some(desc) = &mut self.tree.node_mut(node).array else { return Ok(()) };
+                    if desc.shape.rank() != v.dims.len() {
+                        return Ok(());
+                    }
+                    desc.coords[axis] = coord;
+                    if !name.is_empty() {
+                        desc.dims[axis] = name;
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Arrays that are computed from block `k`.
+    pub(crate) fn derived(&mut self, k: usize) -> Result<()> {
+        let Some(node) = self.places[k] else { return Ok(()) };
+        match &self.blocks[k].meta {
+            Meta::PlainVariable(v) => {
+                let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(()) };
+                let Meta::Mesh(grid) = &self.blocks[mesh].meta else { return Ok(()) };
+                let on_nodes = |axis: usize| {
+                    let bit = v.stagger.checked_shr(axis as u32).unwrap_or(0) & 1 == 1;
+                    bit && grid.dims.get(axis) == Some(&v.dims[axis])
+                };
+                let along: Vec<bool> = (0..v.dims.len()).map(on_nodes).collect();
+                let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
+                derived::centred(&mut self.tree, node, &along, &axes)
+            }
+            Meta::CpuSplit { split_type: 1, dims } => {
+                // The grid that was split: the one that variables of this many dimensions are on.
+                let split = |b: &&Block| {
+                    b.kind() == BlockType::PlainMesh && b.header.ndims == dims.len() as u64
+                };
+                let named = self.blocks.iter().filter(split).find(|b| b.header.id == "grid");
+                let mesh = named.or_else(|| self.blocks.iter().find(split)).map(|b| &b.meta);
+                let Some(Meta::Mesh(grid)) = mesh else { return Ok(()) };
+                let cells = grid.dims.iter().map(|n| n.saturating_sub(1)).collect();
+                derived::ranks(&mut self.tree, node, dims, cells)
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! An open SDF file: its header, its blocks, and the tree view of them.
+
+use std::path::Path;
+
+use spile_core::error::Result;
+use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::limits::Limits;
+use spile_core::read::Array;
+use spile_core::source::Source;
+use spile_core::tree::{Tree, Value};
+
+use crate::index::{self, Block};
+use crate::kind::BlockType;
+use crate::meta::Meta;
+use crate::view;
+use crate::wire::FileHeader;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Add arrays that are computed from others when they are read: fields on faces, edges and
+    /// nodes averaged to the middle of the cells, and the rank that had each cell.
+    pub derived: bool,
+}
+
+/// An open SDF file. Opening reads header and metadata only.
+pub struct File {
+    source: Source,
+    header: FileHeader,
+    blocks: Vec<Block>,
+    tree: Tree,
+    limits: Limits,
+}
+
+impl File {
+    /// Opens a file.
+    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
+        Self::from_source(Source::open(path)?, Options::default(), limits)
+            .map_err(|e| e.with_path(path).with_format("sdf"))
+    }
+
+    /// Opens what is in `source`.
+    pub fn from_source(source: Source, options: Options, limits: &Limits) -> Result<Self> {
+        let header = FileHeader::read(&source)?;
+        let blocks = index::read(&source, &header, limits)?;
+        for block in &blocks {
+            block.require_data(&source)?;
+        }
+        let tree = view::tree(&header, &blocks, options, limits)?;
+        Ok(Self { source, header, blocks, tree, limits: *limits })
+    }
+
+    /// The file header.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The blocks, in the order of the file.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The blocks with that identifier or name; usually one, but writers do not always see to it.
+    pub fn find<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a Block> {
+        self.blocks.iter().filter(move |b| b.header.id == word || b.header.name == word)
+    }
+
+    /// All data of a block in a row, as its data type says.
+    pub fn raw(&self, block: &Block) -> Result<Array> {
+        Array::open(&self.source, &self.tree, &block.raw(&self.header), &self.limits)
+            .map_err(|e| e.in_object(block.title()))
+    }
+
+    /// An array of the tree, by its path or its block's identifier.
+    pub fn array(&self, path: &str) -> Result<Array> {
+        let node = self.tree.node(self.tree.find(path)?);
+        let desc = node.array.as_ref().ok_or_else(|| {
+            spile_core::error::Error::argument(format!("\"{path}\" is a group, not an array"))
+        })?;
+        Array::open(&self.source, &self.tree, desc, &self.limits)
+    }
+}
+
+impl Reader for File {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        let header = &self.header;
+        let mut rows: Vec<(String, Value)> = vec![
+            ("code".into(), header.code_name.clone().into()),
+            ("step".into(), Value::Int(header.step.into())),
+            ("time".into(), header.time.into()),
+            ("revision".into(), format!("{}.{}", header.version, header.revision).into()),
+            ("byte order".into(), format!("{:?}", header.order).to_lowercase().into()),
+            ("blocks".into(), (self.blocks.len() as u64).into()),
+            ("job".into(), format!("{}.{:03}", header.jobid.0, header.jobid.1).into()),
+        ];
+        let flags = [
+            (header.restart, "restart dump"),
+            (header.subdomain, "one subdomain"),
+            (header.station, "stations"),
+        ];
+        let flags: Vec<&str> =
+            flags.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
+        if !flags.is_empty() {
+            rows.push(("kind".into(), flags.join(", ").into()));
+        }
+        for block in &self.blocks {
+            if let Meta::RunInfo(info) = &block.meta {
+                rows.extend(view::run_info(info));
+            }
+        }
+        rows
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let mut all = vec![Region {
+            offset: 0,
+            len: self.header.first_block.min(self.source.len()),
+            role: Role::Header,
+            name: "file header".into(),
+            value: format!("{} step {}", self.header.code_name, self.header.step),
+        }];
+        let mut heads = |blocks: &[Block], place: &str| {
+            for block in blocks {
+                let info = block.header.info_length.unwrap_or(0).max(block.meta_length);
+                all.push(Region {
+                    offset: block.offset,
+                    len: block.meta_offset - block.offset + info,
+                    role: Role::Header,
+                    name: format!("{}{place}", block.header.id),
+                    value: block.kind().name(),
+                });
+            }
+        };
+        // Where the blocks themselves are damaged, what the summary says about them is left.
+        let inline = index::inline(&self.source, &self.header, &self.limits).unwrap_or_default();
+        heads(&inline, "");
+        if self.blocks.first().is_some_and(|b| b.offset != self.header.first_block) {
+            heads(&self.blocks, " (summary)");
+        }
+        for block in self.blocks.iter().filter(|b| b.header.data_length > 0) {
+            let text = matches!(block.kind(), BlockType::Source | BlockType::Datablock);
+            all.push(Region {
+                offset: block.header.data_location,
+                len: block.header.data_length,
+                role: if text { Role::Text } else { Role::Data },
+                name: format!("{} data", block.header.id),
+                value: block.header.datatype.name(),
+            });
+        }
+        // Members of a contiguous block lie inside it: the longest one tells.
+        all.sort_by_key(|r| (r.offset, std::cmp::Reverse(r.len)));
+        let mut end = 0;
+        for mut region in all {
+            region.len = region.len.min(self.source.len().saturating_sub(region.offset));
+            if region.len > 0 && region.offset >= end {
+                end = region.offset + region.len;
+                each(region)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for block in self.blocks.iter().filter(|b| b.kind() != BlockType::Scrubbed) {
+            if block.data().len == 0 {
+                continue;
+            }
+            each(Object {
+                path: block.header.name.clone(),
+                id: Some(block.header.id.clone()),
+                frame: None,
+                kind: block.kind().name(),
+                array: block.raw(&self.header),
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Time histories at stations: rows of one value a variable, seen as columns.
+
+use spile_core::error::Result;
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::shape::Shape;
+use spile_core::tree::{Attrs, NodeId, Tree, Value};
+
+use crate::index::Block;
+use crate::meta::Station;
+use crate::view::{linear, push_text};
+use crate::wire::FileHeader;
+
+/// What is said about all stations together.
+pub(crate) fn attrs(station: &Station) -> Attrs {
+    vec![
+        ("step0".into(), Value::Int(station.step0.into())),
+        ("step_inc".into(), Value::Int(station.step_inc.into())),
+        ("time0".into(), station.time0.into()),
+        ("time_inc".into(), station.time_inc.into()),
+    ]
+}
+
+/// Rows that are in the file; the counter is patched after each row and may be ahead of them.
+pub(crate) fn rows(block: &Block, station: &Station) -> u64 {
+    station.nelements.min(block.header.data_length.checked_div(station.entry_len).unwrap_or(0))
+}
+
+/// Adds the time, and a group with the variables of each station.
+pub(crate) fn add(
+    tree: &mut Tree,
+    group: NodeId,
+    block: &Block,
+    station: &Station,
+    file: &FileHeader,
+) -> Result<()> {
+    let count = rows(block, station);
+    let mut columns = Columns { block, station, file, count, next: 0, offset: 0 };
+    let Some((time, attrs)) = columns.next() else { return Ok(()) };
+    let time = tree.add_array(group, name(station, 0), time)?;
+    tree.node_mut(time).attrs = attrs;
+    tree.node_mut(time).id = station.variable_ids.first().cloned();
+    let stations = station.station_ids.len();
+    for (k, nvars) in station.station_nvars.iter().enumerate() {
+        let label = [&station.station_names[k], &station.station_ids[k]];
+        let label = label.into_iter().find(|t| !t.is_empty()).map_or("", |t| t);
+        let table = tree.add_group(group, label)?;
+        let position =
+            station.station_x0.iter().skip(k).step_by(stations).map(|x| Value::Float(*x)).collect();
+        let node = tree.node_mut(table);
+        node.id = Some(station.station_ids[k].clone());
+        node.attrs = vec![
+            ("position".into(), Value::List(position)),
+            ("move".into(), Value::Int(station.station_move[k].into())),
+        ];
+        for _ in 0..*nvars {
+            let at = columns.next;
+            let Some((mut desc, attrs)) = columns.next() else { return Ok(()) };
+            desc.coords = vec![Coord::Node(time)];
+            let node = tree.add_array(table, name(station, at), desc)?;
+            tree.node_mut(node).attrs = attrs;
+            tree.node_mut(node).id = station.variable_ids.get(at).cloned();
+        }
+    }
+    Ok(())
+}
+
+fn name(station: &Station, variable: usize) -> &str {
+    let words = [&station.variable_names, &station.variable_ids];
+    words.into_iter().filter_map(|w| w.get(variable)).find(|t| !t.is_empty()).map_or("", |t| t)
+}
+
+/// The variables of the rows, from the first byte of a row on.
+struct Columns<'a> {
+    block: &'a Block,
+    station: &'a Station,
+    file: &'a FileHeader,
+    count: u64,
+    next: usize,
+    offset: u64,
+}
+
+impl Columns<'_> {
+    /// The next variable; nothing behind the last, or where the row is too short for it.
+    fn next(&mut self) -> Option<(ArrayDesc, Attrs)> {
+        let (station, at) = (self.station, self.next);
+        let dtype = station.variable_types.get(at)?.dtype(self.file.order)?;
+        let size = dtype.size() as u64;
+        let end = self.offset.checked_add(size).filter(|end| *end <= station.entry_len)?;
+        // From the first element to the last one; the rest of the last row is not needed.
+        let span = match self.count {
+            0 => 0,
+            n => (n - 1) * station.entry_len + size,
+        };
+        let extents = Extents::one(self.block.header.data_location + self.offset, span);
+        let layout = Layout::Rows { extents, stride: station.entry_len };
+        let mut desc = ArrayDesc::new(dtype, Shape::new([self.count]), layout);
+        desc.dims = vec!["time".into()];
+        let mut attrs = Vec::new();
+        if let Some(mults) = &station.variable_mults {
+            desc.map = linear(mults[at], &mut attrs);
+        }
+        push_text(&mut attrs, "units", &station.variable_units[at]);
+        (self.offset, self.next) = (end, at + 1);
+        Some((desc, attrs))
+    }
+}

@@ -1,0 +1,470 @@
+//! The blocks as a tree: names split at `/` are groups, meshes are groups of coordinate arrays,
+//! variables know their coordinates, stitched blocks are groups that refer to their parts.
+
+use std::collections::{HashMap, HashSet};
+
+use spile_core::dtype::DType;
+use spile_core::error::Result;
+use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::shape::{Order, Shape};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::wire::ByteOrder;
+
+use crate::coords::Meshes;
+use crate::index::Block;
+use crate::kind::BlockType;
+use crate::meta::{Mesh, Meta, RunInfo, Station, Stitched};
+use crate::read::Options;
+use crate::wire::{DataType, FileHeader};
+
+/// Attribute with the block's type. A node that has it is a block.
+pub(crate) const TYPE: &str = "sdf_type";
+/// Attribute with the block's name, where the path is another one.
+pub(crate) const NAME: &str = "sdf_name";
+/// Attribute with the block's data type, where the elements do not tell.
+pub(crate) const DATATYPE: &str = "sdf_datatype";
+/// Attribute of arrays that are computed from others.
+pub(crate) const DERIVED: &str = "derived";
+
+/// Levels of groups at which a name is compared with those of arrays.
+const DEEPEST: usize = 64;
+
+/// Longer strings are shown as bytes.
+const LONGEST_TEXT: u64 = 4096;
+
+/// The tree of a file.
+pub(crate) fn tree(
+    file: &FileHeader,
+    blocks: &[Block],
+    options: Options,
+    limits: &Limits,
+) -> Result<Tree> {
+    let mut view = View {
+        file,
+        blocks,
+        tree: Tree::new(limits),
+        places: vec![None; blocks.len()],
+        axes: HashMap::new(),
+        claimed: HashSet::new(),
+        groups: HashMap::new(),
+        meshes: Meshes::new(blocks),
+    };
+    view.root();
+    for k in order(blocks) {
+        view.block(k)?;
+    }
+    for k in 0..blocks.len() {
+        view.coordinates(k)?;
+    }
+    if options.derived {
+        for k in 0..blocks.len() {
+            view.derived(k)?;
+        }
+    }
+    let mut ids = HashMap::new();
+    for (k, block) in blocks.iter().enumerate() {
+        ids.entry(block.header.id.as_str()).or_insert(k);
+    }
+    for (k, block) in blocks.iter().enumerate() {
+        if let Meta::Stitched(group) = &block.meta {
+            view.stitched(k, group, &ids)?;
+        }
+    }
+    Ok(view.tree)
+}
+
+/// The group a block is in and its own name there.
+pub(crate) fn path(block: &Block) -> (&str, &str) {
+    let words = [&block.header.name, &block.header.id].map(|word| word.trim_matches('/'));
+    let word = words.into_iter().find(|word| !word.is_empty()).unwrap_or("_");
+    word.rsplit_once('/').unwrap_or(("", word))
+}
+
+/// The blocks in the order in which they get their places: in that of the file, except that
+/// `Ey/part` waits for an array `Ey`, which would otherwise lose its name to a group.
+fn order(blocks: &[Block]) -> Vec<usize> {
+    let arrays: HashSet<(&str, &str)> = blocks.iter().filter(|b| is_array(b)).map(path).collect();
+    let below = |k: &usize| {
+        let (above, _) = path(&blocks[*k]);
+        // A name may be nothing but slashes.
+        let ends = above.match_indices('/').map(|(at, _)| at).take(DEEPEST);
+        let ends: Vec<usize> = ends.chain([above.len()]).collect();
+        let is_array = |end: &usize| {
+            let above = &above[..*end];
+            arrays.contains(&above.rsplit_once('/').unwrap_or(("", above)))
+        };
+        ends.iter().any(is_array).then_some(ends.len())
+    };
+    let mut all: Vec<usize> = (0..blocks.len()).collect();
+    all.sort_by_cached_key(below);
+    all
+}
+
+/// The block has an array at its path, not a group.
+fn is_array(block: &Block) -> bool {
+    match block.meta {
+        Meta::PlainVariable(_)
+        | Meta::PointVariable(_)
+        | Meta::Constant(_)
+        | Meta::Array(_)
+        | Meta::Source
+        | Meta::CpuSplit { .. }
+        | Meta::Datablock { .. } => true,
+        Meta::Other(_) => block.kind() != BlockType::Scrubbed,
+        _ => false,
+    }
+}
+
+pub(crate) struct View<'a> {
+    pub(crate) file: &'a FileHeader,
+    pub(crate) blocks: &'a [Block],
+    pub(crate) tree: Tree,
+    /// Where each block went.
+    pub(crate) places: Vec<Option<NodeId>>,
+    /// The coordinate arrays of each mesh.
+    pub(crate) axes: HashMap<usize, Vec<NodeId>>,
+    /// Groups that are a block's own.
+    claimed: HashSet<NodeId>,
+    groups: HashMap<&'a str, NodeId>,
+    pub(crate) meshes: Meshes,
+}
+
+impl<'a> View<'a> {
+    fn root(&mut self) {
+        let file = self.file;
+        let flag = |set: bool| Value::Bool(set);
+        self.tree.node_mut(ROOT).attrs = vec![
+            ("code_name".into(), file.code_name.clone().into()),
+            ("step".into(), Value::Int(file.step.into())),
+            ("time".into(), file.time.into()),
+            ("jobid1".into(), Value::Int(file.jobid.0.into())),
+            ("jobid2".into(), Value::Int(file.jobid.1.into())),
+            ("code_io_version".into(), Value::Int(file.code_io_version.into())),
+            ("restart_flag".into(), flag(file.restart)),
+            ("subdomain_file".into(), flag(file.subdomain)),
+            ("station_file".into(), flag(file.station)),
+        ];
+    }
+
+    fn block(&mut self, k: usize) -> Result<()> {
+        let block = &self.blocks[k];
+        match &block.meta {
+            Meta::Mesh(mesh) => self.mesh(k, mesh),
+            Meta::PointMesh(points) => {
+                let node = self.group(k)?;
+                let attrs = &mut self.tree.node_mut(node).attrs;
+                push_text(attrs, "species", &points.species_id);
+                self.mesh_axes(k, node, &points.mesh, &[points.np], points.np)
+            }
+            Meta::PlainVariable(v) => {
+                let mut desc = self.shaped(block, &v.dims);
+                let mut attrs = variable(&mut desc, v.mult, &v.units, &v.mesh_id);
+                attrs.push(("stagger".into(), Value::Int(v.stagger.into())));
+                self.array(k, desc, attrs)
+            }
+            Meta::PointVariable(v) => {
+                let mut desc = self.shaped(block, &[v.np]);
+                let mut attrs = variable(&mut desc, v.mult, &v.units, &v.mesh_id);
+                push_text(&mut attrs, "species", &v.species_id);
+                self.array(k, desc, attrs)
+            }
+            Meta::Constant(_) => {
+                let desc = ArrayDesc {
+                    shape: Shape::scalar(),
+                    dims: vec![],
+                    coords: vec![],
+                    ..block.raw(self.file)
+                };
+                self.array(k, desc, Vec::new())
+            }
+            Meta::Array(dims) => {
+                let desc = strings(block, dims).unwrap_or_else(|| self.shaped(block, dims));
+                self.array(k, desc, Vec::new())
+            }
+            Meta::RunInfo(info) => {
+                let node = self.group(k)?;
+                self.tree.node_mut(node).attrs.extend(run_info(info));
+                Ok(())
+            }
+            Meta::Source => self.array(k, bytes(block), Vec::new()),
+            Meta::Stitched(_) => Ok(()),
+            Meta::CpuSplit { split_type, dims } => {
+                let shape: &[u64] = if matches!(split_type, 3 | 4) { dims } else { &[] };
+                let desc =
+                    if shape.is_empty() { block.raw(self.file) } else { self.shaped(block, shape) };
+                let dims = dims.iter().map(|d| Value::UInt(*d)).collect();
+                let attrs = vec![
+                    ("split_type".into(), Value::Int((*split_type).into())),
+                    ("split_dims".into(), Value::List(dims)),
+                ];
+                self.array(k, desc, attrs)
+            }
+            Meta::Station(station) => self.station(k, station),
+            Meta::Datablock { mimetype, checksum_type, checksum } => {
+                let mut attrs = Vec::new();
+                push_text(&mut attrs, "mimetype", mimetype);
+                push_text(&mut attrs, "checksum_type", checksum_type);
+                push_text(&mut attrs, "checksum", checksum);
+                self.array(k, bytes(block), attrs)
+            }
+            Meta::NameValue { names, values } => {
+                let node = self.group(k)?;
+                let attrs = &mut self.tree.node_mut(node).attrs;
+                attrs.push((DATATYPE.into(), block.header.datatype.name().into()));
+                attrs.extend(names.iter().cloned().zip(values.iter().cloned()));
+                Ok(())
+            }
+            Meta::Other(_) if block.kind() == BlockType::Scrubbed => Ok(()),
+            Meta::Other(meta) => {
+                let mut attrs: Attrs = vec![
+                    (DATATYPE.into(), block.header.datatype.name().into()),
+                    ("ndims".into(), block.header.ndims.into()),
+                    ("metadata".into(), Value::Bytes(meta.clone())),
+                ];
+                // Whoever writes these bytes elsewhere has to know.
+                if self.file.order == ByteOrder::Big {
+                    attrs.push(("byte_order".into(), "big".into()));
+                }
+                self.array(k, bytes(block), attrs)
+            }
+        }
+    }
+
+    /// What every block's node says.
+    fn place(&mut self, k: usize, node: NodeId, attrs: Attrs) {
+        let header = &self.blocks[k].header;
+        self.places[k] = Some(node);
+        let node = self.tree.node_mut(node);
+        node.id = Some(header.id.clone());
+        let mut all =
+            vec![(TYPE.to_string(), Value::Text(BlockType::from_code(header.blocktype).name()))];
+        if node.path != header.name {
+            all.push((NAME.into(), header.name.clone().into()));
+        }
+        all.extend(attrs);
+        node.attrs.splice(0..0, all);
+    }
+
+    fn array(&mut self, k: usize, desc: ArrayDesc, attrs: Attrs) -> Result<()> {
+        let (above, last) = path(&self.blocks[k]);
+        let parent = self.group_at(above)?;
+        let node = self.tree.add_array(parent, last, desc)?;
+        self.place(k, node, attrs);
+        Ok(())
+    }
+
+    /// The group at a path; thousands of blocks share a few of them.
+    fn group_at(&mut self, path: &'a str) -> Result<NodeId> {
+        if let Some(known) = self.groups.get(path) {
+            return Ok(*known);
+        }
+        let group = self.tree.group_at(path)?;
+        self.groups.insert(path, group);
+        Ok(group)
+    }
+
+    /// The group that is block `k`: one that is there already because of what is below it, or a
+    /// new one.
+    fn group(&mut self, k: usize) -> Result<NodeId> {
+        let (above, last) = path(&self.blocks[k]);
+        let parent = self.group_at(above)?;
+        let free = self
+            .tree
+            .child(parent, last)
+            .filter(|id| self.tree.node(*id).array.is_none() && !self.claimed.contains(id));
+        let node = match free {
+            Some(node) => node,
+            None => self.tree.add_group(parent, last)?,
+        };
+        self.claimed.insert(node);
+        self.place(k, node, Vec::new());
+        Ok(node)
+    }
+
+    /// The data of a block in the shape that its metadata give; in a row where they do not fit.
+    fn shaped(&self, block: &Block, dims: &[u64]) -> ArrayDesc {
+        let length = block.header.data_length;
+        let shape = Shape::new(dims);
+        let dtype = block.header.datatype.dtype(self.file.order);
+        let bytes = dtype.and_then(|d| shape.bytes(d.size()).ok()).filter(|b| *b <= length);
+        match (dtype, bytes) {
+            (Some(dtype), Some(bytes)) if !dims.is_empty() => {
+                let extents = Extents::one(block.header.data_location, bytes);
+                ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::F })
+            }
+            _ => block.raw(self.file),
+        }
+    }
+
+    fn mesh(&mut self, k: usize, mesh: &Mesh) -> Result<()> {
+        let node = self.group(k)?;
+        if self.blocks[k].kind() == BlockType::LagrangianMesh {
+            let count = Shape::new(mesh.dims.clone()).count().unwrap_or(u64::MAX);
+            return self.mesh_axes(k, node, mesh, &mesh.dims, count);
+        }
+        self.mesh_axes(k, node, mesh, &[], 0)
+    }
+
+    /// The coordinates of a mesh, an array a direction: `each` elements of shape `dims`, or as
+    /// many as the mesh has nodes in that direction.
+    fn mesh_axes(
+        &mut self,
+        k: usize,
+        node: NodeId,
+        mesh: &Mesh,
+        dims: &[u64],
+        each: u64,
+    ) -> Result<()> {
+        let block = &self.blocks[k];
+        let numbers =
+            |values: &[f64]| Value::List(values.iter().map(|v| Value::Float(*v)).collect());
+        let attrs = &mut self.tree.node_mut(node).attrs;
+        attrs.push(("geometry".into(), Value::Int(mesh.geometry.into())));
+        attrs.push(("minval".into(), numbers(&mesh.minval)));
+        attrs.push(("maxval".into(), numbers(&mesh.maxval)));
+        let raw = block.raw(self.file);
+        let size = raw.dtype.size() as u64;
+        let mut start = 0_u64;
+        let mut axes = Vec::new();
+        for (axis, label) in mesh.labels.iter().enumerate() {
+            let plain = dims.is_empty();
+            let shape: &[u64] = if plain { std::slice::from_ref(&mesh.dims[axis]) } else { dims };
+            let count = if plain { mesh.dims[axis] } else { each };
+            let len = count.checked_mul(size);
+            // Metadata may promise more than there is; `check` says so.
+            let Some(end) = len.and_then(|len| start.checked_add(len)) else { break };
+            if end > block.header.data_length
+                || block.header.datatype.dtype(self.file.order).is_none()
+            {
+                break;
+            }
+            let extents = Extents::one(block.header.data_location + start, end - start);
+            let layout = Layout::Plain { extents, order: Order::F };
+            let mut desc = ArrayDesc::new(raw.dtype, Shape::new(shape), layout);
+            let mut attrs = Vec::new();
+            desc.map = linear(mesh.mults[axis], &mut attrs);
+            push_text(&mut attrs, "units", &mesh.units[axis]);
+            let name = if label.is_empty() { format!("axis{}", axis + 1) } else { label.clone() };
+            let id = self.tree.add_array(node, &name, desc)?;
+            if self.tree.node(id).name != *label {
+                attrs.push(("label".into(), label.clone().into()));
+            }
+            let dim = self.particles(k).unwrap_or(name);
+            let new = self.tree.node_mut(id);
+            new.attrs = attrs;
+            if let (Some(desc), true) = (&mut new.array, shape.len() == 1) {
+                desc.dims = vec![dim];
+            }
+            axes.push(id);
+            start = end;
+        }
+        self.axes.insert(k, axes);
+        Ok(())
+    }
+
+    /// A group that refers to the arrays it is made of.
+    fn stitched(
+        &mut self,
+        k: usize,
+        stitched: &Stitched,
+        ids: &HashMap<&str, usize>,
+    ) -> Result<()> {
+        let group = self.group(k)?;
+        let texts = |list: &[String]| Value::List(list.iter().map(|t| t.clone().into()).collect());
+        let mut attrs: Attrs = vec![
+            (DATATYPE.into(), self.blocks[k].header.datatype.name().into()),
+            ("stagger".into(), Value::Int(stitched.stagger.into())),
+        ];
+        push_text(&mut attrs, "mesh", &stitched.mesh_id);
+        push_text(&mut attrs, "material", &stitched.material_id);
+        push_text(&mut attrs, "material_name", &stitched.material_name);
+        if !stitched.names.is_empty() {
+            attrs.push(("names".into(), texts(&stitched.names)));
+        }
+        attrs.push(("parts".into(), texts(&stitched.ids)));
+        self.tree.node_mut(group).attrs.extend(attrs);
+        for id in &stitched.ids {
+            let part = ids.get(id.as_str()).and_then(|part| self.places[*part]);
+            let Some(part) = part else { continue };
+            let node = self.tree.node(part);
+            // A part whose name puts it here already needs no second place.
+            let Some(desc) = node.array.clone().filter(|_| node.parent != group) else { continue };
+            let name = node.name.clone();
+            let desc = ArrayDesc { layout: Layout::Same(part), ..desc };
+            let same = self.tree.add_array(group, &name, desc)?;
+            self.tree.node_mut(same).attrs =
+                vec![(DERIVED.into(), format!("the same as {id}").into())];
+        }
+        Ok(())
+    }
+
+    /// A group with a table a station; the time is shared.
+    fn station(&mut self, k: usize, station: &Station) -> Result<()> {
+        let group = self.group(k)?;
+        self.tree.node_mut(group).attrs.extend(crate::station::attrs(station));
+        crate::station::add(&mut self.tree, group, &self.blocks[k], station, self.file)
+    }
+}
+
+/// What variables of both kinds say.
+fn variable(desc: &mut ArrayDesc, mult: f64, units: &str, mesh: &str) -> Attrs {
+    let mut attrs = Vec::new();
+    desc.map = linear(mult, &mut attrs);
+    push_text(&mut attrs, "units", units);
+    push_text(&mut attrs, "mesh", mesh);
+    attrs
+}
+
+/// The normalisation factor as a map; one that makes no sense is only mentioned.
+pub(crate) fn linear(mult: f64, attrs: &mut Attrs) -> Option<Linear> {
+    if mult == 0.0 || !mult.is_finite() {
+        attrs.push(("mult".into(), mult.into()));
+        return None;
+    }
+    (mult != 1.0).then_some(Linear { intercept: 0.0, slope: mult })
+}
+
+pub(crate) fn push_text(attrs: &mut Attrs, name: &str, text: &str) {
+    if !text.is_empty() {
+        attrs.push((name.into(), text.into()));
+    }
+}
+
+/// A character array as strings: its first dimension is their length.
+fn strings(block: &Block, dims: &[u64]) -> Option<ArrayDesc> {
+    let (length, rest) = dims.split_first()?;
+    let fits = block.header.datatype == DataType::Character
+        && (1..=LONGEST_TEXT).contains(length)
+        && Shape::new(dims).bytes(1).is_ok_and(|b| b == block.header.data_length);
+    fits.then(|| {
+        let extents = Extents::one(block.header.data_location, block.header.data_length);
+        let layout = Layout::Plain { extents, order: Order::F };
+        ArrayDesc::new(DType::text(*length as u32), Shape::new(rest), layout)
+    })
+}
+
+/// Data without a type of their own.
+fn bytes(block: &Block) -> ArrayDesc {
+    let (offset, len) = (block.header.data_location, block.header.data_length);
+    let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::F };
+    ArrayDesc::new(DType::opaque(1), Shape::new([len]), layout)
+}
+
+/// Run information as attributes, under the names of the specification.
+pub(crate) fn run_info(info: &RunInfo) -> Attrs {
+    let whole = |v: i32| Value::Int(v.into());
+    vec![
+        ("code_version".into(), whole(info.code_version)),
+        ("code_revision".into(), whole(info.code_revision)),
+        ("commit_id".into(), info.commit_id.clone().into()),
+        ("sha1sum".into(), info.sha1sum.clone().into()),
+        ("compile_machine".into(), info.compile_machine.clone().into()),
+        ("compile_flags".into(), info.compile_flags.clone().into()),
+        ("defines".into(), Value::Int(info.defines)),
+        ("compile_date".into(), whole(info.compile_date)),
+        ("run_date".into(), whole(info.run_date)),
+        ("io_date".into(), whole(info.io_date)),
+        ("minor_rev".into(), whole(info.minor_rev)),
+    ]
+}

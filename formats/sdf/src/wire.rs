@@ -1,0 +1,378 @@
+//! On-disk structures: file header, block header, data types.
+
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::source::Source;
+use spile_core::wire::{ByteOrder, Wire, fetch};
+
+use crate::fields::{Fields, Out};
+
+/// First bytes of every file (section 3).
+pub const MAGIC: &[u8; 4] = b"SDF1";
+
+/// The byte-order mark as a number: 0F 0E 02 01 in a little-endian file.
+pub const ENDIANNESS: u32 = 16_911_887;
+
+/// The file header as it is written. Readers follow the stored `first_block_location`.
+pub const FILE_HEADER: u64 = 112;
+
+/// The file header without the fields that came after version 1.1.
+const OLD_FILE_HEADER: usize = 106;
+
+/// The only version there is; a higher one must be refused (section 3).
+pub const VERSION: u32 = 1;
+
+/// The newest revision known.
+pub const REVISION: u32 = 4;
+
+/// Length of identifiers, units and labels.
+pub const ID: usize = 32;
+
+/// Offsets of the three fields that are written when a file is closed, the last one last.
+pub const SUMMARY_LOCATION_AT: u64 = 56;
+/// See [`SUMMARY_LOCATION_AT`].
+pub const SUMMARY_SIZE_AT: u64 = 64;
+/// See [`SUMMARY_LOCATION_AT`].
+pub const NBLOCKS_AT: u64 = 68;
+
+/// What the elements of a block are (section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DataType {
+    /// None given.
+    #[default]
+    Null,
+    /// 4-byte integers.
+    Integer4,
+    /// 8-byte integers.
+    Integer8,
+    /// Single precision.
+    Real4,
+    /// Double precision.
+    Real8,
+    /// Quadruple precision.
+    Real16,
+    /// Characters.
+    Character,
+    /// A byte that is 0 or 1.
+    Logical,
+    /// To be told from the type of the block.
+    Other,
+    /// Not in any revision known.
+    Unknown(i32),
+}
+
+/// Data types by their numbers.
+const DATA_TYPES: [(DataType, &str); 9] = [
+    (DataType::Null, "null"),
+    (DataType::Integer4, "integer4"),
+    (DataType::Integer8, "integer8"),
+    (DataType::Real4, "real4"),
+    (DataType::Real8, "real8"),
+    (DataType::Real16, "real16"),
+    (DataType::Character, "character"),
+    (DataType::Logical, "logical"),
+    (DataType::Other, "other"),
+];
+
+impl DataType {
+    /// From the number in the file.
+    pub fn from_code(code: i32) -> Self {
+        let known = usize::try_from(code).ok().and_then(|k| DATA_TYPES.get(k));
+        known.map_or(Self::Unknown(code), |(this, _)| *this)
+    }
+
+    /// The number in the file.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Unknown(code) => code,
+            _ => DATA_TYPES.iter().position(|(this, _)| *this == self).unwrap_or(0) as i32,
+        }
+    }
+
+    /// The word in the specification.
+    pub fn name(self) -> String {
+        match self {
+            Self::Unknown(code) => format!("datatype {code}"),
+            _ => DATA_TYPES[self.code() as usize].1.to_string(),
+        }
+    }
+
+    /// From [`DataType::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        let known = DATA_TYPES.iter().find(|(_, word)| *word == name).map(|(this, _)| *this);
+        known.or_else(|| Some(Self::Unknown(name.strip_prefix("datatype ")?.parse().ok()?)))
+    }
+
+    /// The element type, where the elements have one.
+    pub fn dtype(self, order: ByteOrder) -> Option<DType> {
+        let (kind, size) = match self {
+            Self::Integer4 => (Kind::Int, 4),
+            Self::Integer8 => (Kind::Int, 8),
+            Self::Real4 => (Kind::Float, 4),
+            Self::Real8 => (Kind::Float, 8),
+            Self::Real16 => (Kind::Float, 16),
+            Self::Character => (Kind::UInt, 1),
+            Self::Logical => (Kind::Bool, 1),
+            Self::Null | Self::Other | Self::Unknown(_) => return None,
+        };
+        DType::new(kind, size, order)
+    }
+
+    /// The data type that holds elements of `dtype`, if one does.
+    pub fn of(dtype: DType) -> Option<Self> {
+        Some(match (dtype.kind(), dtype.size()) {
+            (Kind::Int, 4) => Self::Integer4,
+            (Kind::Int, 8) => Self::Integer8,
+            (Kind::Float, 4) => Self::Real4,
+            (Kind::Float, 8) => Self::Real8,
+            (Kind::Float, 16) => Self::Real16,
+            (Kind::Bool, 1) => Self::Logical,
+            (Kind::UInt | Kind::Opaque, 1) | (Kind::Text, _) => Self::Character,
+            _ => return None,
+        })
+    }
+}
+
+/// File header (section 3); offset 106 came after version 1.1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileHeader {
+    /// Byte order of everything in the file.
+    pub order: ByteOrder,
+    /// Always 1.
+    pub version: u32,
+    /// Revision of the version.
+    pub revision: u32,
+    /// The program that wrote the file.
+    pub code_name: String,
+    /// First byte of the first block.
+    pub first_block: u64,
+    /// First byte of the summary.
+    pub summary_location: u64,
+    /// Bytes of the summary; zero where there is none.
+    pub summary_size: u64,
+    /// Number of blocks: zero until the file is closed, negative where writing failed.
+    pub nblocks: i32,
+    /// Bytes of a block header without its metadata.
+    pub block_header_length: u64,
+    /// Simulation step.
+    pub step: i32,
+    /// Simulation time.
+    pub time: f64,
+    /// The job that wrote the file: seconds and milliseconds of its start.
+    pub jobid: (i32, i32),
+    /// Bytes of long strings.
+    pub string_length: u64,
+    /// Version of the program's output.
+    pub code_io_version: i32,
+    /// The file can restart the simulation.
+    pub restart: bool,
+    /// The file holds one subdomain only.
+    pub subdomain: bool,
+    /// The file holds time histories at stations.
+    pub station: bool,
+}
+
+impl Default for FileHeader {
+    /// As EPOCH writes it: revision 4, strings of 64 bytes.
+    fn default() -> Self {
+        Self {
+            order: ByteOrder::Little,
+            version: VERSION,
+            revision: REVISION,
+            code_name: String::new(),
+            first_block: FILE_HEADER,
+            summary_location: FILE_HEADER,
+            summary_size: 0,
+            nblocks: 0,
+            block_header_length: 0,
+            step: 0,
+            time: 0.0,
+            jobid: (0, 0),
+            string_length: 64,
+            code_io_version: 1,
+            restart: false,
+            subdomain: false,
+            station: false,
+        }
+    }
+}
+
+impl FileHeader {
+    /// Reads the header and checks that its lengths make sense.
+    pub fn read(source: &Source) -> Result<Self> {
+        let bytes = fetch(source, 0, FILE_HEADER as usize)?;
+        let mut wire = Wire::new(&bytes, 0, ByteOrder::Little, "sdf-003");
+        if let Some(k) = MAGIC.iter().zip(&bytes).position(|(want, found)| want != found) {
+            let message = "an SDF file begins with \"SDF1\"";
+            return Err(Error::not_this_format("sdf-001", message).at(k as u64));
+        }
+        wire.skip(MAGIC.len())?;
+        let order = ByteOrder::detect(wire.array()?, ENDIANNESS).ok_or_else(|| {
+            let message = "the byte-order mark is neither of the two; this is not an SDF file";
+            Error::not_this_format("sdf-002", message).at(4)
+        })?;
+        wire.set_order(order);
+        let version = wire.u32()?;
+        if version > VERSION {
+            let message = format!("version {version} is newer than this program");
+            return Err(Error::unsupported("sdf-004", message)
+                .at(8)
+                .hint("look for a newer spile; nothing else can be said about the file"));
+        }
+        let mut header = Self { order, version, ..Self::default() };
+        header.fields(&mut wire)?;
+        header.sensible()?;
+        if bytes.len() > OLD_FILE_HEADER && header.first_block > OLD_FILE_HEADER as u64 {
+            header.station = bytes[OLD_FILE_HEADER] != 0;
+        }
+        Ok(header)
+    }
+
+    /// Everything behind the version.
+    fn fields(&mut self, f: &mut impl Fields) -> Result<()> {
+        let flag = |f: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>, value: &mut bool| {
+            let mut byte = vec![u8::from(*value)];
+            f(&mut byte)?;
+            *value = byte != [0];
+            Ok::<_, Error>(())
+        };
+        let mut revision = u64::from(self.revision);
+        f.count(&mut revision)?;
+        self.revision = revision as u32;
+        f.text(&mut self.code_name, ID)?;
+        f.long_count(&mut self.first_block)?;
+        f.long_count(&mut self.summary_location)?;
+        f.count(&mut self.summary_size)?;
+        f.i4(&mut self.nblocks)?;
+        f.count(&mut self.block_header_length)?;
+        f.i4(&mut self.step)?;
+        f.r8(&mut self.time)?;
+        f.i4(&mut self.jobid.0)?;
+        f.i4(&mut self.jobid.1)?;
+        f.count(&mut self.string_length)?;
+        f.i4(&mut self.code_io_version)?;
+        flag(&mut |v| f.bytes(v, 1), &mut self.restart)?;
+        flag(&mut |v| f.bytes(v, 1), &mut self.subdomain)
+    }
+
+    fn sensible(&self) -> Result<()> {
+        let bad = |message: String, at| Err(Error::malformed("sdf-005", message).at(at));
+        if self.first_block < OLD_FILE_HEADER as u64 {
+            return bad(format!("byte {} is inside the file header", self.first_block), 48);
+        }
+        if self.string_length == 0 {
+            return bad("strings of no length".into(), 96);
+        }
+        let least = self.string_length + 68;
+        if self.block_header_length < least {
+            let found = self.block_header_length;
+            return bad(format!("block headers of {found} bytes; they need {least}"), 72);
+        }
+        Ok(())
+    }
+
+    /// The bytes of the header.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        let mut out = Out::new(self.order);
+        out.bytes.extend_from_slice(MAGIC);
+        out.i4(&mut (ENDIANNESS as i32))?;
+        out.i4(&mut (self.version as i32))?;
+        self.clone().fields(&mut out)?;
+        out.bytes.push(u8::from(self.station));
+        out.bytes.push(0);
+        out.bytes.resize(FILE_HEADER as usize, b' ');
+        Ok(out.bytes)
+    }
+
+    /// Block headers say how long their metadata are (since revision 1).
+    pub(crate) fn has_info_length(&self) -> bool {
+        self.revision >= 1 && self.block_header_length >= self.string_length + 72
+    }
+}
+
+/// Block header (section 4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockHeader {
+    /// First byte of the next header: in the summary, the next one there.
+    pub next: u64,
+    /// First byte of the data.
+    pub data_location: u64,
+    /// Name for programs; meant to be unique.
+    pub id: String,
+    /// Bytes of the data.
+    pub data_length: u64,
+    /// Number of the block type.
+    pub blocktype: i32,
+    /// What the elements are.
+    pub datatype: DataType,
+    /// Dimensions, or members of a group.
+    pub ndims: u64,
+    /// Name for people.
+    pub name: String,
+    /// Bytes of the metadata, where the header says so.
+    pub info_length: Option<u64>,
+}
+
+impl BlockHeader {
+    /// Reads or writes the header; its length is that of the file header's `block_header_length`.
+    pub(crate) fn fields(&mut self, f: &mut impl Fields, file: &FileHeader) -> Result<()> {
+        f.long_count(&mut self.next)?;
+        f.long_count(&mut self.data_location)?;
+        f.text(&mut self.id, ID)?;
+        f.long_count(&mut self.data_length)?;
+        f.i4(&mut self.blocktype)?;
+        let mut code = self.datatype.code();
+        f.i4(&mut code)?;
+        self.datatype = DataType::from_code(code);
+        f.count(&mut self.ndims)?;
+        f.text(&mut self.name, file.string_length as usize)?;
+        let mut known = file.string_length + 68;
+        if file.has_info_length() {
+            let mut length = self.info_length.unwrap_or(0);
+            f.count(&mut length)?;
+            self.info_length = Some(length);
+            known += 4;
+        }
+        // A later revision may have put more fields behind.
+        f.bytes(&mut Vec::new(), (file.block_header_length - known) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_read_back_in_both_byte_orders() {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let header = FileHeader {
+                order,
+                code_name: "Epoch3d".into(),
+                nblocks: -235,
+                time: 1e-15,
+                block_header_length: 136,
+                station: true,
+                ..FileHeader::default()
+            };
+            let bytes = header.encode().unwrap();
+            assert_eq!(bytes.len() as u64, FILE_HEADER);
+            assert_eq!(FileHeader::read(&Source::memory(bytes)).unwrap(), header);
+        }
+    }
+
+    #[test]
+    fn a_version_from_the_future_is_refused_whatever_follows() {
+        let mut bytes = FileHeader::default().encode().unwrap();
+        bytes[8] = 2;
+        let error = FileHeader::read(&Source::memory(&bytes[..12])).unwrap_err();
+        assert_eq!((error.code(), error.offset()), ("sdf-004", Some(8)));
+    }
+
+    #[test]
+    fn data_types_have_their_numbers() {
+        for code in -3..20 {
+            assert_eq!(DataType::from_code(code).code(), code);
+        }
+        assert_eq!(DataType::from_name("real16"), Some(DataType::Real16));
+    }
+}

@@ -1,0 +1,519 @@
+//! The native writer, and salvage: what is written reads back, in every revision and byte order.
+
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format as _, Reader as _, Role, Salvage};
+use spile_core::layout::Extent;
+use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::testkit::{assert_same_content, differences, object_hashes};
+use spile_core::tree::Value;
+use spile_core::wire::ByteOrder;
+use spile_sdf::wire::{DataType, FileHeader};
+use spile_sdf::{
+    BlockType, Data, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf,
+    Station, Stitched, write_file,
+};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf").join(name)
+}
+
+fn doubles(n: u64) -> Vec<u8> {
+    (0..n).flat_map(|k| (k as f64 * 0.5 - 1.0).to_le_bytes()).collect()
+}
+
+fn mesh(dims: &[u64]) -> Mesh {
+    let n = dims.len();
+    Mesh {
+        mults: vec![1.0; n],
+        labels: ["X", "Y", "Z"].iter().take(n).map(ToString::to_string).collect(),
+        units: vec!["m".into(); n],
+        geometry: 1,
+        minval: vec![-1.0; n],
+        maxval: vec![2.0; n],
+        dims: dims.to_vec(),
+    }
+}
+
+fn group(ids: &[&str]) -> Stitched {
+    Stitched {
+        mesh_id: "grid".into(),
+        ids: ids.iter().map(ToString::to_string).collect(),
+        ..Stitched::default()
+    }
+}
+
+/// A file with a block of every type that files have.
+fn everything(path: &Path, header: &FileHeader) {
+    use BlockType as B;
+    use DataType as D;
+    let names = || vec!["Steel".to_string(), "Water".to_string()];
+    write_file(path, header, Overwrite::Never, |file| {
+        let mut put = |id: &str, kind, datatype, meta: Meta, data: Data<'_>| -> Extent {
+            file.block(id, &format!("Things/{id}"), kind, datatype, &meta, data).unwrap().1
+        };
+        let info = RunInfo { code_version: 4, commit_id: "abc".into(), ..RunInfo::default() };
+        put("run_info", B::RunInfo, D::Other, Meta::RunInfo(info), Data::None);
+        put("grid", B::PlainMesh, D::Real8, Meta::Mesh(mesh(&[4, 3])), Data::Bytes(&doubles(7)));
+        let variable = PlainVariable {
+            mult: 2.5,
+            units: "V/m".into(),
+            mesh_id: "grid".into(),
+            dims: vec![3, 2],
+            stagger: 0,
+        };
+        let plain = || Meta::PlainVariable(variable.clone());
+        put("ex", B::PlainVariable, D::Real8, plain(), Data::Bytes(&doubles(6)));
+        let integers: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
+        put("n", B::PlainVariable, D::Integer4, plain(), Data::Bytes(&integers));
+        let lagrangian = Meta::Mesh(mesh(&[2, 3]));
+        put("lag", B::LagrangianMesh, D::Real8, lagrangian, Data::Bytes(&doubles(12)));
+        let points = PointMesh { mesh: mesh(&[0, 0]), np: 5, species_id: "e".into() };
+        let points =
+            Meta::PointMesh(PointMesh { mesh: Mesh { dims: vec![], ..points.mesh }, ..points });
+        put("grid/e", B::PointMesh, D::Real8, points, Data::Bytes(&doubles(10)));
+        let momentum = Meta::PointVariable(PointVariable {
+            mult: 1.0,
+            units: "kg.m/s".into(),
+            mesh_id: "grid/e".into(),
+            np: 5,
+            species_id: "e".into(),
+        });
+        put("px/e", B::PointVariable, D::Real8, momentum, Data::Bytes(&doubles(5)));
+        let value = match header.order {
+            ByteOrder::Little => 1.5_f64.to_le_bytes(),
+            ByteOrder::Big => 1.5_f64.to_be_bytes(),
+        };
+        put("dt", B::Constant, D::Real8, Meta::Constant(value.to_vec()), Data::None);
+        put("list", B::Array, D::Real8, Meta::Array(vec![2, 2]), Data::Bytes(&doubles(4)));
+        put("words", B::Array, D::Character, Meta::Array(vec![3, 2]), Data::Bytes(b"oneTwo"));
+        put("code", B::Source, D::Character, Meta::Source, Data::Bytes(b"begin 644 -"));
+        put("vec", B::StitchedTensor, D::Real8, Meta::Stitched(group(&["ex", "n"])), Data::None);
+        put("any", B::Stitched, D::Other, Meta::Stitched(group(&["dt", "ex"])), Data::None);
+        let material = Stitched { names: names(), ..group(&["ex", "n"]) };
+        put("mat", B::StitchedMaterial, D::Other, Meta::Stitched(material.clone()), Data::None);
+        let matvar = Stitched { material_id: "mat".into(), ..group(&["ex", "n"]) };
+        put("mv", B::StitchedMatvar, D::Other, Meta::Stitched(matvar.clone()), Data::None);
+        let species = Stitched { material_name: "Water".into(), names: names(), ..matvar.clone() };
+        put("sp", B::StitchedSpecies, D::Other, Meta::Stitched(species.clone()), Data::None);
+        let obstacles = Stitched { names: names(), ids: vec![], ..matvar.clone() };
+        put("ob", B::StitchedObstacleGroup, D::Other, Meta::Stitched(obstacles), Data::None);
+        for (kind, parent, own) in [
+            (B::ContiguousTensor, "ct", group(&[])),
+            (B::ContiguousMaterial, "cm", material),
+            (B::ContiguousMatvar, "cv", matvar),
+            (B::ContiguousSpecies, "cs", species),
+            (B::Contiguous, "cc", group(&[])),
+        ] {
+            let ids = ["a", "b"].map(|part| format!("{parent}/{part}"));
+            let owner = Meta::Stitched(Stitched { ids: ids.to_vec(), ..own });
+            // Swapped word by word only where the type says how.
+            let bytes = if header.order == ByteOrder::Big { vec![7; 96] } else { doubles(12) };
+            let Extent { offset, .. } = put(parent, kind, D::Other, owner, Data::Bytes(&bytes));
+            for (k, id) in ids.iter().enumerate() {
+                let part = Extent { offset: offset + 48 * k as u64, len: 48 };
+                put(id, B::PlainVariable, D::Real8, plain(), Data::Inside(part));
+            }
+        }
+        let split = Meta::CpuSplit { split_type: 1, dims: vec![0, 3] };
+        put("cpu", B::CpuSplit, D::Integer4, split, Data::Bytes(&integers[..12]));
+        let deck = Meta::Datablock {
+            mimetype: "text/plain".into(),
+            checksum_type: "md5".into(),
+            checksum: "de1ccfe589d62b9d6a2ecf38f4389b27".into(),
+        };
+        put("deck", B::Datablock, D::Character, deck, Data::Bytes(b"begin:control\nend:control\n"));
+        for (id, datatype, values) in [
+            ("nv4", D::Integer4, [Value::Int(-1), Value::Int(7)]),
+            ("nv8", D::Integer8, [Value::Int(1 << 40), Value::Int(0)]),
+            ("nr4", D::Real4, [Value::Float(0.5), Value::Float(-1.25)]),
+            ("nr8", D::Real8, [Value::Float(0.1), Value::Float(1e300)]),
+            ("nl", D::Logical, [Value::Bool(true), Value::Bool(false)]),
+            ("nc", D::Character, ["x".into(), "y z".into()]),
+        ] {
+            let meta =
+                Meta::NameValue { names: vec!["p".into(), "q".into()], values: values.into() };
+            put(id, B::NameValue, datatype, meta, Data::None);
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+fn header(revision: u32, order: ByteOrder) -> FileHeader {
+    FileHeader {
+        revision,
+        order,
+        code_name: "test".into(),
+        step: 42,
+        time: 1e-15,
+        ..FileHeader::default()
+    }
+}
+
+#[test]
+fn every_block_type_reads_back_in_every_revision_and_byte_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for revision in 0..=4 {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let path = folder.path().join(format!("{revision}{order:?}.sdf"));
+            everything(&path, &header(revision, order));
+            let file = File::open(&path, &Limits::default()).unwrap();
+            assert_eq!((file.header().revision, file.header().order), (revision, order));
+            assert_eq!(file.blocks().len(), 40);
+            let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
+            assert_eq!(report.findings, [], "{revision} {order:?}");
+            let ex = file.array("Things/ex").unwrap().read_f64(&Selection::all(), Axes::Stored);
+            assert_eq!(ex.unwrap(), [-2.5, -1.25, 0.0, 1.25, 2.5, 3.75]);
+            let species = file.blocks().iter().find_map(|b| match &b.meta {
+                Meta::PointVariable(v) => Some(v.species_id.as_str()),
+                _ => None,
+            });
+            assert_eq!(species, Some(if revision >= 3 { "e" } else { "" }));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_never_finished_says_so_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("open.sdf");
+    everything(&path, &header(4, ByteOrder::Little));
+    let whole = File::open(&path, &Limits::default()).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // As the disk was before the three last writes.
+    bytes.truncate(whole.header().summary_location as usize);
+    bytes[56..72].fill(0);
+    let cut = folder.path().join("cut.sdf");
+    std::fs::write(&cut, &bytes).unwrap();
+    let error = File::open(&cut, &Limits::default()).err().unwrap();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Truncated, "sdf-006"));
+    let saved = folder.path().join("saved.sdf");
+    let Salvage { kept, lost } = salvage(&cut, &saved);
+    assert_eq!((kept.len(), lost.len()), (40, 0), "{lost:?}");
+    assert_same_content(&whole, &File::open(&saved, &Limits::default()).unwrap());
+}
+
+fn salvage(from: &Path, to: &Path) -> Salvage {
+    let mut sink = Sink::create(to, Overwrite::Replace).unwrap();
+    let source = Source::open(from).unwrap();
+    let saved = Sdf.salvage(&source, &mut sink, &Limits::default()).unwrap();
+    sink.commit().unwrap();
+    saved
+}
+
+#[test]
+fn salvage_keeps_every_whole_block_of_a_file_cut_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cut, saved) = (folder.path().join("cut.sdf"), folder.path().join("saved.sdf"));
+    for name in ["hand_rev1_1.sdf", "hand_nosummary.sdf", "hand_bigendian_all.sdf"] {
+        let bytes = std::fs::read(golden(name)).unwrap();
+        let whole = File::open(golden(name), &Limits::default()).unwrap();
+        let blocks = whole.blocks();
+        // Where each block begins.
+        let mut heads = Vec::new();
+        whole
+            .regions(&mut |region| {
+                let own = region.role == Role::Header && !region.name.ends_with("(summary)");
+                if own && region.offset > 0 {
+                    heads.push(region.offset as usize);
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(heads.len(), blocks.len());
+        for k in (1..blocks.len()).step_by(5) {
+            std::fs::write(&cut, &bytes[..heads[k]]).unwrap();
+            assert!(File::open(&cut, &Limits::default()).is_err());
+            let Salvage { kept, lost } = salvage(&cut, &saved);
+            assert_eq!(kept.len(), k, "{name}: {lost:?}");
+            assert!(!lost.is_empty());
+            let found = File::open(&saved, &Limits::default()).unwrap();
+            for (a, b) in blocks.iter().zip(found.blocks()) {
+                assert_eq!((&a.header.id, &a.meta), (&b.header.id, &b.meta), "{name}");
+                let read = |file: &File, block| {
+                    file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap()
+                };
+                assert_eq!(read(&whole, a), read(&found, b), "{name} {}", a.header.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn salvage_finishes_what_others_left_open_or_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.sdf");
+    for (name, blocks) in [
+        ("drv_unfinished.sdf", 3),
+        ("hand_nblocks_minus.sdf", 26),
+        ("hand_nblocks0_summary.sdf", 26),
+    ] {
+        let Salvage { kept, lost } = salvage(&golden(name), &saved);
+        assert_eq!((kept.len(), lost), (blocks, vec![]), "{name}");
+        let file = File::open(&saved, &Limits::default()).unwrap();
+        assert_eq!(file.blocks().len(), blocks, "{name}");
+        assert!(file.header().summary_size > 0);
+    }
+    let Salvage { kept, lost } = salvage(&golden("hand_truncated.sdf"), &saved);
+    assert!(!kept.is_empty() && !lost.is_empty());
+    assert_eq!(File::open(&saved, &Limits::default()).unwrap().blocks().len(), kept.len());
+}
+
+#[test]
+fn a_damaged_header_or_summary_costs_nothing_while_the_other_is_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
+    let path = golden("drv_strlen64.sdf");
+    let whole = File::open(&path, &Limits::default()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let summary = whole.header().summary_location as usize;
+    for (at, code) in [(112, "sdf-024"), (summary, "sdf-023")] {
+        let mut damaged = bytes.clone();
+        damaged[at..at + 8].fill(0xff);
+        std::fs::write(&bad, &damaged).unwrap();
+        let file = File::open(&bad, &Limits::default()).unwrap();
+        assert_same_content(&whole, &file);
+        let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
+        assert!(report.findings.iter().any(|f| f.code == code), "{:?}", report.findings);
+        let Salvage { kept, .. } = salvage(&bad, &saved);
+        assert_eq!(kept.len(), whole.blocks().len());
+        let again = File::open(&saved, &Limits::default()).unwrap();
+        assert_eq!(differences(&whole, &again, &Limits::default()).unwrap(), [""; 0]);
+    }
+}
+
+#[test]
+fn salvage_finds_its_way_past_a_damaged_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
+    let whole = File::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
+    let bytes = std::fs::read(golden("hand_nosummary.sdf")).unwrap();
+    let blocks = whole.blocks();
+    for k in [0, 7, blocks.len() - 2] {
+        let mut damaged = bytes.clone();
+        let at = blocks[k].offset as usize;
+        damaged[at..at + 72].fill(0xee);
+        std::fs::write(&bad, &damaged).unwrap();
+        assert!(File::open(&bad, &Limits::default()).is_err());
+        let Salvage { kept, lost } = salvage(&bad, &saved);
+        let found = File::open(&saved, &Limits::default()).unwrap();
+        let ids = |file: &File| -> Vec<String> {
+            file.blocks().iter().map(|b| b.header.id.clone()).collect()
+        };
+        let mut want = ids(&whole);
+        want.remove(k);
+        assert_eq!(ids(&found), want, "{lost:?}");
+        assert_eq!(kept.len(), want.len());
+        assert!(!lost.is_empty());
+    }
+}
+
+#[test]
+fn a_name_of_nothing_but_levels_takes_no_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep.sdf");
+    let name = "a/".repeat(99_999);
+    let header = FileHeader { string_length: 200_000, ..FileHeader::default() };
+    write_file(&path, &header, Overwrite::Never, |file| {
+        for _ in 0..10 {
+            let value = Meta::Constant(vec![0; 4]);
+            file.block("a", &name, BlockType::Constant, DataType::Integer4, &value, Data::None)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let began = std::time::Instant::now();
+    let error = File::open(&path, &Limits::default()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert!(began.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.sdf");
+    let limits = Limits::default().with_memory(8 << 20);
+    write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
+        let meta = Meta::Array(vec![1, 1]);
+        file.block("a", "A", BlockType::Array, DataType::Real8, &meta, Data::Bytes(&[0; 8]))?;
+        Ok(())
+    })
+    .unwrap();
+    // The same block with 50 000 x 125 000 elements, most of them holes in the file.
+    let data = 112 + 136 + 8;
+    let (rows, columns) = (50_000_u64, 125_000_u64);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let put = |at: u64, bytes: &[u8]| file.write_all_at(bytes, at).unwrap();
+    put(64, &0_u32.to_le_bytes());
+    put(112 + 48, &(8 * rows * columns).to_le_bytes());
+    put(112 + 136, &(rows as u32).to_le_bytes());
+    put(112 + 140, &(columns as u32).to_le_bytes());
+    file.set_len(data + 8 * rows * columns).unwrap();
+    put(data + 8 * (rows * columns - 1), &7.5_f64.to_le_bytes());
+
+    let began = std::time::Instant::now();
+    let file = File::open(&path, &limits).unwrap();
+    let array = file.array("A").unwrap();
+    assert_eq!(array.shape().lengths(), [rows, columns]);
+    let read = |part: &str| array.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
+    assert_eq!(read("-1, -1"), [7.5]);
+    assert_eq!(read("-1, -3:"), [0.0, 0.0, 7.5]);
+    assert_eq!(read(":, -1").len(), 50_000);
+    assert!(began.elapsed().as_secs() < 5);
+    // All of it at once is over the budget, and said to be.
+    let all = array.read_f64(&Selection::all(), Axes::Stored).unwrap_err();
+    assert_eq!(all.kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn every_good_file_is_copied_block_by_block_without_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut copied = 0;
+    for entry in std::fs::read_dir(golden("")).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(whole) = File::open(&path, &Limits::default()) else { continue };
+        let copy = folder.path().join("copy.sdf");
+        let Salvage { lost, .. } = salvage(&path, &copy);
+        assert_eq!(lost, [""; 0], "{}", path.display());
+        let again = File::open(&copy, &Limits::default()).unwrap();
+        assert_same_content(&whole, &again);
+        let hashes = |file: &File| object_hashes(file, &Limits::default()).unwrap();
+        assert_eq!(hashes(&whole), hashes(&again), "{}", path.display());
+        copied += 1;
+    }
+    assert!(copied >= 26, "{copied}");
+}
+
+#[test]
+fn identifiers_are_cut_and_made_unique_as_the_fortran_library_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ids.sdf");
+    let long = "abcdefghijklmnopqrstuvwxyz0123456789";
+    write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
+        for id in [long, long, long, "dup", "dup"] {
+            let value = Meta::Constant(vec![1, 0, 0, 0]);
+            file.block(id, id, BlockType::Constant, DataType::Integer4, &value, Data::None)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let file = File::open(&path, &Limits::default()).unwrap();
+    let ids: Vec<&str> = file.blocks().iter().map(|b| b.header.id.as_str()).collect();
+    let start = "abcdefghijklmnopqrstuvwxyz01234";
+    let want = [format!("{start}5"), format!("{start}1"), format!("{start}2")];
+    assert_eq!(ids[..3], want);
+    assert_eq!(ids[3..], ["dup", "dup1"]);
+}
+
+#[test]
+fn data_that_do_not_fit_their_metadata_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sdf");
+    let written = write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
+        let meta = Meta::Array(vec![3]);
+        file.block("a", "a", BlockType::Array, DataType::Real8, &meta, Data::Bytes(&[0; 16]))?;
+        Ok(())
+    });
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::Argument);
+    let written = write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
+        let meta = Meta::Array(vec![3]);
+        file.block("a", "a", BlockType::Constant, DataType::Real8, &meta, Data::None).map(drop)
+    });
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::Argument);
+    let written = write_file(&path, &FileHeader::default(), Overwrite::Never, |file| {
+        let meta = Meta::NameValue { names: vec!["a".into()], values: vec![Value::Int(1 << 40)] };
+        file.block("a", "a", BlockType::NameValue, DataType::Integer4, &meta, Data::None).map(drop)
+    });
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::Argument);
+    assert!(!path.exists());
+}
+
+#[test]
+fn stations_are_written_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stations.sdf");
+    let station = Station {
+        nelements: 5000,
+        entry_len: 12,
+        station_ids: vec!["s".into()],
+        station_names: vec!["Station".into()],
+        station_nvars: vec![1],
+        station_move: vec![0],
+        station_x0: vec![0.5, 1.5],
+        variable_ids: vec!["time".into(), "p".into()],
+        variable_names: vec!["Time".into(), "Pressure".into()],
+        variable_types: vec![DataType::Real8, DataType::Real4],
+        variable_units: vec!["s".into(), "Pa".into()],
+        variable_mults: Some(vec![1.0, 10.0]),
+        ..Station::default()
+    };
+    let row = |k: u32| [&f64::from(k).to_le_bytes()[..], &(k as f32).to_le_bytes()].concat();
+    let rows: Vec<u8> = (0..5000).flat_map(row).collect();
+    let header = FileHeader { station: true, ..FileHeader::default() };
+    write_file(&path, &header, Overwrite::Never, |file| {
+        let meta = Meta::Station(station);
+        file.block("st", "St", BlockType::Station, DataType::Other, &meta, Data::Bytes(&rows))?;
+        Ok(())
+    })
+    .unwrap();
+    let file = File::open(&path, &Limits::default()).unwrap();
+    assert_eq!(file.header().summary_size, 0);
+    let part = "4990:".parse().unwrap();
+    let values = file.array("St/Station/Pressure").unwrap().read_f64(&part, Axes::Stored).unwrap();
+    assert_eq!(values[..2], [49900.0, 49910.0]);
+    // The tree can be written, too: more rows than are put together at once.
+    let copy = folder.path().join("copy.sdf");
+    let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
+    Sdf.write(&file, &mut sink, &Limits::default()).unwrap();
+    sink.commit().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&copy).unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_arrays_read_back(
+        arrays in prop::collection::vec(
+            ("[ -~]{0,80}", prop::collection::vec(0_u64..6, 1..5), 0_usize..5), 0..12),
+        string_length in 1_u64..200,
+        revision in 0_u32..5,
+        big in any::<bool>(),
+    ) {
+        use DataType as D;
+        let types = [D::Integer4, D::Integer8, D::Real4, D::Real8, D::Real16];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sdf");
+        let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+        let header = FileHeader { string_length, ..header(revision, order) };
+        let bytes = |k: usize, dims: &[u64]| -> Vec<u8> {
+            let n = dims.iter().product::<u64>() as usize * types[k].dtype(order).unwrap().size();
+            (0..n).map(|b| (b * 37 + k) as u8).collect()
+        };
+        write_file(&path, &header, Overwrite::Never, |file| {
+            for (name, dims, k) in &arrays {
+                let meta = Meta::Array(dims.clone());
+                let data = bytes(*k, dims);
+                file.block(name, name, BlockType::Array, types[*k], &meta, Data::Bytes(&data))?;
+            }
+            Ok(())
+        }).unwrap();
+        let file = File::open(&path, &Limits::default()).unwrap();
+        prop_assert_eq!(file.blocks().len(), arrays.len());
+        for (block, (_, dims, k)) in file.blocks().iter().zip(&arrays) {
+            prop_assert_eq!(&block.meta, &Meta::Array(dims.clone()));
+            let read = file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap();
+            prop_assert_eq!(read, bytes(*k, dims));
+        }
+        let report = Sdf.check(file.source(), &Limits::default(), true).unwrap();
+        prop_assert!(report.findings.iter().all(|f| f.code == "sdf-033" || f.code == "sdf-021"));
+    }
+}
