@@ -103,6 +103,13 @@ fn logs_are_printed_as_columns() {
 }
 
 #[test]
+fn a_text_is_printed_as_one() {
+    let name = "hoomd_string_log_only_frame0_REFERENCE_CRASHES_ON_FRAME1.gsd";
+    let folder = Folder::new(&[&format!("edge/{name}")]);
+    assert_eq!(folder.good(&["cat", name, "log/cat", "--frame", "0"]), "abc\n");
+}
+
+#[test]
 fn frames_of_a_running_job_are_followed() {
     let folder = Folder::new(&["code-v5.0.1/one_frame.gsd"]);
     let mut child = folder

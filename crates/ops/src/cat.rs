@@ -49,7 +49,9 @@ pub fn text(
 ) -> Result<()> {
     let selected = select(array, selection)?;
     let shape = selected.shape();
-    if array.dtype() == DType::opaque(1) && shape.rank() == 1 {
+    // A list of single characters is a text.
+    let bytes = [DType::opaque(1), DType::text(1)].contains(&array.dtype());
+    if bytes && shape.rank() == 1 {
         return dump(&selected, out);
     }
     let (row, plane) = match *shape.lengths() {

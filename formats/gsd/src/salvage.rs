@@ -5,6 +5,7 @@
 //! entry.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 use spile_core::error::Result;
 use spile_core::format::Salvage;
@@ -14,8 +15,8 @@ use spile_core::source::Source;
 
 use crate::assemble::Assembler;
 use crate::index::{Index, Place};
-use crate::read::is_damage;
-use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT};
+use crate::read::{STEP, is_damage};
+use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT, Type};
 
 /// Bytes looked through at once.
 const WINDOW: usize = 1 << 20;
@@ -55,22 +56,39 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         frames.remove(frame);
     }
     let mut names: Vec<Vec<u8>> = index.names.iter().map(<[u8]>::to_vec).collect();
-    if names.is_empty() {
+    if names.is_empty() && !frames.is_empty() {
         names.push(Vec::new());
     }
     for (k, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
         *name = format!("unnamed-{k}").into_bytes();
         report.lost.push(format!("the name of the chunks that are now \"unnamed-{k}\""));
     }
-    let chunks = frames.values().map(|chunks| chunks.len() as u64).sum();
-    let mut out = Assembler::new(target, &index.header.about(), &names, chunks)?;
+    // The steps of 0.0.1 are in its entries, which the new file does not have.
+    let steps = index.form().is_first() && index.names.id(STEP.as_bytes()).is_none();
+    let step_id = names.len() as u32;
+    if steps {
+        names.push(STEP.into());
+    }
+    let chunks: u64 = frames.values().map(|chunks| chunks.len() as u64).sum();
+    let entries = chunks + if steps { frames.len() as u64 } else { 0 };
+    let mut out = Assembler::new(target, &index.header.about(), &names, entries)?;
     // Frames keep their numbers unless some before them are lost.
     let gaps: Vec<u64> = lost.keys().copied().collect();
     for (frame, chunks) in &frames {
         let number = frame - gaps.partition_point(|gap| gap < frame) as u64;
         for (entry, place) in chunks {
-            out.chunk(number, entry.id, (place.kind, entry.n, entry.m), |sink| {
+            // What 0.0.1 did not know are bytes.
+            let kind = match place.kind {
+                Type::Unknown(_) => Type::UInt8,
+                kind => kind,
+            };
+            out.chunk(number, entry.id, (kind, entry.n, entry.m), |sink| {
                 sink.copy_from(source, place.offset, place.len)
+            })?;
+        }
+        if let Some((last, _)) = chunks.last().filter(|_| steps) {
+            out.chunk(number, step_id, (Type::UInt64, 1, 1), |sink| {
+                Ok(sink.write_all(&last.step.to_le_bytes())?)
             })?;
         }
     }

@@ -232,9 +232,7 @@ fn of_a_cut_file_every_whole_frame_is_saved() {
             sound(&saved);
             let got = content(&saved);
             for (key, value) in &got {
-                if version != Version::V0_0_1 {
-                    assert_eq!(all.get(key), Some(value), "{version:?} {cut} {key:?}");
-                }
+                assert_eq!(all.get(key), Some(value), "{version:?} {cut} {key:?}");
             }
             let frames = open(&saved).nframes().unwrap();
             assert_eq!(frames == 300, cut + 80 >= whole.len() && frames == 300, "{cut}");
@@ -244,6 +242,25 @@ fn of_a_cut_file_every_whole_frame_is_saved() {
         }
         assert_eq!(best, 300);
     }
+}
+
+#[test]
+fn a_sound_file_is_saved_whole() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let mut done = 0;
+    for path in files(&["v0.0.1", "code", "py"]) {
+        // Names that were cut are equal, and are not found again by name.
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.ends_with("names.gsd") || name.contains("duplicate") {
+            continue;
+        }
+        let report = salvage(&fs::read(&path).unwrap(), &saved).unwrap();
+        assert_eq!(report.lost, [""; 0], "{path:?}");
+        assert!(content(&path) == content(&saved), "{path:?}");
+        done += 1;
+    }
+    assert!(done > 200, "{done}");
 }
 
 #[test]

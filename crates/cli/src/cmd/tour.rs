@@ -57,9 +57,10 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     checkpoint(file("state.scda"))?;
     dump(file("0001.sdf"))?;
     fs::write("cell.xml", CELL)?;
+    trajectory(file("run.gsd"))?;
     damaged(file("example.taf"), file("cut.taf"))?;
 
-    let show: [(&str, &[&str]); 12] = [
+    let show: [(&str, &[&str]); 13] = [
         ("These are the formats spile knows.", &["formats"]),
         ("What is in a file:", &["info", "example.taf"]),
         (
@@ -73,12 +74,14 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
                 "state.scda",
                 "0001.sdf",
                 "cell.xml",
+                "run.gsd",
             ],
         ),
         ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
         ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
         ("A million samples, drawn in the terminal:", &["plot", "burst.taf", "--height", "16"]),
         ("The same as a picture:", &["plot", "burst.taf", "-o", "burst.svg"]),
+        ("What a simulation logged:", &["gsd", "log", "run.gsd"]),
         ("Which bytes are what:", &["map", "example.taf"]),
         ("Is it sound?", &["check", "example.taf"]),
         ("And this one, which ends too early?", &["check", "cut.taf"]),
@@ -187,6 +190,28 @@ fn dump(path: &Path) -> Result<()> {
         file.block("ey", "Electric Field/Ey", BlockType::PlainVariable, real, &field, data)?;
         Ok(())
     })
+}
+
+/// Ten frames of four particles, as HOOMD-blue would write them.
+fn trajectory(path: &Path) -> Result<()> {
+    use spile_gsd::wire::{About, Type};
+    use spile_gsd::{Mode, Version, Writer};
+    let about =
+        About { application: "spile".into(), schema: "hoomd".into(), schema_version: 1 << 16 | 4 };
+    let mode = Mode::default();
+    let mut run = Writer::create(path, Overwrite::Never, Version::V2_1, &about, mode)?;
+    for frame in 0..10_u64 {
+        let shift = frame as f32 * 0.25;
+        let positions: Vec<u8> =
+            (0..12_u8).flat_map(|k| (f32::from(k) / 4.0 - shift).to_le_bytes()).collect();
+        let energy = (frame as f64).mul_add(-0.5, 8.0).to_le_bytes();
+        run.write_chunk("configuration/step", Type::UInt64, 1, 1, &(100 * frame).to_le_bytes())?;
+        run.write_chunk("particles/N", Type::UInt32, 1, 1, &4_u32.to_le_bytes())?;
+        run.write_chunk("particles/position", Type::Float, 4, 3, &positions)?;
+        run.write_chunk("log/energy", Type::Double, 1, 1, &energy)?;
+        run.end_frame()?;
+    }
+    run.close()
 }
 
 /// A copy that ends in the middle of the last column.
