@@ -103,8 +103,9 @@ impl BinaryEvents {
 /// The tag in what was written for it: from the first opening mark to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    let find = |mark: &[u8]| written.windows(mark.len()).position(|w| w == mark);
-    let last = |mark: &[u8]| written.windows(mark.len()).rposition(|w| w == mark);
+    let starts = |at: &usize, mark: &[u8]| written[*at..].starts_with(mark);
+    let find = |mark: &[u8]| (0..written.len()).find(|at| starts(at, mark));
+    let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
         let message = format!("no {control:?} tag in \"{shown}\"");

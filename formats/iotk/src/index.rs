@@ -206,7 +206,12 @@ impl Builder<'_> {
                 let table = 64 * data.parts.count() as u64;
                 self.count(table, item.offset)?;
                 if let Some(id) = self.open.last() {
-                    self.index.elements[*id].data.push(data);
+                    let list = &mut self.index.elements[*id].data;
+                    // Almost always the only one: no room for more.
+                    if list.is_empty() {
+                        list.reserve_exact(1);
+                    }
+                    list.push(data);
                 } else {
                     let message = "data outside of all elements are left out".to_string();
                     self.index.remarks.push(Remark {

@@ -11,6 +11,9 @@ use crate::event::{Data, Event, Item, data_type, says_qe_syntax};
 use crate::record::{Parts, Window};
 use crate::wire::{Control, Tag, is_space};
 
+/// Bytes searched at once.
+const BLOCK: usize = 256;
+
 /// Reads a text file from its beginning.
 pub struct TextEvents {
     window: Window,
@@ -262,13 +265,16 @@ impl TextEvents {
             if rest.len() < wanted.len() {
                 return Ok(None);
             }
-            let mut k = 0;
-            while let Some(next) = rest[k..].iter().position(|b| *b == wanted[0]) {
-                k += next;
-                if rest[k..].starts_with(wanted) {
-                    return Ok(Some(from + k as u64));
+            for (k, block) in rest.chunks(BLOCK).enumerate() {
+                // Long data have no mark at all, and this looks at many bytes at a time.
+                if !block.contains(&wanted[0]) {
+                    continue;
                 }
-                k += 1;
+                let begins = |at: &usize| rest[*at..].starts_with(wanted);
+                let places = k * BLOCK..k * BLOCK + block.len();
+                if let Some(at) = places.into_iter().find(begins) {
+                    return Ok(Some(from + at as u64));
+                }
             }
             // What is looked for may begin in the last bytes of the window.
             from += (rest.len() - wanted.len() + 1) as u64;
