@@ -7,7 +7,7 @@ use spile_core::wire::Wire;
 
 use crate::event::{Data, Event, Item};
 use crate::record::{Framing, Record, Records};
-use crate::wire::{Control, SECOND, Tag};
+use crate::wire::{Control, SECOND, Tag, is_space};
 
 /// Reads a binary file from its beginning.
 pub struct BinaryEvents {
@@ -115,9 +115,8 @@ fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     // An empty tag whose stroke is missing is still clear from its control code.
     let to = last(close).or_else(|| last(b">")).ok_or_else(bad)?;
     let text = written.get(from + open.len()..to).ok_or_else(bad)?;
-    if matches!(control, Control::Begin | Control::End | Control::Empty)
-        && Tag::new(text).name().is_empty()
-    {
+    let named = matches!(control, Control::Begin | Control::End | Control::Empty);
+    if named && text.first().is_none_or(|b| is_space(*b)) {
         return Err(bad());
     }
     let line = written[..from].iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);

@@ -62,6 +62,7 @@ impl TextEvents {
         let mut literal = false;
         let mut from = start;
         let mut aside = Vec::new();
+        let mut held = 0;
         loop {
             let mark = self.markup(from)?;
             let to = mark.unwrap_or(self.window.len());
@@ -83,6 +84,9 @@ impl TextEvents {
             } else if head.starts_with(b"<!--") && (!blank || self.announced()) {
                 let item = self.tag(mark)?;
                 from = item.end;
+                // They are all held until the data end.
+                held += 2 * size_of::<Item>() as u64 + (item.end - item.offset);
+                self.limits.allow(held, "comments inside data").map_err(|e| e.at(mark))?;
                 aside.push(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
                 from = self.declaration(mark)?;

@@ -75,6 +75,18 @@ fn bad_values_are_found_by_check_and_told_when_they_are_read() {
 }
 
 #[test]
+fn a_small_budget_is_kept_whatever_the_text_is() {
+    let small = limits().with_memory(64 << 10);
+    let comments = format!("<R type='real' size='1'>{}1.0</R>", "<!--c-->".repeat(20_000));
+    let many = format!("<R>{}</R>", "<a/>".repeat(2_000));
+    let long = format!("<R a='{}'/>", "x".repeat(100_000));
+    for text in [&comments, &many, &long] {
+        let error = File::from_source(Source::memory(text.as_bytes()), &small).err().unwrap();
+        assert_eq!((error.kind(), error.offset().is_some()), (ErrorKind::Limit, true), "{error}");
+    }
+}
+
+#[test]
 fn bad_records_give_the_right_error() {
     let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
     let data = good.windows(8).position(|w| w == [20, 0, 0, 0, 0, 0, 0, 0]).unwrap();
