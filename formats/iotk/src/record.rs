@@ -65,7 +65,8 @@ impl Framing {
             let (Some(lead), marker) = (framing.read(head), framing.marker) else { return false };
             let end = marker.saturating_add(lead.unsigned_abs());
             let trail = usize::try_from(end).ok().and_then(|end| head.get(end..));
-            lead != 0 && trail.and_then(|bytes| framing.read(bytes)) == Some(lead.abs())
+            let trail = trail.and_then(|bytes| framing.read(bytes));
+            lead != 0 && trail.is_some() && trail == lead.checked_abs()
         };
         Self::ALL.into_iter().find(agrees)
     }
@@ -467,6 +468,14 @@ mod tests {
             Records::new(Source::memory(bytes), Framing::default(), &Limits::default());
         reader.seek(16);
         assert_eq!(reader.next().unwrap_err().code(), "iotk-003");
+    }
+
+    #[test]
+    fn the_smallest_of_all_lengths_is_no_length() {
+        let mut bytes = i64::MIN.to_le_bytes().to_vec();
+        bytes.resize(64, 7);
+        assert_eq!(Framing::detect_head(&bytes), None);
+        assert_eq!(Framing::detect(&Source::memory(bytes)).unwrap(), None);
     }
 
     #[test]
