@@ -11,6 +11,9 @@ use crate::event::{Data, Event, Item, data_type, says_qe_syntax};
 use crate::record::{Parts, Window};
 use crate::wire::{Control, Tag, is_space};
 
+/// Bytes of a name that are looked at to tell a tag from other text.
+const LONGEST_NAME: usize = 512;
+
 /// Bytes searched at once.
 const BLOCK: usize = 256;
 
@@ -128,11 +131,7 @@ impl TextEvents {
             return self.find(from, &closing);
         }
         while let Some(at) = self.find(from, b"<")? {
-            let tag = match self.window.get(at + 1, 1)? {
-                [b'/' | b'!' | b'?' | b'_' | b':'] => true,
-                [byte] => byte.is_ascii_alphabetic() || *byte >= 0x80,
-                _ => false,
-            };
+            let tag = begins_tag(self.window.get(at + 1, LONGEST_NAME)?);
             if tag {
                 return Ok(Some(at));
             }
@@ -284,6 +283,21 @@ impl TextEvents {
             from += (rest.len() - wanted.len() + 1) as u64;
         }
     }
+}
+
+/// What follows a `<` is a tag: a mark, or a name with nothing strange in it. Free text has things
+/// like `a < b` and `<someone@somewhere>`.
+pub(crate) fn begins_tag(head: &[u8]) -> bool {
+    // Whoever reads `</>` finds that it has no name.
+    if matches!(head, [b'!' | b'?', ..] | [b'/', b'>', ..]) {
+        return true;
+    }
+    let name = head.strip_prefix(b"/").unwrap_or(head);
+    let letter = |b: u8| b.is_ascii_alphabetic() || matches!(b, b'_' | b':') || b >= 0x80;
+    let part = |b: &u8| letter(*b) || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    let end = name.iter().find(|b| !part(b));
+    name.first().is_some_and(|b| letter(*b))
+        && end.is_none_or(|b| is_space(*b) || matches!(b, b'>' | b'/'))
 }
 
 fn push(parts: &mut Option<Parts>, from: u64, to: u64) {
