@@ -237,23 +237,24 @@ impl Natural {
 
     /// The quotient, which must fit 128 bits, rounded to the nearest even.
     fn divide(mut self, by: &Self) -> u128 {
+        let steps = (self.len() - by.len()).clamp(0, 127);
+        let mut part = by.clone();
+        part.shift(steps);
         let mut quotient = 0_u128;
-        let mut step = (self.len() - by.len()).clamp(0, 127);
-        loop {
-            let mut part = by.clone();
-            part.shift(step);
-            if self.not_below(&part) {
+        for step in 0..=steps {
+            // The rest grows instead of the part shrinking: nothing is copied.
+            if step > 0 {
+                self.multiply(2, 0);
+            }
+            let fits = self.not_below(&part);
+            if fits {
                 self.subtract(&part);
-                quotient |= 1 << step;
             }
-            if step == 0 {
-                break;
-            }
-            step -= 1;
+            quotient = quotient << 1 | u128::from(fits);
         }
         self.multiply(2, 0);
-        let above = self.not_below(by);
-        let tie = above && by.not_below(&self);
+        let above = self.not_below(&part);
+        let tie = above && part.not_below(&self);
         quotient + u128::from(above && (!tie || quotient & 1 == 1))
     }
 }

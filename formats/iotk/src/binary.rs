@@ -7,7 +7,7 @@ use spile_core::wire::Wire;
 
 use crate::event::{Data, Event, Item};
 use crate::record::{Framing, Record, Records};
-use crate::wire::{Control, SECOND, Tag};
+use crate::wire::{Control, SECOND, Tag, is_space};
 
 /// Reads a binary file from its beginning.
 pub struct BinaryEvents {
@@ -103,8 +103,9 @@ impl BinaryEvents {
 /// The tag in what was written for it: from the first opening mark to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    let find = |mark: &[u8]| written.windows(mark.len()).position(|w| w == mark);
-    let last = |mark: &[u8]| written.windows(mark.len()).rposition(|w| w == mark);
+    let starts = |at: &usize, mark: &[u8]| written[*at..].starts_with(mark);
+    let find = |mark: &[u8]| (0..written.len()).find(|at| starts(at, mark));
+    let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
         let message = format!("no {control:?} tag in \"{shown}\"");
@@ -114,9 +115,8 @@ fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     // An empty tag whose stroke is missing is still clear from its control code.
     let to = last(close).or_else(|| last(b">")).ok_or_else(bad)?;
     let text = written.get(from + open.len()..to).ok_or_else(bad)?;
-    if matches!(control, Control::Begin | Control::End | Control::Empty)
-        && Tag::new(text).name().is_empty()
-    {
+    let named = matches!(control, Control::Begin | Control::End | Control::Empty);
+    if named && text.first().is_none_or(|b| is_space(*b)) {
         return Err(bad());
     }
     let line = written[..from].iter().rposition(|b| *b == b'\n').map_or(0, |k| k + 1);

@@ -245,7 +245,8 @@ impl Numbers {
     }
 
     fn parse(&self, text: &[u8], at: usize) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
+        // Numbers are seldom shorter than this; if they are, it grows.
+        let mut out = Vec::with_capacity(text.len() / 16 * self.scalar.size());
         if let Some(width) = self.width {
             for line in text.split(|b| *b == b'\n') {
                 for field in line.chunks(width) {
@@ -370,8 +371,10 @@ pub(crate) fn stream_words(
         let (mut from, end) = (part.offset, part.offset + part.len);
         while from < end {
             let len = (end - from).min((PIECE * PIECES / 4) as u64);
-            limits.allow(text.len() as u64 + len, "a word")?;
-            text.extend_from_slice(&source.read_vec(from, len)?);
+            let kept = text.len();
+            source.require(from, len)?;
+            text.resize(limits.allow(kept as u64 + len, "a word")?, 0);
+            source.read_exact_at(from, &mut text[kept..])?;
             from += len;
             let word = if from < end { last_word(&text) } else { text.len() };
             each(&text[..word])?;

@@ -183,6 +183,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn take(&mut self, item: Item) -> Result<()> {
         if let Some((code, message)) = item.remark {
+            self.count(2 * size_of::<Remark>() as u64 + message.len() as u64, item.offset)?;
             self.index.remarks.push(Remark { code, message, offset: item.offset, grave: false });
         }
         self.index.qe_syntax = says_qe_syntax(&item.event).or(self.index.qe_syntax);
@@ -203,10 +204,15 @@ impl Builder<'_> {
                 Ok(())
             }
             Event::Data(data) => {
-                let table = 64 * data.parts.count() as u64;
+                let table = 200 + 64 * data.parts.count() as u64;
                 self.count(table, item.offset)?;
                 if let Some(id) = self.open.last() {
-                    self.index.elements[*id].data.push(data);
+                    let list = &mut self.index.elements[*id].data;
+                    // Almost always the only one: no room for more.
+                    if list.is_empty() {
+                        list.reserve_exact(1);
+                    }
+                    list.push(data);
                 } else {
                     let message = "data outside of all elements are left out".to_string();
                     self.index.remarks.push(Remark {

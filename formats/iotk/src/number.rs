@@ -183,20 +183,25 @@ fn nan_bits(text: &str) -> Option<u128> {
 
 /// The shortest digits, with a point: the library takes `3` for 3e-95.
 fn shortest(text: &str, out: &mut Vec<u8>) {
-    if !text.starts_with('-') {
+    let text = text.as_bytes();
+    if text[0] != b'-' {
         out.push(b' ');
     }
-    let text = match text {
-        "inf" => "Infinity",
-        "-inf" => "-Infinity",
-        other => other,
-    };
-    let exponent = text.find('e').unwrap_or(text.len());
-    out.extend_from_slice(&text.as_bytes()[..exponent]);
-    if !text.contains('.') && text.ends_with(|c: char| c.is_ascii_digit()) {
-        out.extend_from_slice(b".0");
+    match text {
+        b"inf" => return out.extend_from_slice(b"Infinity"),
+        b"-inf" => return out.extend_from_slice(b"-Infinity"),
+        b"NaN" => return out.extend_from_slice(b"NaN"),
+        _ => {}
     }
-    out.extend_from_slice(&text.as_bytes()[exponent..]);
+    match text.iter().position(|b| matches!(b, b'.' | b'e')) {
+        Some(at) if text[at] == b'.' => out.extend_from_slice(text),
+        at => {
+            let (mantissa, exponent) = text.split_at(at.unwrap_or(text.len()));
+            out.extend_from_slice(mantissa);
+            out.extend_from_slice(b".0");
+            out.extend_from_slice(exponent);
+        }
+    }
 }
 
 /// Rust's `1.5e-7` as Fortran's `ES` edit descriptor prints it.
@@ -297,9 +302,21 @@ fn fortran(text: &str) -> Option<String> {
     Some(format!("{mantissa}e{exponent}"))
 }
 
-/// What can be part of a number; everything else separates.
-const fn is_part(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'-' | b'.')
+/// What can be part of a number; everything else separates. A table, because this is asked of
+/// every byte of a text.
+static PART: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let c = byte as u8;
+        table[byte] = c.is_ascii_alphanumeric() || matches!(c, b'_' | b'+' | b'-' | b'.');
+        byte += 1;
+    }
+    table
+};
+
+fn is_part(byte: u8) -> bool {
+    PART[usize::from(byte)]
 }
 
 /// The words of a text and their places.

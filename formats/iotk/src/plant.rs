@@ -95,8 +95,13 @@ fn tag_name(tree: &Tree, node: &Node) -> String {
         }
         _ => &node.name,
     };
-    let clean = |c: char| if c.is_whitespace() || "<>&\"'=/".contains(c) { '_' } else { c };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_:.-".contains(c) || !c.is_ascii();
+    let clean = |c: char| if allowed(c) { c } else { '_' };
     let name: String = plain.chars().map(clean).collect();
     let first = name.chars().next().unwrap_or('_');
-    if first.is_alphabetic() || matches!(first, '_' | ':') { name } else { format!("_{name}") }
+    if first.is_ascii_alphabetic() || !first.is_ascii() || matches!(first, '_' | ':') {
+        name
+    } else {
+        format!("_{name}")
+    }
 }

@@ -193,9 +193,7 @@ impl File {
     fn plant(&mut self) -> Result<()> {
         for tag in self.index.head_tags() {
             let own = ["version", "file_version", "binary", "qe_syntax"];
-            let attrs =
-                attributes(tag).into_iter().filter(|(name, _)| !own.contains(&name.as_str()));
-            self.tree.node_mut(ROOT).attrs.extend(attrs);
+            self.tree.node_mut(ROOT).attrs.extend(attributes(tag, &own));
         }
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.index.elements().len());
         for id in 0..self.index.elements().len() {
@@ -216,7 +214,8 @@ impl File {
         let name = element.tag.title();
         let alone = self.index.elements()[carrier].children.is_empty();
         let data = self.data(carrier)?;
-        let mut attrs = attributes(&element.tag);
+        let hidden: &[&str] = if data.is_some() && alone { &STORAGE } else { &[] };
+        let attrs = attributes(&element.tag, hidden);
         if let Some(data) = &data {
             let offset = self.index.elements()[carrier].offset;
             for (told, grave) in [(&data.remark, false), (&data.fault, true)] {
@@ -226,10 +225,7 @@ impl File {
             }
         }
         let node = match data {
-            Some(data) if alone => {
-                attrs.retain(|(name, _)| !STORAGE.contains(&name.as_str()));
-                self.tree.add_array(parent, &name, data.array)
-            }
+            Some(data) if alone => self.tree.add_array(parent, &name, data.array),
             Some(data) => self.tree.add_group(parent, &name).and_then(|group| {
                 self.tree.add_array(group, "text", data.array)?;
                 Ok(group)
@@ -282,9 +278,9 @@ fn form_of(source: &Source) -> Result<Form> {
     })
 }
 
-/// The attributes of a tag as values: numbers where they are numbers. Logicals stay text, because
-/// `F` may as well be fluorine.
-fn attributes(tag: &Tag) -> Vec<(String, Value)> {
+/// The attributes of a tag, but for hidden ones, as values: numbers where they are numbers.
+/// Logicals stay text, because `F` may as well be fluorine.
+fn attributes(tag: &Tag, hidden: &[&str]) -> Vec<(String, Value)> {
     let value = |name: &str, raw: &[u8]| {
         let plain = unescape(raw);
         match std::str::from_utf8(&plain) {
@@ -293,6 +289,7 @@ fn attributes(tag: &Tag) -> Vec<(String, Value)> {
         }
     };
     tag.attributes()
+        .filter(|a| !hidden.iter().any(|name| name.as_bytes() == a.name))
         .map(|a| {
             let name = String::from_utf8_lossy(a.name).into_owned();
             let value = value(&name, a.value);

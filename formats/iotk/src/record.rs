@@ -65,7 +65,8 @@ impl Framing {
             let (Some(lead), marker) = (framing.read(head), framing.marker) else { return false };
             let end = marker.saturating_add(lead.unsigned_abs());
             let trail = usize::try_from(end).ok().and_then(|end| head.get(end..));
-            lead != 0 && trail.and_then(|bytes| framing.read(bytes)) == Some(lead.abs())
+            let trail = trail.and_then(|bytes| framing.read(bytes));
+            lead != 0 && trail.is_some() && trail == lead.checked_abs()
         };
         Self::ALL.into_iter().find(agrees)
     }
@@ -77,6 +78,10 @@ impl Framing {
 
     /// The marker at the beginning of `bytes`.
     fn read(self, bytes: &[u8]) -> Option<i64> {
+        // The most frequent of all by far.
+        if self == Self::default() {
+            return bytes.first_chunk().map(|raw| i64::from(i32::from_le_bytes(*raw)));
+        }
         let mut wire = Wire::new(bytes, 0, self.order, "iotk-003");
         if self.marker == 8 { wire.i64().ok() } else { wire.i32().ok().map(i64::from) }
     }
@@ -463,6 +468,14 @@ mod tests {
             Records::new(Source::memory(bytes), Framing::default(), &Limits::default());
         reader.seek(16);
         assert_eq!(reader.next().unwrap_err().code(), "iotk-003");
+    }
+
+    #[test]
+    fn the_smallest_of_all_lengths_is_no_length() {
+        let mut bytes = i64::MIN.to_le_bytes().to_vec();
+        bytes.resize(64, 7);
+        assert_eq!(Framing::detect_head(&bytes), None);
+        assert_eq!(Framing::detect(&Source::memory(bytes)).unwrap(), None);
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     let info = child("INFO");
     let get = |key: &str| info.and_then(|e| e.tag.text_of(key)).unwrap_or_else(|| "?".into());
     if name == "UPF" {
-        say("content", "pseudopotential".into());
+        say("holds", "pseudopotential".into());
         let header = child("PP_HEADER");
         let value = |key: &str| header.and_then(|e| e.tag.text_of(key));
         for (what, key) in
@@ -113,7 +113,7 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     } else if let Some(creator) = child("HEADER/CREATOR") {
         let tag = &creator.tag;
         let word = |key: &str| tag.text_of(key).unwrap_or_default();
-        say("content", "description of a calculation".into());
+        say("holds", "description of a calculation".into());
         say("program", format!("{} {}", word("NAME"), word("VERSION")));
         for (what, path) in [
             ("k-points", "BRILLOUIN_ZONE/NUMBER_OF_K-POINTS"),
@@ -129,21 +129,21 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     } else if let Some(density) = child("CHARGE-DENSITY/INFO") {
         let tag = &density.tag;
         let n = |key: &str| tag.text_of(key).unwrap_or_else(|| "?".into());
-        say("content", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
+        say("holds", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
     } else if info.is_some_and(|e| e.tag.raw("igwx").is_some()) {
         let (bands, waves) = (get("nbnd"), get("igwx"));
-        say("content", format!("wavefunctions, {bands} bands of {waves} plane waves"));
+        say("holds", format!("wavefunctions, {bands} bands of {waves} plane waves"));
         say(
             "k-point",
             format!("{} of {}, spin {} of {}", get("ik"), get("nk"), get("ispin"), get("nspin")),
         );
     } else if child("EIGENVALUES").is_some() {
-        say("content", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
+        say("holds", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
         if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.text_of("UNITS")) {
             say("units", units);
         }
     } else if name == "G-VECTORS" {
-        say("content", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
+        say("holds", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
     }
     rows
 }

@@ -11,6 +11,12 @@ use crate::event::{Data, Event, Item, data_type, says_qe_syntax};
 use crate::record::{Parts, Window};
 use crate::wire::{Control, Tag, is_space};
 
+/// Bytes of a name that are looked at to tell a tag from other text.
+const LONGEST_NAME: usize = 512;
+
+/// Bytes searched at once.
+const BLOCK: usize = 256;
+
 /// Reads a text file from its beginning.
 pub struct TextEvents {
     window: Window,
@@ -59,6 +65,7 @@ impl TextEvents {
         let mut literal = false;
         let mut from = start;
         let mut aside = Vec::new();
+        let mut held = 0;
         loop {
             let mark = self.markup(from)?;
             let to = mark.unwrap_or(self.window.len());
@@ -80,6 +87,9 @@ impl TextEvents {
             } else if head.starts_with(b"<!--") && (!blank || self.announced()) {
                 let item = self.tag(mark)?;
                 from = item.end;
+                // They are all held until the data end.
+                held += 2 * size_of::<Item>() as u64 + (item.end - item.offset);
+                self.limits.allow(held, "comments inside data").map_err(|e| e.at(mark))?;
                 aside.push(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
                 from = self.declaration(mark)?;
@@ -121,11 +131,7 @@ impl TextEvents {
             return self.find(from, &closing);
         }
         while let Some(at) = self.find(from, b"<")? {
-            let tag = match self.window.get(at + 1, 1)? {
-                [b'/' | b'!' | b'?' | b'_' | b':'] => true,
-                [byte] => byte.is_ascii_alphabetic() || *byte >= 0x80,
-                _ => false,
-            };
+            let tag = begins_tag(self.window.get(at + 1, LONGEST_NAME)?);
             if tag {
                 return Ok(Some(at));
             }
@@ -262,18 +268,36 @@ impl TextEvents {
             if rest.len() < wanted.len() {
                 return Ok(None);
             }
-            let mut k = 0;
-            while let Some(next) = rest[k..].iter().position(|b| *b == wanted[0]) {
-                k += next;
-                if rest[k..].starts_with(wanted) {
-                    return Ok(Some(from + k as u64));
+            for (k, block) in rest.chunks(BLOCK).enumerate() {
+                // Long data have no mark at all, and this looks at many bytes at a time.
+                if !block.contains(&wanted[0]) {
+                    continue;
                 }
-                k += 1;
+                let begins = |at: &usize| rest[*at..].starts_with(wanted);
+                let places = k * BLOCK..k * BLOCK + block.len();
+                if let Some(at) = places.into_iter().find(begins) {
+                    return Ok(Some(from + at as u64));
+                }
             }
             // What is looked for may begin in the last bytes of the window.
             from += (rest.len() - wanted.len() + 1) as u64;
         }
     }
+}
+
+/// What follows a `<` is a tag: a mark, or a name with nothing strange in it. Free text has things
+/// like `a < b` and `<someone@somewhere>`.
+pub(crate) fn begins_tag(head: &[u8]) -> bool {
+    // Whoever reads `</>` finds that it has no name.
+    if matches!(head, [b'!' | b'?', ..] | [b'/', b'>', ..]) {
+        return true;
+    }
+    let name = head.strip_prefix(b"/").unwrap_or(head);
+    let letter = |b: u8| b.is_ascii_alphabetic() || matches!(b, b'_' | b':') || b >= 0x80;
+    let part = |b: &u8| letter(*b) || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    let end = name.iter().find(|b| !part(b));
+    name.first().is_some_and(|b| letter(*b))
+        && end.is_none_or(|b| is_space(*b) || matches!(b, b'>' | b'/'))
 }
 
 fn push(parts: &mut Option<Parts>, from: u64, to: u64) {

@@ -11,6 +11,7 @@ use spile_core::wire::ByteOrder;
 
 use crate::number::{Scalar, Style};
 use crate::record::{Framing, RecordWriter, SUBRECORD};
+use crate::text::begins_tag;
 use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
 
 /// A tag longer than this is broken into lines in a text.
@@ -419,7 +420,7 @@ fn representable(control: Control, text: &[u8]) -> bool {
     match control {
         Control::Comment => !contains(b"-->"),
         Control::Instruction => !contains(b"?>"),
-        Control::End => !contains(b">"),
+        Control::End => !contains(b">") && begins_tag(text),
         Control::Begin | Control::Empty => {
             let mut quote = None;
             let mut after_equals = false;
@@ -437,7 +438,8 @@ fn representable(control: Control, text: &[u8]) -> bool {
                 }
                 after_equals = false;
             }
-            quote.is_none() && !(control == Control::Begin && text.ends_with(b"/"))
+            let stroke = control == Control::Begin && text.ends_with(b"/");
+            quote.is_none() && !stroke && begins_tag(text)
         }
     }
 }

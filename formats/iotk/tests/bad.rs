@@ -75,6 +75,18 @@ fn bad_values_are_found_by_check_and_told_when_they_are_read() {
 }
 
 #[test]
+fn a_small_budget_is_kept_whatever_the_text_is() {
+    let small = limits().with_memory(64 << 10);
+    let comments = format!("<R type='real' size='1'>{}1.0</R>", "<!--c-->".repeat(20_000));
+    let many = format!("<R>{}</R>", "<a/>".repeat(2_000));
+    let long = format!("<R a='{}'/>", "x".repeat(100_000));
+    for text in [&comments, &many, &long] {
+        let error = File::from_source(Source::memory(text.as_bytes()), &small).err().unwrap();
+        assert_eq!((error.kind(), error.offset().is_some()), (ErrorKind::Limit, true), "{error}");
+    }
+}
+
+#[test]
 fn bad_records_give_the_right_error() {
     let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
     let data = good.windows(8).position(|w| w == [20, 0, 0, 0, 0, 0, 0, 0]).unwrap();
@@ -145,13 +157,13 @@ fn salvage_keeps_every_whole_element() {
 fn odd_texts_are_read_right() {
     let text = "\u{feff}\n<!DOCTYPE x [ <!ENTITY a \"b\"> <!ENTITY c \"&a;&a;\"> ]>\n\
         <R x = '1' y=\"a > b\" z=\"&a;&#65;\"\n><!-- a -- b --><a type='real' size='3'>1.0 <!-- in between --> \
-        2.0,3.0</a ><b><![CDATA[a < b & c]]></b><c>1 < 2</c>\
+        2.0,3.0</a ><b><![CDATA[a < b & c]]></b><c>1 < 2 <me@there.org></c>\
         <d type='character' size='3' len='4' fmt='(3a4)'>\na<b  &  x   \n</d>\
         <e type='real' size='3' fmt='(3F8.3)'>\n-123.456-123.456   1.000\n</e></R>";
     let file = open(text).unwrap();
     assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.0, 2.0, 3.0]));
     assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["a < b & c"]);
-    assert_eq!(file.read_strings("R/c").unwrap().unwrap(), ["1 < 2"]);
+    assert_eq!(file.read_strings("R/c").unwrap().unwrap(), ["1 < 2 <me@there.org>"]);
     assert_eq!(file.read_strings("R/d").unwrap().unwrap(), ["a<b", " &", "x"]);
     assert_eq!(file.read_f64("R/e").unwrap(), Some(vec![-123.456, -123.456, 1.0]));
     let root = file.tree().node(file.tree().find("R").unwrap());

@@ -303,6 +303,17 @@ fn compat_gives_the_bytes_of_the_library() {
 }
 
 #[test]
+fn texts_of_the_library_become_its_binaries_where_they_lost_no_digits() {
+    for name in
+        ["empty", "newroot", "plain_unit", "ranks", "shadow", "skip_head", "skip_root", "tags"]
+    {
+        let source = Source::open(folder().join(format!("golden/{name}.xml"))).unwrap();
+        let binary = convert_bytes(&source, Target::default(), Style::Exact);
+        same_bytes(&binary, &folder().join(format!("golden/{name}.dat")));
+    }
+}
+
+#[test]
 fn other_markers_and_byte_orders_are_the_same_file() {
     let clean = |name: &str| without_padding(&std::fs::read(folder().join(name)).unwrap());
     let limits = Limits::default();

@@ -10,7 +10,7 @@ use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, Reader as _};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
+use spile_core::read::{Array, Axes};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
@@ -125,6 +125,64 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn eighty_bit_numbers_go_to_text_and_back(bits in proptest::collection::vec(any::<u128>(), 1..9)) {
+        // Any pattern of 80 bits, valid or not; the padding has no meaning.
+        let bytes: Vec<u8> = bits.iter().flat_map(|b| (b >> 48).to_le_bytes()).collect();
+        for kind in [Type::Real, Type::Complex] {
+            let dtype = kind.dtype(10, ByteOrder::Little).unwrap();
+            let count = bytes.len() / dtype.size();
+            let array = array(dtype, &[count as u64], &bytes[..count * dtype.size()]);
+            let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
+            writer.dat("x", &[], &array).unwrap();
+            let binary = writer.finish().unwrap();
+            let text = converted(&binary, Target::Text);
+            prop_assert_eq!(converted(&text, Target::default()), binary);
+        }
+    }
+}
+
+#[test]
+fn a_record_over_two_gigabytes_is_read_where_it_lies() {
+    use std::os::unix::fs::FileExt as _;
+    let count = SUBRECORD / 8 + 1_000;
+    let open = format!("x type=\"real\" size=\"{count}\" kind=\"8\"");
+    let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
+    writer.begin(&Tag::new(open.as_bytes())).unwrap();
+    let begin = writer.level();
+    writer.end().unwrap();
+    let tags = writer.finish().unwrap();
+    // The begin tag has two records: four bytes and markers, then what the header says.
+    let len = 12 + 8 + u64::from(tags[12]);
+    let (first, second) = tags.split_at(len as usize);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut at = 0;
+    let mut put = |bytes: &[u8], skip: u64| {
+        file.as_file().write_all_at(bytes, at).unwrap();
+        at += bytes.len() as u64 + skip;
+        at
+    };
+    let rest = 4 + 8 * count - SUBRECORD;
+    put(first, 0);
+    put(&(-(SUBRECORD as i32)).to_le_bytes(), SUBRECORD);
+    put(&(SUBRECORD as i32).to_le_bytes(), 0);
+    let end = put(&(rest as i32).to_le_bytes(), rest);
+    put(&(-(rest as i32)).to_le_bytes(), 0);
+    put(second, 0);
+    file.as_file().write_all_at(&2.5_f64.to_le_bytes(), end - 8).unwrap();
+    // An element that lies in both sub-records: its last bytes are the first of the second.
+    assert_eq!((begin, (SUBRECORD - 4) % 8), (1, 3));
+    let small = limits().with_memory(1 << 20);
+    let opened = File::open(file.path(), &small).unwrap();
+    let array = opened.array(0).unwrap().unwrap();
+    let read = |part: &str| array.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
+    assert_eq!(read("-2:"), [0.0, 2.5]);
+    let split = (SUBRECORD - 4) / 8;
+    file.as_file().write_all_at(&1.5_f64.to_le_bytes()[3..], end - rest).unwrap();
+    assert_eq!(read(&format!("{}:{}", split - 1, split + 2)), [0.0, 1.5, 0.0]);
+}
+
 #[test]
 fn shapes_are_kept_with_qe_syntax_in_both_forms() {
     let folder = tempfile::tempdir().unwrap();
@@ -237,18 +295,17 @@ fn planes_are_one_density_and_bands_one_set_of_wavefunctions() {
     let desc = density.array.as_ref().unwrap();
     assert_eq!(desc.shape.lengths(), [12, 12, 12]);
     let array = Array::open(file.source(), file.tree(), desc, &limits()).unwrap();
-    let plane =
-        array.read_f64(&":, :, 4".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    let plane = array.read_f64(&":, :, 4".parse().unwrap(), Axes::Stored).unwrap();
     assert_eq!(Some(plane), file.read_f64("Root/CHARGE-DENSITY/z.5").unwrap());
     // Eight electrons in a cell of a^3 / 4.
-    let all = array.read_f64(&":, :, :".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    let all = array.read_f64(&":, :, :".parse().unwrap(), Axes::Stored).unwrap();
     let electrons = all.iter().sum::<f64>() / 1728.0 * 10.2_f64.powi(3) / 4.0;
     assert!((electrons - 8.0).abs() < 1e-6, "{electrons}");
     let file = File::open(folder.join("K00002/evc.dat"), &limits()).unwrap();
     let waves = file.tree().node(file.tree().find("WFC/wavefunctions").unwrap());
     let desc = waves.array.as_ref().unwrap();
     let array = Array::open(file.source(), file.tree(), desc, &limits()).unwrap();
-    let band = array.read(&":, 2".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    let band = array.read(&":, 2".parse().unwrap(), Axes::Stored).unwrap();
     // Normalised: the squares of a band add up to one.
     let norm: f64 = band.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()).powi(2)).sum();
     assert!((norm - 1.0).abs() < 1e-9, "{norm}");
