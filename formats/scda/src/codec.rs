@@ -56,13 +56,21 @@ impl Codec for Convention {
                 Ok(n) => return Err(bad(&format!("an element has {n} bytes, not {size}"))),
                 Err(_) => return Err(bad("an element's deflate stream is damaged")),
             }
-            // The stream ends with the checksum; anything behind it would be read as one.
-            if stream.last_chunk() != Some(&libdeflater::adler32(out).to_be_bytes()) {
+            let sum = libdeflater::adler32(out).to_be_bytes();
+            if stream.last_chunk() != Some(&sum) || ends_before(stream, sum, inflate, out.len()) {
                 return Err(bad("bytes follow an element's deflate stream"));
             }
             Ok(())
         })
     }
+}
+
+/// A stream whose last bytes are the checksum `sum` has ended before them. Then the sum is somewhere
+/// else in it, too, which is so rare that looking for it costs less than asking where it ended.
+fn ends_before(stream: &[u8], sum: [u8; 4], inflate: &mut Decompressor, size: usize) -> bool {
+    let shorter = &stream[..stream.len() - 1];
+    shorter.windows(4).any(|bytes| bytes == sum)
+        && inflate.zlib_decompress(shorter, &mut vec![0; size]).is_ok()
 }
 
 fn bad(message: &str) -> Error {
@@ -183,6 +191,34 @@ mod tests {
             let mut damaged = stored.clone();
             damaged[line * (LINE + 2) - 3] = b'=';
             assert_eq!(Convention.decode(&damaged, &mut out).unwrap_err().code(), "scda-010");
+        }
+    }
+
+    /// Base64 lines around bytes.
+    fn armoured(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for line in bytes.chunks(LINE_BYTES) {
+            STANDARD.encode_append(line, &mut out);
+            out.extend_from_slice(b"=\n");
+        }
+        out
+    }
+
+    #[test]
+    fn bytes_behind_the_stream_are_noticed_even_if_they_end_like_it() {
+        for element in [&b"a checkpoint that is worth keeping"[..], &[0; 3]] {
+            let mut stored = Vec::new();
+            Encoder::new(9, Breaks::Unix).unwrap().encode(element, &mut stored).unwrap();
+            let mut bytes = Vec::new();
+            unarmour(&stored, &mut bytes).unwrap();
+            let mut out = vec![0; element.len()];
+            Convention.decode(&armoured(&bytes), &mut out).unwrap();
+            let end = *bytes.last_chunk::<4>().unwrap();
+            for junk in [&b""[..], b"x", b"junk", &end] {
+                let with_junk = [&bytes[..], junk, &end].concat();
+                let error = Convention.decode(&armoured(&with_junk), &mut out).unwrap_err();
+                assert_eq!(error.code(), "scda-010", "{junk:?}");
+            }
         }
     }
 
