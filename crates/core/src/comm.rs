@@ -46,6 +46,10 @@ pub trait SharedSink {
     /// Every rank writes its bytes, possibly none, at its own place.
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
+    /// Every rank writes parts, each at its own place; how many is its own business. Nothing of
+    /// any rank goes past `end`.
+    fn write_parts(&self, end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()>;
+
     /// Makes the file appear, whole, or fails on every rank.
     fn finish(self: Box<Self>) -> Result<()>;
 }
@@ -136,6 +140,13 @@ struct SerialSink(Sink);
 impl SharedSink for SerialSink {
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.0.write_all_at(offset, bytes)
+    }
+
+    fn write_parts(&self, _end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+        for (offset, bytes) in parts {
+            self.0.write_all_at(offset, bytes)?;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

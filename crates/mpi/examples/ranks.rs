@@ -6,6 +6,10 @@
 mod sections;
 
 #[cfg(feature = "mpi")]
+#[path = "../../../formats/sdf/tests/support/dump.rs"]
+mod dump;
+
+#[cfg(feature = "mpi")]
 #[allow(dead_code, unreachable_pub)] // Its `main` runs on threads.
 #[path = "../../../formats/scda/examples/heat.rs"]
 mod heat;
@@ -23,6 +27,7 @@ fn main() {
             ["corrupt", folder] => tasks::corrupt(comm, folder),
             ["wrong", folder] => tasks::wrong(comm, folder),
             ["full", folder] => tasks::full(comm, folder),
+            ["dump", folder] => tasks::dump(comm, folder),
             ["heat", file, word] => tasks::heat(comm, file, word),
             ["large", folder] => sections::large(comm, std::path::Path::new(folder)),
             other => panic!("no such task: {other:?}"),
@@ -44,9 +49,11 @@ mod tasks {
     use spile_core::comm::{Comm, Serial};
     use spile_core::error::{Error, ErrorKind};
     use spile_core::limits::Limits;
+    use spile_core::wire::ByteOrder;
     use spile_scda::wire::Breaks;
     use spile_scda::{Cursor, Elements, Options, Writer};
 
+    use crate::dump::Dump;
     use crate::heat;
     use crate::sections::{Way, any_item, any_way, compare, walk, write};
 
@@ -73,6 +80,21 @@ mod tasks {
                 assert!(std::fs::read(&path).unwrap() == std::fs::read(&alone).unwrap(), "{case}");
             }
             compare(comm, &path, &items, &others, way == Way::Indirect);
+        }
+    }
+
+    /// An SDF file of which every rank writes a part has the bytes of one that is written alone.
+    pub(super) fn dump(comm: &dyn Comm, folder: &str) {
+        let folder = Path::new(folder);
+        for (order, across) in [(ByteOrder::Little, false), (ByteOrder::Big, true)] {
+            let dump = Dump { dims: vec![30, 20, 10], particles: 1234, order, revision: 4 };
+            let path = folder.join(format!("{}-{across}.sdf", comm.size()));
+            dump.write_parts(comm, &path, across).unwrap();
+            if comm.rank() == 0 {
+                let alone = folder.join(format!("alone-{}-{across}.sdf", comm.size()));
+                dump.write_alone(&alone).unwrap();
+                assert!(std::fs::read(&path).unwrap() == std::fs::read(&alone).unwrap());
+            }
         }
     }
 

@@ -133,7 +133,20 @@ impl Transport for Mpi {
                 return Ok(());
             }
         }
-        Err(io::Error::new(io::ErrorKind::StorageFull, "not all bytes could be written").into())
+        Err(full())
+    }
+
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
+        let count = count(bytes.len())?;
+        let (data, offset) = (address(bytes).cast::<c_void>(), offset as ffi::MPI_Offset);
+        let mut status = MaybeUninit::uninit();
+        // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
+        let moved = unsafe {
+            let kind = ffi::RSMPI_UINT8_T;
+            check(ffi::MPI_File_write_at(file.0, offset, data, count, kind, status.as_mut_ptr()))?;
+            moved(status.as_ptr())?
+        };
+        if moved == count { Ok(()) } else { Err(full()) }
     }
 
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -167,6 +180,10 @@ impl Transport for Mpi {
             check(ffi::MPI_File_close(&raw mut file.0)).and(synced)
         }
     }
+}
+
+fn full() -> Error {
+    io::Error::new(io::ErrorKind::StorageFull, "not all bytes could be written").into()
 }
 
 fn count(bytes: usize) -> Result<c_int> {

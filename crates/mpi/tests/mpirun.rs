@@ -27,6 +27,14 @@ fn the_bytes_do_not_depend_on_the_ranks() {
 }
 
 #[test]
+fn a_dump_of_many_ranks_has_the_bytes_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for ranks in 1..=4 {
+        run(ranks, &["dump", folder.path().to_str().unwrap()]);
+    }
+}
+
+#[test]
 fn a_job_of_three_is_carried_on_by_two() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heat.scda");

@@ -26,6 +26,13 @@ impl SharedSink for Lent<'_> {
         self.0.write_all_at(offset, bytes)
     }
 
+    fn write_parts(&self, _end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+        for (offset, bytes) in parts {
+            self.0.write_all_at(offset, bytes)?;
+        }
+        Ok(())
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
         Ok(())
     }

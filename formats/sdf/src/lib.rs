@@ -11,7 +11,7 @@
 //! | `read` | [`File`]: header, blocks, arrays |
 //! | `view` `station` | the tree view; stations as tables |
 //! | `coords` `derived` | where the points of variables are; computed arrays |
-//! | `write` | [`Writer`]: blocks into a file |
+//! | `write` `parallel` | [`Writer`]: blocks into a file; [`SharedWriter`]: by all ranks of a job |
 //! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
 //! | `archive` | embedded source code unpacked |
 //! | `check` `salvage` | the rules; what can be saved of unfinished and damaged files |
@@ -27,6 +27,7 @@ mod foreign;
 mod index;
 mod kind;
 mod meta;
+mod parallel;
 mod read;
 mod said;
 mod salvage;
@@ -38,6 +39,7 @@ mod write;
 pub use index::Block;
 pub use kind::BlockType;
 pub use meta::{Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched};
+pub use parallel::{Part, SharedWriter};
 pub use read::{File, Options};
 pub use write::{Data, Writer, write_file};
 
@@ -58,7 +60,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "SDF 1.1 (2023), revisions to 1.4",
     extensions: &["sdf"],
     read: Grade::Complete,
-    write: Grade::Complete,
+    write: Grade::Partial,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };

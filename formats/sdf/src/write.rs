@@ -24,12 +24,17 @@ use crate::wire::{
 /// Elements whose byte order changes are written in pieces of this length.
 const SWAP: usize = 256 << 10;
 
+/// Fields of the file header that are written when everything else is there, the number of blocks
+/// last: where they are, and how long.
+pub(crate) const LAST_FIELDS: [(u64, usize); 3] =
+    [(SUMMARY_LOCATION_AT, 8), (SUMMARY_SIZE_AT, 4), (NBLOCKS_AT, 4)];
+
 /// Where everything of a file goes. It only computes: whoever writes, alone or with others, puts
 /// the bytes there.
 pub(crate) struct Outline {
     pub(crate) file: FileHeader,
     /// The byte behind the last block.
-    end: u64,
+    pub(crate) end: u64,
     blocks: Vec<(BlockHeader, Vec<u8>)>,
     ids: HashSet<String>,
 }
@@ -62,6 +67,40 @@ impl Outline {
             return Err(Error::argument(format!("strings of {} bytes", file.string_length)));
         }
         Ok(Self { file, end: FILE_HEADER, blocks: Vec::new(), ids: HashSet::new() })
+    }
+
+    /// The header of a block with `length` bytes of data, which must be as many as the metadata
+    /// say. Its identifier is cut and made unique.
+    pub(crate) fn header(
+        &self,
+        id: &str,
+        name: &str,
+        kind: BlockType,
+        datatype: DataType,
+        meta: &Meta,
+        length: u64,
+    ) -> Result<BlockHeader> {
+        let wrong =
+            |message: String| Err(Error::argument(message).in_object(format!("block \"{id}\"")));
+        if std::mem::discriminant(&Meta::of(kind)) != std::mem::discriminant(meta) {
+            return wrong(format!("these are not the metadata of a {}", kind.name()));
+        }
+        let dtype = datatype.dtype(self.file.order);
+        let wanted = match meta {
+            Meta::Station(s) => s.nelements.checked_mul(s.entry_len),
+            _ => meta.elements(kind).and_then(|n| n.checked_mul(dtype?.size() as u64)),
+        };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != length) {
+            return wrong(format!("{length} bytes of data, {wanted} are promised"));
+        }
+        Ok(BlockHeader {
+            id: self.unique(id),
+            name: name.into(),
+            blocktype: kind.code(),
+            datatype,
+            ndims: meta.ndims(),
+            ..BlockHeader::default()
+        })
     }
 
     /// Gives a block its place: behind the others, its data behind its metadata unless they are
@@ -214,22 +253,6 @@ impl<'s> Writer<'s> {
         meta: &Meta,
         data: Data<'_>,
     ) -> Result<(String, Extent)> {
-        let same = std::mem::discriminant(&Meta::of(kind)) == std::mem::discriminant(meta);
-        if !same {
-            return Err(Error::argument(format!(
-                "these are not the metadata of a {}",
-                kind.name()
-            ))
-            .in_object(format!("block \"{id}\"")));
-        }
-        let header = BlockHeader {
-            id: self.outline.unique(id),
-            name: name.into(),
-            blocktype: kind.code(),
-            datatype,
-            ndims: meta.ndims(),
-            ..BlockHeader::default()
-        };
         let length = match data {
             Data::None => 0,
             Data::Bytes(bytes) => bytes.len() as u64,
@@ -238,16 +261,8 @@ impl<'s> Writer<'s> {
             }
             Data::Inside(extent) => extent.len,
         };
+        let header = self.outline.header(id, name, kind, datatype, meta, length)?;
         let dtype = datatype.dtype(self.outline.file.order);
-        let wanted = match meta {
-            Meta::Station(s) => s.nelements.checked_mul(s.entry_len),
-            _ => meta.elements(kind).and_then(|n| n.checked_mul(dtype?.size() as u64)),
-        };
-        if wanted.is_some_and(|wanted| wanted != length) {
-            let wanted = wanted.unwrap_or(0);
-            return Err(Error::argument(format!("{length} bytes of data, {wanted} are promised"))
-                .in_object(format!("block \"{id}\"")));
-        }
         let id = header.id.clone();
         let inside = if let Data::Inside(extent) = data { Some(extent) } else { None };
         let extent = self.reserve(header, meta, length, inside)?;
@@ -341,7 +356,7 @@ impl<'s> Writer<'s> {
             self.sink.set_len(end)?;
         }
         let header = file.encode()?;
-        for (at, len) in [(SUMMARY_LOCATION_AT, 8), (SUMMARY_SIZE_AT, 4), (NBLOCKS_AT, 4)] {
+        for (at, len) in LAST_FIELDS {
             self.sink.write_all_at(at, &header[at as usize..at as usize + len])?;
         }
         Ok(())

@@ -132,6 +132,11 @@ impl SharedSink for ThreadsSink<'_> {
         agree(self.comm, self.sink.write_all_at(offset, bytes))
     }
 
+    fn write_parts(&self, _end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+        let mut parts = parts.map(|(offset, bytes)| self.sink.write_all_at(offset, bytes));
+        agree(self.comm, parts.find(Result::is_err).unwrap_or(Ok(())))
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
         let Self { comm, sink } = *self;
         let mut done = Ok(());

@@ -42,6 +42,13 @@ pub trait Transport {
     /// Writes each rank's bytes, possibly none, fewer than 2^31.
     fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()>;
 
+    /// Writes bytes of this rank alone, fewer than 2^31; the only call on a file that is not
+    /// collective.
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
+        let _ = (file, offset, bytes);
+        Err(Error::unsupported("", "the ranks of this job cannot write on their own"))
+    }
+
     /// Reads each rank's bytes, possibly none, fewer than 2^31; all of them or it is an error.
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
@@ -253,6 +260,22 @@ impl<T: Transport> SharedSink for RanksSink<'_, T> {
             let written = ranks.0.write_at_all(file, at, &bytes[done..done + len]);
             written.map_err(|e| e.with_path(path).at(at))
         })
+    }
+
+    fn write_parts(&self, end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+        let RanksFile { ranks, path, .. } = &self.file;
+        let file = self.file.get()?;
+        self.make_room(end)?;
+        let mut parts = parts.map(|(mut offset, bytes)| {
+            for piece in bytes.chunks(PIECE) {
+                let written = ranks.0.write_at(file, offset, piece);
+                written.map_err(|e| e.with_path(path).at(offset))?;
+                offset += piece.len() as u64;
+            }
+            Ok(())
+        });
+        let done = parts.find(Result::is_err).unwrap_or(Ok(()));
+        agree(*ranks, done)
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
