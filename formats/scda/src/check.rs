@@ -2,11 +2,12 @@
 //! scda-020 on are findings about files that can be read.
 
 use spile_core::error::Result;
-use spile_core::format::Reader as _;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
+use spile_core::read::Array;
 use spile_core::report::Report;
 use spile_core::source::Source;
+use spile_core::tree::Tree;
 
 use crate::read::{File, Section};
 use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
@@ -52,7 +53,7 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
         }
         if section.encoded {
             // Decoding is the only way to know that compressed data are sound.
-            if let Err(error) = decode_all(&file, section) {
+            if let Err(error) = decode_all(source, section, limits) {
                 report.absorb(error.in_object(&object).at(section.raw[1].data))?;
             }
         }
@@ -61,8 +62,9 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
 }
 
 /// Decodes all elements of a compressed section, for nothing but their errors.
-pub(crate) fn decode_all(file: &File, section: &Section) -> Result<()> {
-    file.array(section)?.all()?.for_each(|_, _| Ok(()))?;
+pub(crate) fn decode_all(source: &Source, section: &Section, limits: &Limits) -> Result<()> {
+    let array = Array::open(source, &Tree::new(limits), &section.array, limits)?;
+    array.all()?.for_each(|_, _| Ok(()))?;
     // Elements that have no bytes are passed over by reading.
     let Layout::Encoded { starts, decoded, codec, .. } = &section.array.layout else {
         return Ok(());
@@ -71,8 +73,8 @@ pub(crate) fn decode_all(file: &File, section: &Section) -> Result<()> {
     let empty = decoded.windows(2).zip(starts.windows(2)).filter(|(size, _)| size[0] == size[1]);
     for (_, stored) in empty {
         let len = stored[1] - stored[0];
-        file.limits().allow(len, "an element")?;
-        let bytes = file.source().read_vec(data + stored[0], len)?;
+        limits.allow(len, "an element")?;
+        let bytes = source.read_vec(data + stored[0], len)?;
         codec.decode(&bytes, &mut [])?;
     }
     Ok(())

@@ -122,7 +122,12 @@ impl Section {
     }
 
     /// Reads the section at `offset`; with `decode`, compressed data count as what they decode to.
-    fn read(source: &Source, offset: u64, decode: bool, limits: &Limits) -> Result<Option<Self>> {
+    pub(crate) fn read(
+        source: &Source,
+        offset: u64,
+        decode: bool,
+        limits: &Limits,
+    ) -> Result<Option<Self>> {
         let Some(raw) = Raw::read(source, offset, limits)? else { return Ok(None) };
         let announced = announced(&raw.head).filter(|_| decode);
         match announced {

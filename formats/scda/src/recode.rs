@@ -93,7 +93,7 @@ pub fn recode(file: &File, target: &Path, how: &Recode) -> Result<Vec<Change>> {
         let written = if *change == Change::Kept {
             // Damaged lines may have their breaks elsewhere; to replace them would do more harm.
             let sound = match how.breaks {
-                Some(_) if section.encoded => decode_all(file, section),
+                Some(_) if section.encoded => decode_all(file.source(), section, file.limits()),
                 _ => Ok(()),
             };
             let mut kept = |raw| keep(&mut writer, file.source(), raw, section.encoded, how.breaks);

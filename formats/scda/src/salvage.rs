@@ -1,52 +1,74 @@
-//! What can be saved of a cut or damaged file: every whole section before the damage. Of the
-//! section that is cut it is told what is left, for those who want to take it out by hand.
+//! What can be saved of a cut or damaged file: every section that is whole and, if compressed, can
+//! be decoded. Of the section that is cut it is told what is left, for those who want to take it
+//! out by hand.
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::format::Salvage;
 use spile_core::limits::Limits;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-use crate::read::announced;
+use crate::check::decode_all;
+use crate::read::{Section, announced};
 use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, read_sizes};
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     FileHeader::read(source)?;
     let mut saved = Salvage::default();
-    // The last byte of what is whole; an announcement counts with the section it announces.
-    let (mut end, mut offset) = (FILE_HEADER, FILE_HEADER);
-    let mut waiting: Option<Raw> = None;
+    target.copy_from(source, 0, FILE_HEADER)?;
+    let (mut offset, mut number) = (FILE_HEADER, 0);
     loop {
-        match Raw::read(source, offset, limits) {
-            Ok(Some(raw)) => {
-                offset = raw.end;
-                if announced(&raw.head).is_some() && waiting.is_none() {
-                    waiting = Some(raw);
-                    continue;
+        match Section::read(source, offset, true, limits) {
+            Ok(None) => return Ok(saved),
+            Ok(Some(section)) => {
+                let holder = section.raw.last().unwrap_or(&section.raw[0]);
+                let title = title(&holder.head, section.raw.first().filter(|_| section.encoded));
+                // What cannot be decoded is not there, however whole it looks.
+                let encoded = section.encoded.then(|| decode_all(source, &section, limits));
+                if let Some(Err(error)) = encoded {
+                    saved.lost.push(format!("section {number}, {title}: {error}"));
+                } else {
+                    target.copy_from(source, offset, holder.end - offset)?;
+                    saved.kept.push(title);
                 }
-                saved.kept.push(title(&raw.head, waiting.take().as_ref()));
-                end = offset;
+                offset = holder.end;
             }
-            Ok(None) => break,
             Err(error) => {
-                let number = saved.kept.len();
-                let mut lost = format!("section {number} and all that follow: {error}");
-                if let Ok(Some(head)) = Head::read(source, offset)
-                    && let Some(left) = left(source, &head, limits)
-                {
-                    lost = format!("{lost}; of {} {left}", title(&head, waiting.take().as_ref()));
+                let (words, next) =
+                    lost(source, offset, &format!("section {number}"), &error, limits);
+                saved.lost.push(words);
+                match next {
+                    Some(next) => offset = next,
+                    None => return Ok(saved),
                 }
-                saved.lost.push(lost);
-                waiting = None;
-                break;
             }
         }
+        number += 1;
     }
-    if let Some(raw) = waiting {
-        saved.lost.push(format!("{}: the compressed section is missing", raw.title()));
+}
+
+/// What is said about a section that cannot be read, and where the next one begins if that is known.
+fn lost(
+    source: &Source,
+    offset: u64,
+    section: &str,
+    error: &Error,
+    limits: &Limits,
+) -> (String, Option<u64>) {
+    let rest = |head: Option<Head>, announcement: Option<&Raw>| {
+        let left = head.and_then(|head| {
+            Some(format!("; of {} {}", title(&head, announcement), left(source, &head, limits)?))
+        });
+        format!("{section} and all that follow: {error}{}", left.unwrap_or_default())
+    };
+    let Ok(Some(raw)) = Raw::read(source, offset, limits) else {
+        return (rest(Head::read(source, offset).ok().flatten(), None), None);
+    };
+    // It announces compressed data; those that follow are cut, or something else.
+    if Raw::read(source, raw.end, limits).is_err() {
+        return (rest(Head::read(source, raw.end).ok().flatten(), Some(&raw)), None);
     }
-    target.copy_from(source, 0, end)?;
-    Ok(saved)
+    (format!("{section}, {}: {error}", raw.title()), Some(raw.end))
 }
 
 /// The section in words, as the user sees it: `A "density" (compressed)`.

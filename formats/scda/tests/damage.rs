@@ -96,3 +96,23 @@ fn levels_end_at_12() {
     let options = Options { level: 13, ..Options::default() };
     assert!(Writer::create(&Serial, path, b"", options).is_err());
 }
+
+#[test]
+fn what_cannot_be_decoded_is_lost_and_the_rest_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole");
+    let bytes = make(&path, true);
+    let file = File::open(&path, &Limits::default()).unwrap();
+    let raw = &file.sections()[1].raw;
+    // In the base64 of an element, and in the count that announces the elements.
+    for (at, kept) in [(raw[1].data + 20, 2), (raw[0].data + 1, 3)] {
+        let mut damaged = bytes.clone();
+        damaged[at as usize] ^= 0x80;
+        let saved = salvage(&damaged, folder.path());
+        assert_eq!((saved.kept.len(), saved.lost.len()), (kept, 1), "{saved:?}");
+        assert!(saved.lost[0].starts_with("section 1, "), "{:?}", saved.lost);
+        let source = Source::open(folder.path().join("saved")).unwrap();
+        let report = Scda.check(&source, &Limits::default(), false).unwrap();
+        assert_eq!(report.worst(), None, "{report:?}");
+    }
+}
