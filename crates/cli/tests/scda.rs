@@ -373,3 +373,11 @@ fn sections_are_found_by_number_and_elements_in_them() {
     let told = String::from_utf8(done.stdout).unwrap();
     assert!(told.contains("of A \"doubles\" 31 of 64 elements are whole"), "{told}");
 }
+
+#[test]
+fn bytes_are_not_drawn() {
+    let folder = Folder::new();
+    let (_, path) = golden().into_iter().find(|(name, _)| name == "a_basic.scd").unwrap();
+    let error = folder.bad(&["plot", path.to_str().unwrap(), "doubles"]);
+    assert!(error.contains("has no numbers to draw"), "{error}");
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use spile::dtype::{DType, Kind};
 use spile::error::{Error, Result};
 use spile::format::Opened;
 use spile::layout::{ArrayDesc, Coord};
@@ -68,13 +69,14 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
     let (name, part) = (args.name.as_deref(), args.selection.as_deref());
     let (node, desc, selection) = cat::choose(file.reader.tree(), name, part).map_err(place)?;
     let (_, array) = cat::open(&file, desc, args.frame, context).map_err(place)?;
+    let label = label(array.dtype(), &node.name).map_err(place)?;
     let (columns, rows) = terminal_size(args, context);
     let (width, height) = (args.width.unwrap_or(800), args.height.unwrap_or(450));
     let picture = args.output.is_some();
     let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy();
     let mut figure = Figure {
         title: args.title.clone().unwrap_or_else(|| name.into_owned()),
-        y: Axis::new(node.name.clone(), unit(node)),
+        y: Axis::new(label, unit(node)),
         width: if picture { width } else { 800 },
         height: if picture { height } else { 450 },
         ..Figure::default()
@@ -105,6 +107,18 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
     sink.write_all(&bytes)?;
     sink.commit()?;
     Ok(Exit::Yes)
+}
+
+/// What the values are; an error where they are no numbers.
+fn label(dtype: DType, name: &str) -> Result<String> {
+    match dtype.kind() {
+        Kind::Text | Kind::Opaque => {
+            let message = format!("\"{name}\" has no numbers to draw, but {dtype}");
+            Err(Error::argument(message).hint("`spile cat` prints it"))
+        }
+        Kind::Complex | Kind::ComplexX87 => Ok(format!("real part of {name}")),
+        _ => Ok(name.to_string()),
+    }
 }
 
 fn terminal_size(args: &PlotArgs, context: &Context) -> (usize, usize) {
