@@ -6,6 +6,7 @@
 
 use std::io::Write;
 
+use spile_core::decimal::Wide;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -388,15 +389,14 @@ fn strings_a_line(fmt: &[u8], known: &Described) -> Option<u64> {
 fn fits_double(word: &[u8]) -> bool {
     let mut bytes = Vec::new();
     if Scalar::F64.parse(word, &mut bytes).is_none() {
-        // Whoever parses it in earnest tells what is wrong.
-        return true;
+        // Too large for a double only, or no number: then whoever parses it tells what is wrong.
+        return Scalar::Wide(Wide::Binary128).parse(word, &mut bytes).is_none();
     }
     let mantissa = word.split(u8::is_ascii_alphabetic).next().unwrap_or(word);
     let digits = mantissa.iter().filter(|b| b.is_ascii_digit()).skip_while(|b| **b == b'0');
     let kept: Vec<u8> = digits.copied().collect();
     let zeros = kept.iter().rev().take_while(|b| **b == b'0').count();
     let value = bytes.try_into().map_or(0.0, f64::from_le_bytes);
-    let out_of_range = value.is_infinite() && word.iter().any(u8::is_ascii_digit)
-        || (value == 0.0 && kept.len() > zeros);
-    kept.len() - zeros <= 17 && !out_of_range
+    let vanished = value == 0.0 && kept.len() > zeros;
+    kept.len() - zeros <= 17 && !vanished
 }

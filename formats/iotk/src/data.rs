@@ -271,13 +271,13 @@ impl Codec for Numbers {
         let mut filled = 0;
         self.parse_pieces(stored, 0, &mut |values| {
             let slot = out.get_mut(filled..filled + values.len());
-            let slot = slot.ok_or_else(|| self.miscounted(stored, None))?;
+            let slot = slot.ok_or_else(|| self.miscounted(None))?;
             slot.copy_from_slice(&values);
             filled += values.len();
             Ok(())
         })?;
         if filled < out.len() {
-            return Err(self.miscounted(stored, Some((filled, out.len()))));
+            return Err(self.miscounted(Some((filled, out.len()))));
         }
         Ok(())
     }
@@ -322,7 +322,7 @@ impl Numbers {
 }
 
 impl Numbers {
-    fn miscounted(&self, stored: &[u8], short: Option<(usize, usize)>) -> Error {
+    fn miscounted(&self, short: Option<(usize, usize)>) -> Error {
         let size = self.scalar.size();
         let message = match short {
             Some((got, of)) => {
@@ -330,14 +330,7 @@ impl Numbers {
             }
             None => "more numbers than were promised".to_string(),
         };
-        let error = Error::malformed("iotk-013", message).at(self.base);
-        if stored.windows(3).any(|w| w == b"***") {
-            return error.hint(
-                "`***` is what Fortran prints for a number that does not fit: the \
-                 value was lost when the file was written",
-            );
-        }
-        error
+        Error::malformed("iotk-013", message).at(self.base)
     }
 }
 
