@@ -1,11 +1,14 @@
 //! What Quantum ESPRESSO means by its files: planes that are one density, bands that are one set
 //! of wavefunctions. Nothing is copied; the new arrays lie where their parts do.
 
+use std::collections::HashSet;
+
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{NodeId, Tree, Value};
 
+use crate::index::Index;
 use crate::read::File;
 
 /// The attribute of arrays that are made of others.
@@ -82,6 +85,43 @@ fn assemble(
     Ok(())
 }
 
+/// A set of parts, `part.1` to `part.N`, of which the file has fewer than it says.
+pub(crate) struct Incomplete {
+    /// What is made of parts, and what they are called.
+    pub(crate) whole: &'static str,
+    /// `11 of 12 planes`.
+    pub(crate) there: String,
+    /// Place of the element around them.
+    pub(crate) offset: u64,
+}
+
+/// The densities and wavefunctions that are not complete.
+pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
+    let mut found = Vec::new();
+    for element in index.elements() {
+        let inside = || element.children.iter().map(|id| &index.elements()[*id]);
+        let Some(info) = inside().find(|e| e.tag.name() == b"INFO") else { continue };
+        let number = |key: &str| info.tag.count(key);
+        let density = element.tag.name().ends_with(b"CHARGE-DENSITY");
+        let (whole, part, parts, wanted) = match (number("nr3"), number("igwx"), number("nbnd")) {
+            (Some(planes), _, _) if density => ("charge density", "z.", "planes", planes),
+            (_, Some(_), Some(bands)) => ("wavefunctions", "evc.", "bands", bands),
+            _ => continue,
+        };
+        let place = |name: &[u8]| -> Option<u64> {
+            let digits = name.strip_prefix(part.as_bytes())?;
+            std::str::from_utf8(digits).ok()?.parse().ok().filter(|k| (1..=wanted).contains(k))
+        };
+        let there: HashSet<u64> = inside().filter_map(|e| place(e.tag.name())).collect();
+        // None at all is how files without wavefunctions are written.
+        if !there.is_empty() && (there.len() as u64) < wanted {
+            let there = format!("{} of {wanted} {parts}", there.len());
+            found.push(Incomplete { whole, there, offset: element.offset });
+        }
+    }
+    found
+}
+
 /// What a person wants to know first about such a file.
 pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     let index = file.index();
@@ -144,6 +184,9 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         }
     } else if name == "G-VECTORS" {
         say("holds", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
+    }
+    for part in incomplete(index) {
+        say(&format!("{}, incomplete", part.whole), part.there);
     }
     rows
 }

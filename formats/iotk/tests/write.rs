@@ -311,6 +311,32 @@ fn planes_are_one_density_and_bands_one_set_of_wavefunctions() {
     assert!((norm - 1.0).abs() < 1e-9, "{norm}");
 }
 
+#[test]
+fn a_density_without_all_its_planes_says_so() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/golden/iotk/qe54_si/si.save/charge-density.dat");
+    let mut bytes = std::fs::read(path).unwrap();
+    let file = read(&bytes);
+    let incomplete =
+        ("charge density, incomplete".to_string(), Value::Text("11 of 12 planes".into()));
+    assert!(!file.summary().contains(&incomplete));
+    let plane = file.index().find("Root/CHARGE-DENSITY/z.5").unwrap();
+    let data = file.index().elements()[plane].data[0].parts.offset();
+    // A bit of the record's first marker, which stands before a word of zeros.
+    bytes[data as usize - 8] ^= 1;
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.dat");
+    let mut sink = Sink::create(&saved, Overwrite::Never).unwrap();
+    let done = Iotk.salvage(&Source::memory(bytes), &mut sink, &limits()).unwrap();
+    sink.commit().unwrap();
+    assert_eq!((done.kept.len(), &*done.lost[0]), (11, "Root/CHARGE-DENSITY/z.5"));
+    let file = File::open(&saved, &limits()).unwrap();
+    assert!(file.summary().contains(&incomplete), "{:?}", file.summary());
+    assert!(file.tree().find("Root/CHARGE-DENSITY/density").is_err());
+    let report = Iotk.check(file.source(), &limits(), false).unwrap();
+    assert_eq!((report.findings.len(), report.findings[0].code), (1, "iotk-038"));
+}
+
 /// Tells `cargo xtask test` that a test could not run here.
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
