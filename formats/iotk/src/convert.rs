@@ -15,7 +15,7 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::data::{Described, describe, stream_numbers, stream_words};
+use crate::data::{Described, describe, integer_kind, stream_numbers, stream_words};
 use crate::event::{Data, Event, Events, Form, Item, data_type, says_qe_syntax};
 use crate::number::{Scalar, Style, words};
 use crate::wire::{Control, Tag, Type, escape};
@@ -332,24 +332,17 @@ impl<W: Write> Converter<'_, W> {
     /// The smallest usual kind that holds numbers whose kind is not told: the default kinds of
     /// programs, wider ones where a number needs them.
     fn kind_for(&self, kind: Type, data: &Data) -> Result<u64> {
-        let (usual, wide) = match kind {
-            Type::Integer => (4, 8),
+        match kind {
+            Type::Integer => return integer_kind(self.source, data, self.limits),
             Type::Logical | Type::Character => return Ok(4),
-            Type::Real | Type::Complex => (8, 16),
-        };
+            Type::Real | Type::Complex => {}
+        }
         let mut fits = true;
         stream_words(self.source, data, self.limits, &mut |text| {
-            let narrow = |word: &[u8]| {
-                let mut bytes = Vec::new();
-                match kind {
-                    Type::Integer => Scalar::Int(4).parse(word, &mut bytes).is_some(),
-                    _ => fits_double(word),
-                }
-            };
-            fits = fits && words(text).all(|(_, word)| narrow(word));
+            fits = fits && words(text).all(|(_, word)| fits_double(word));
             Ok(())
         })?;
-        Ok(if fits { usual } else { wide })
+        Ok(if fits { 8 } else { 16 })
     }
 
     /// Data of an element without a type: characters.

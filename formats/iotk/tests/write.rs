@@ -312,6 +312,27 @@ fn planes_are_one_density_and_bands_one_set_of_wavefunctions() {
 }
 
 #[test]
+fn both_forms_of_a_file_have_the_same_content() {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/qe54_si/si.save");
+    for name in ["charge-density.dat", "K00002/evc.dat", "data-file.xml"] {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let file = read(&bytes);
+        let target = if file.form() == Form::Text { Target::default() } else { Target::Text };
+        let other = read(&converted(&bytes, target));
+        assert_same_content(&file, &other);
+        let types = |file: &File| -> Vec<(String, String)> {
+            let shown = |d: DType| d.with_order(ByteOrder::Little).to_string();
+            let arrays = file.tree().arrays();
+            arrays.map(|(_, node, desc)| (node.path.clone(), shown(desc.dtype))).collect()
+        };
+        assert_eq!(types(&file), types(&other), "{name}");
+    }
+    let file = read(b"<R><a type='integer' size='2'>1 5000000000</a></R>");
+    assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.0, 5e9]));
+}
+
+#[test]
 fn a_density_without_all_its_planes_says_so() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/golden/iotk/qe54_si/si.save/charge-density.dat");
