@@ -235,6 +235,29 @@ fn salvage_goes_on_behind_a_damage_where_the_tags_nest_again() {
 }
 
 #[test]
+fn whatever_byte_is_damaged_what_is_saved_can_be_read() {
+    let text = "<R>\n<C>\n<a type=\"real\" size=\"1\" kind=\"8\">\n1.5\n</a>\n</C>\n<C>\n<i x=\"1\"/>\n\
+        <b type=\"integer\" size=\"1\" kind=\"4\">\n7\n</b>\n</C>\n</R>\n";
+    let records = binary(text);
+    let folder = tempfile::tempdir().unwrap();
+    for bytes in [text.as_bytes(), &records[..]] {
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.to_vec();
+            bytes[at] ^= 0x11;
+            let path = folder.path().join("saved");
+            let mut sink = Sink::create(&path, Overwrite::Replace).unwrap();
+            if Iotk.salvage(&Source::memory(bytes), &mut sink, &limits()).is_err() {
+                continue;
+            }
+            sink.commit().unwrap();
+            let left = std::fs::read(&path).unwrap();
+            let file = File::from_source(Source::memory(left), &limits());
+            assert!(file.is_ok(), "byte {at}: {}", file.err().unwrap());
+        }
+    }
+}
+
+#[test]
 fn odd_texts_are_read_right() {
     let text = "\u{feff}\n<!DOCTYPE x [ <!ENTITY a \"b\"> <!ENTITY c \"&a;&a;\"> ]>\n\
         <R x = '1' y=\"a > b\" z=\"&a;&#65;\"\n><!-- a -- b --><a type='real' size='3'>1.0 <!-- in between --> \
