@@ -48,8 +48,12 @@ fn files_go_from_one_form_to_the_other_and_back() {
     assert_eq!(again.status.code(), Some(2));
     let lost = spile(folder, &["iotk", "convert", &golden("golden/types.xml"), "-o", "c.dat"]);
     assert_eq!(lost.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&lost.stderr).contains("iotk-013"));
+    assert!(String::from_utf8_lossy(&lost.stderr).contains("iotk-012"));
     assert!(!path("c.dat").exists());
+    let marker = ["iotk", "convert", &original, "-o", "d.dat", "--marker", "3"];
+    let refused = spile(folder, &marker);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("4 or 8, not 3"));
 }
 
 #[test]

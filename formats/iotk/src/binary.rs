@@ -29,6 +29,11 @@ impl BinaryEvents {
         self.records.position()
     }
 
+    /// Goes on at another record.
+    pub(crate) fn seek(&mut self, offset: u64) {
+        self.records.seek(offset);
+    }
+
     /// The next event, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {

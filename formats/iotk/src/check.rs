@@ -9,6 +9,7 @@ use spile_core::source::Source;
 
 use crate::event::{Event, Form};
 use crate::read::File;
+use crate::schema::incomplete;
 use crate::wire::Type;
 
 /// Limits of the original library, which cuts what is longer without a word.
@@ -67,6 +68,10 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
                 format!("a tag of {} bytes; the library reads {TAG}", element.tag.text().len());
             report.note("iotk-040", message).in_object(object()).at(element.offset);
         }
+    }
+    for part in incomplete(file.index()) {
+        let message = format!("{} of the {} are there", part.there, part.whole);
+        report.warn("iotk-038", message).at(part.offset);
     }
     if strict {
         look_closely(file, limits, report)?;

@@ -6,6 +6,7 @@
 
 use std::io::Write;
 
+use spile_core::decimal::Wide;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -14,7 +15,7 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::data::{Described, describe, stream_numbers, stream_words};
+use crate::data::{Described, describe, integer_kind, stream_numbers, stream_words};
 use crate::event::{Data, Event, Events, Form, Item, data_type, says_qe_syntax};
 use crate::number::{Scalar, Style, words};
 use crate::wire::{Control, Tag, Type, escape};
@@ -331,24 +332,17 @@ impl<W: Write> Converter<'_, W> {
     /// The smallest usual kind that holds numbers whose kind is not told: the default kinds of
     /// programs, wider ones where a number needs them.
     fn kind_for(&self, kind: Type, data: &Data) -> Result<u64> {
-        let (usual, wide) = match kind {
-            Type::Integer => (4, 8),
+        match kind {
+            Type::Integer => return integer_kind(self.source, data, self.limits),
             Type::Logical | Type::Character => return Ok(4),
-            Type::Real | Type::Complex => (8, 16),
-        };
+            Type::Real | Type::Complex => {}
+        }
         let mut fits = true;
         stream_words(self.source, data, self.limits, &mut |text| {
-            let narrow = |word: &[u8]| {
-                let mut bytes = Vec::new();
-                match kind {
-                    Type::Integer => Scalar::Int(4).parse(word, &mut bytes).is_some(),
-                    _ => fits_double(word),
-                }
-            };
-            fits = fits && words(text).all(|(_, word)| narrow(word));
+            fits = fits && words(text).all(|(_, word)| fits_double(word));
             Ok(())
         })?;
-        Ok(if fits { usual } else { wide })
+        Ok(if fits { 8 } else { 16 })
     }
 
     /// Data of an element without a type: characters.
@@ -388,15 +382,14 @@ fn strings_a_line(fmt: &[u8], known: &Described) -> Option<u64> {
 fn fits_double(word: &[u8]) -> bool {
     let mut bytes = Vec::new();
     if Scalar::F64.parse(word, &mut bytes).is_none() {
-        // Whoever parses it in earnest tells what is wrong.
-        return true;
+        // Too large for a double only, or no number: then whoever parses it tells what is wrong.
+        return Scalar::Wide(Wide::Binary128).parse(word, &mut bytes).is_none();
     }
     let mantissa = word.split(u8::is_ascii_alphabetic).next().unwrap_or(word);
     let digits = mantissa.iter().filter(|b| b.is_ascii_digit()).skip_while(|b| **b == b'0');
     let kept: Vec<u8> = digits.copied().collect();
     let zeros = kept.iter().rev().take_while(|b| **b == b'0').count();
     let value = bytes.try_into().map_or(0.0, f64::from_le_bytes);
-    let out_of_range = value.is_infinite() && word.iter().any(u8::is_ascii_digit)
-        || (value == 0.0 && kept.len() > zeros);
-    kept.len() - zeros <= 17 && !out_of_range
+    let vanished = value == 0.0 && kept.len() > zeros;
+    kept.len() - zeros <= 17 && !vanished
 }

@@ -189,12 +189,18 @@ fn text(
         let codec = Strings { len: len as usize, plain, star: tag.raw("fmt") == Some(b"*"), base };
         return Ok(make(kind, DType::text(len), shape, Arc::new(codec)));
     };
-    // Text without a kind is read as the widest that programs use.
-    let default = if matches!(number, Type::Logical) { 4 } else { 8 };
     // Our own attribute names the kind where the tag has the number of another compiler.
     let named = tag.count("spile_kind").or_else(|| tag.count("kind"));
     let given = named.and_then(|k| number.dtype(k, ByteOrder::Little));
-    let dtype = given.or_else(|| number.dtype(default, ByteOrder::Little));
+    // Text without a kind is read as what it becomes in a binary file.
+    let dtype = match (given, number) {
+        (Some(dtype), _) => Some(dtype),
+        (None, Type::Integer) => {
+            number.dtype(integer_kind(source, data, limits)?, ByteOrder::Little)
+        }
+        (None, Type::Logical) => number.dtype(4, ByteOrder::Little),
+        (None, _) => number.dtype(8, ByteOrder::Little),
+    };
     let Some((dtype, (scalar, halves))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
         return Err(Error::malformed("iotk-010", "no such kind"));
     };
@@ -210,6 +216,22 @@ fn text(
     };
     let codec = Numbers { scalar, width, base, parts: data.parts.count() };
     Ok(make(Some(number), dtype, shape, Arc::new(codec)))
+}
+
+/// The kind of integers whose tag does not tell: the default kind of programs if all fit in it.
+pub(crate) fn integer_kind(source: &Source, data: &Data, limits: &Limits) -> Result<u64> {
+    let mut fits = true;
+    stream_words(source, data, limits, &mut |text| {
+        let mut bytes = Vec::with_capacity(4);
+        fits = fits
+            && words(text).all(|(_, word)| {
+                bytes.clear();
+                // Nine digits always fit.
+                word.len() <= 9 || Scalar::Int(4).parse(word, &mut bytes).is_some()
+            });
+        Ok(())
+    })?;
+    Ok(if fits { 4 } else { 8 })
 }
 
 /// The width of the fields of a format that repeats one of them, such as `(3f8.3)`: they may
@@ -271,13 +293,13 @@ impl Codec for Numbers {
         let mut filled = 0;
         self.parse_pieces(stored, 0, &mut |values| {
             let slot = out.get_mut(filled..filled + values.len());
-            let slot = slot.ok_or_else(|| self.miscounted(stored, None))?;
+            let slot = slot.ok_or_else(|| self.miscounted(None))?;
             slot.copy_from_slice(&values);
             filled += values.len();
             Ok(())
         })?;
         if filled < out.len() {
-            return Err(self.miscounted(stored, Some((filled, out.len()))));
+            return Err(self.miscounted(Some((filled, out.len()))));
         }
         Ok(())
     }
@@ -322,7 +344,7 @@ impl Numbers {
 }
 
 impl Numbers {
-    fn miscounted(&self, stored: &[u8], short: Option<(usize, usize)>) -> Error {
+    fn miscounted(&self, short: Option<(usize, usize)>) -> Error {
         let size = self.scalar.size();
         let message = match short {
             Some((got, of)) => {
@@ -330,14 +352,7 @@ impl Numbers {
             }
             None => "more numbers than were promised".to_string(),
         };
-        let error = Error::malformed("iotk-013", message).at(self.base);
-        if stored.windows(3).any(|w| w == b"***") {
-            return error.hint(
-                "`***` is what Fortran prints for a number that does not fit: the \
-                 value was lost when the file was written",
-            );
-        }
-        error
+        Error::malformed("iotk-013", message).at(self.base)
     }
 }
 

@@ -102,6 +102,14 @@ impl Events {
         }
     }
 
+    /// Goes on at another place, where a tag or a record begins.
+    pub(crate) fn seek(&mut self, offset: u64) {
+        match self {
+            Self::Binary(events) => events.seek(offset),
+            Self::Text(events) => events.seek(offset),
+        }
+    }
+
     /// The next event, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {

@@ -68,47 +68,19 @@ pub struct Index {
 /// Memory that an element takes beside its tag, here and in the tree, at most.
 const OVERHEAD: u64 = 1_000;
 
-/// What was read before a file turned out to be damaged.
-pub(crate) struct Partial {
-    pub(crate) index: Index,
-    /// Elements without an end, outermost first.
-    pub(crate) open: Vec<usize>,
-    /// Behind the last event that could be read.
-    pub(crate) reached: u64,
-    pub(crate) error: Option<Error>,
-}
-
 impl Index {
     /// Reads all tags.
     pub fn build(source: &Source, form: Form, limits: &Limits) -> Result<Self> {
-        let partial = Self::build_partly(source, form, limits);
-        match partial.error {
-            Some(error) => Err(error),
-            None => Ok(partial.index),
-        }
-    }
-
-    /// Reads tags as far as they can be read.
-    pub(crate) fn build_partly(source: &Source, form: Form, limits: &Limits) -> Partial {
-        let index = Self::default();
-        let mut builder = Builder { index, open: Vec::new(), paths: Vec::new(), used: 0, limits };
+        let mut builder = Builder::new(limits);
         let mut events = Events::new(source, form, limits);
-        let mut reached = 0;
-        let error = loop {
-            match events.next() {
-                Ok(Some(item)) => {
-                    let end = item.end;
-                    if let Err(error) = builder.take(item) {
-                        break Some(error);
-                    }
-                    reached = reached.max(end);
-                }
-                Ok(None) => break builder.unclosed(source.len()),
-                // Inside which element, too.
-                Err(error) => break Some(builder.place(error)),
-            }
-        };
-        Partial { index: builder.index, open: builder.open, reached, error }
+        // Inside which element, too.
+        while let Some(item) = events.next().map_err(|e| builder.place(e))? {
+            builder.take(item)?;
+        }
+        match builder.unclosed(source.len()) {
+            Some(error) => Err(error),
+            None => Ok(builder.index),
+        }
     }
 
     /// The elements, in the order of their begin tags.
@@ -171,17 +143,23 @@ impl Index {
     }
 }
 
-struct Builder<'a> {
-    index: Index,
-    open: Vec<usize>,
+/// Makes an index of events.
+pub(crate) struct Builder<'a> {
+    pub(crate) index: Index,
+    /// Elements without an end yet, outermost first.
+    pub(crate) open: Vec<usize>,
     /// Length of the path of each open element.
     paths: Vec<u64>,
     used: u64,
     limits: &'a Limits,
 }
 
-impl Builder<'_> {
-    fn take(&mut self, item: Item) -> Result<()> {
+impl<'a> Builder<'a> {
+    pub(crate) fn new(limits: &'a Limits) -> Self {
+        Self { index: Index::default(), open: Vec::new(), paths: Vec::new(), used: 0, limits }
+    }
+
+    pub(crate) fn take(&mut self, item: Item) -> Result<()> {
         if let Some((code, message)) = item.remark {
             self.count(2 * size_of::<Remark>() as u64 + message.len() as u64, item.offset)?;
             self.index.remarks.push(Remark { code, message, offset: item.offset, grave: false });
@@ -297,7 +275,7 @@ impl Builder<'_> {
         }
     }
 
-    fn unclosed(&self, len: u64) -> Option<Error> {
+    pub(crate) fn unclosed(&self, len: u64) -> Option<Error> {
         let id = self.open.last()?;
         let element = &self.index.elements[*id];
         let name = element.tag.name().escape_ascii();

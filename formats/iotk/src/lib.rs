@@ -44,6 +44,7 @@ mod number;
 mod plant;
 mod read;
 pub mod record;
+mod resync;
 mod salvage;
 mod schema;
 mod text;

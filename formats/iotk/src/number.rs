@@ -1,7 +1,8 @@
 //! Numbers as text, both ways: exactly, or as the library prints them.
 //!
-//! Between numbers stands everything that cannot be part of one. Besides what the library writes,
-//! the forms of Fortran are read: `1.0D+00`, `1.0+100`, `1_8`. Three spellings are our own, for
+//! Between numbers stand blanks, commas, semicolons and parentheses, and nothing else: a repeat
+//! count such as `3*1.0` is one word, and no number. Besides what the library writes, the forms of
+//! Fortran are read: `1.0D+00`, `1.0+100`, `1_8`. Three spellings are our own, for
 //! values that decimal digits cannot say: `NaN_7ff8000000000001` has the bits of a NaN,
 //! `F_00000000` and `T_ffffffff` those of a logical that is neither 0 nor 1.
 
@@ -81,18 +82,24 @@ impl Scalar {
                 Some(())
             }
             Self::F32 => {
-                let value = text.parse().ok().or_else(|| match nan_bits(text) {
+                let value: f32 = text.parse().ok().or_else(|| match nan_bits(text) {
                     Some(bits) => Some(f32::from_bits(u32::try_from(bits).ok()?)),
                     None => fortran(text)?.parse().ok(),
                 })?;
+                if value.is_infinite() && has_digits(text) {
+                    return None;
+                }
                 out.extend_from_slice(&f32::to_le_bytes(value));
                 Some(())
             }
             Self::F64 => {
-                let value = text.parse().ok().or_else(|| match nan_bits(text) {
+                let value: f64 = text.parse().ok().or_else(|| match nan_bits(text) {
                     Some(bits) => Some(f64::from_bits(u64::try_from(bits).ok()?)),
                     None => fortran(text)?.parse().ok(),
                 })?;
+                if value.is_infinite() && has_digits(text) {
+                    return None;
+                }
                 out.extend_from_slice(&f64::to_le_bytes(value));
                 Some(())
             }
@@ -282,7 +289,13 @@ fn parse_wide(kind: Wide, text: &str) -> Option<u128> {
         return None;
     }
     let power = exponent.parse::<i64>().ok()?.checked_sub(fraction.len() as i64)?;
-    Some(kind.from_digits(negative, digits.as_bytes(), power))
+    let bits = kind.from_digits(negative, digits.as_bytes(), power);
+    (!matches!(kind.decode(bits), Value::Infinite(_))).then_some(bits)
+}
+
+/// An infinity that comes from digits is a number that does not fit, not a value.
+fn has_digits(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit())
 }
 
 /// A number in one of Fortran's own spellings, as others spell it.
@@ -302,21 +315,21 @@ fn fortran(text: &str) -> Option<String> {
     Some(format!("{mantissa}e{exponent}"))
 }
 
-/// What can be part of a number; everything else separates. A table, because this is asked of
-/// every byte of a text.
-static PART: [bool; 256] = {
+/// What stands between numbers; everything else is part of one, rightly or not. A table, because
+/// this is asked of every byte of a text.
+static SEPARATES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let c = byte as u8;
-        table[byte] = c.is_ascii_alphanumeric() || matches!(c, b'_' | b'+' | b'-' | b'.');
+        table[byte] = matches!(c, b' ' | b'\t'..=b'\r' | b',' | b';' | b'(' | b')');
         byte += 1;
     }
     table
 };
 
 fn is_part(byte: u8) -> bool {
-    PART[usize::from(byte)]
+    !SEPARATES[usize::from(byte)]
 }
 
 /// The words of a text and their places.
@@ -356,9 +369,20 @@ impl BadWord {
         let wanted = match scalar {
             Scalar::Int(size) => format!("integer({size})"),
             Scalar::Bool(_) => "logical".into(),
-            _ => "real number".into(),
+            Scalar::Wide(Wide::X87) => "real(10)".into(),
+            _ => format!("real({})", scalar.size()),
         };
-        Error::malformed("iotk-012", format!("\"{}\" is no {wanted}", self.word))
+        let error = Error::malformed("iotk-012", format!("\"{}\" is no {wanted}", self.word));
+        if self.word.contains("**") {
+            return error.hint(
+                "`***` is what Fortran prints for a number that does not fit: the \
+                 value was lost when the file was written",
+            );
+        }
+        if self.word.contains('*') {
+            return error.hint("repeat counts are not part of the format");
+        }
+        error
     }
 }
 
@@ -455,8 +479,16 @@ mod tests {
         ] {
             assert_eq!(double(text), Some(value), "{text}");
         }
-        for bad in ["3*1.0", "", "T", "1.0.0", "0x10", "+", "e5"] {
+        for bad in ["3*1.0", "", "T", "1.0.0", "0x10", "+", "e5", "1e999", "-1.0D+400", "1.0+310"] {
             assert_eq!(double(bad), None, "{bad}");
+        }
+        // Too large is no value, whatever the kind; only the word stands for infinity.
+        assert_eq!(read(Scalar::F32, "1.0E+300"), None);
+        assert_eq!(read(Scalar::F32, "-Infinity"), Some((-f32::INFINITY).to_le_bytes().to_vec()));
+        for kind in [Wide::X87, Wide::Binary128] {
+            assert_eq!(read(Scalar::Wide(kind), "1.0E+5000"), None);
+            assert!(read(Scalar::Wide(kind), "1.0E+4000").is_some());
+            assert!(read(Scalar::Wide(kind), "-Infinity").is_some());
         }
         assert_eq!(read(Scalar::Int(1), "128"), None);
         assert_eq!(read(Scalar::Int(1), "-128"), Some(vec![0x80]));

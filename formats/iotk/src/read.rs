@@ -86,7 +86,7 @@ impl File {
             limits: *limits,
         };
         file.plant()?;
-        schema::add(&mut file.tree).map_err(|e| e.at(0))?;
+        schema::add(&mut file.tree, limits).map_err(|e| e.at(0))?;
         Ok(file)
     }
 

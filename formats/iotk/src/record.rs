@@ -86,6 +86,13 @@ impl Framing {
         if self.marker == 8 { wire.i64().ok() } else { wire.i32().ok().map(i64::from) }
     }
 
+    /// The first record in `bytes` has `len` bytes, by both its markers.
+    pub(crate) fn frames(self, bytes: &[u8], len: u64) -> bool {
+        let trail = bytes.get((self.marker + len) as usize..);
+        let wanted = Some(len as i64);
+        self.read(bytes) == wanted && trail.and_then(|bytes| self.read(bytes)) == wanted
+    }
+
     fn encode(self, value: i64) -> ([u8; 8], usize) {
         let mut out = [0; 8];
         match (self.marker, self.order) {

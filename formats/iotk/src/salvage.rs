@@ -1,5 +1,5 @@
 //! What can be saved of a damaged file: every element that is whole and everything around it. The
-//! bytes are copied as they are; elements that were open where the damage begins are closed.
+//! bytes are copied as they are; elements whose ends are lost in a damage are closed there.
 
 use std::io::Write as _;
 
@@ -16,34 +16,34 @@ use crate::event::Form;
 use crate::index::Index;
 use crate::number::Style;
 use crate::record::SUBRECORD;
+use crate::resync::{Survey, survey};
 use crate::wire::Tag;
 use crate::write::{Target, Writer};
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let form = Form::detect(source)?
         .ok_or_else(|| Error::not_this_format("iotk-001", "no tag can be read").at(0))?;
-    let partial = Index::build_partly(source, form, limits);
-    let index = &partial.index;
+    let Survey { index, gaps, closed, error } = survey(source, form, limits)?;
     if index.elements().is_empty() {
         let nothing = || Error::malformed("iotk-019", "nothing can be saved").at(0);
-        return Err(partial.error.unwrap_or_else(nothing));
+        return Err(error.unwrap_or_else(nothing));
     }
     let mut saved = Salvage::default();
-    let mut open = partial.open;
-    let mut end = partial.reached;
-    // An element whose data are not all there is no element.
-    if let Some(last) = open.last().copied() {
-        let element = &index.elements()[last];
-        let torn = element.kind.is_some() && (form == Form::Text || element.data.is_empty());
-        if torn {
-            saved.lost.push(index.path(last));
-            end = element.offset;
-            open.pop();
+    let mut holes: Vec<Hole> = Vec::new();
+    for gap in gaps {
+        saved.lost.extend(gap.torn.map(|id| index.path(id)));
+        saved.lost.extend(gap.close.iter().map(|id| format!("the rest of {}", index.path(*id))));
+        if gap.to > gap.from {
+            let inside = gap.inside.map(|id| format!(" in {}", index.path(id)));
+            let inside = inside.unwrap_or_default();
+            saved.lost.push(format!("bytes {} to {}{inside}", gap.from, gap.to - 1));
         }
+        holes.push(Hole { from: gap.from, to: gap.to, close: gap.close });
     }
-    let mut holes: Vec<(u64, u64)> = Vec::new();
+    let damaged = holes.len();
     for (id, element) in index.elements().iter().enumerate() {
-        if element.offset >= end {
+        let before = holes[..damaged].partition_point(|hole| hole.from <= element.offset);
+        if holes[..before].last().is_some_and(|hole| element.offset < hole.to) {
             continue;
         }
         let Some(data) = element.data.first() else { continue };
@@ -54,37 +54,54 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             });
         match sound {
             Ok(()) => saved.kept.push(index.path(id)),
-            Err(_) if open.contains(&id) => saved.lost.push(format!("data of {}", index.path(id))),
+            Err(_) if closed.contains(&id) => {
+                saved.lost.push(format!("data of {}", index.path(id)));
+            }
             Err(_) => {
                 saved.lost.push(index.path(id));
-                holes.push((element.offset, element.end));
+                holes.push(Hole { from: element.offset, to: element.end, close: Vec::new() });
             }
         }
     }
+    holes.sort_by_key(|hole| hole.from);
     let mut at = 0;
-    for (from, to) in holes {
+    for hole in holes {
         // A hole inside another one is gone already.
-        if from >= at {
-            target.copy_from(source, at, from - at)?;
-            at = to;
+        if hole.from < at {
+            continue;
         }
+        target.copy_from(source, at, hole.from - at)?;
+        at = hole.to;
+        close(&index, &hole.close, form, target)?;
     }
-    target.copy_from(source, at, end.saturating_sub(at))?;
-    if !open.is_empty() {
-        let framing = match form {
-            Form::Text => {
-                target.write_all(b"\n")?;
-                Target::Text
-            }
-            Form::Binary(framing) => Target::Binary(framing, SUBRECORD),
-        };
-        let mut writer = Writer::new(&mut *target, framing, Style::Exact)?;
-        for id in open.iter().rev() {
-            let element = &index.elements()[*id];
-            let indent = (2 * element.depth).min(12);
-            writer.end_at(&Tag::new(element.tag.name()), indent)?;
-            saved.lost.push(format!("the rest of {}", index.path(*id)));
-        }
-    }
+    target.copy_from(source, at, source.len().saturating_sub(at))?;
     Ok(saved)
+}
+
+/// Bytes that are left out, and the elements that end there, innermost first.
+struct Hole {
+    from: u64,
+    to: u64,
+    close: Vec<usize>,
+}
+
+/// Writes the end tags of elements.
+fn close(index: &Index, elements: &[usize], form: Form, target: &mut Sink) -> Result<()> {
+    if elements.is_empty() {
+        return Ok(());
+    }
+    let framing = match form {
+        Form::Text => {
+            target.write_all(b"\n")?;
+            Target::Text
+        }
+        Form::Binary(framing) => Target::Binary(framing, SUBRECORD),
+    };
+    let mut writer = Writer::new(&mut *target, framing, Style::Exact)?;
+    for id in elements {
+        let element = &index.elements()[*id];
+        let indent = (2 * element.depth).min(12);
+        writer.end_at(&Tag::new(element.tag.name()), indent)?;
+    }
+    Ok(())
 }

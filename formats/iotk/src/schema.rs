@@ -1,18 +1,23 @@
 //! What Quantum ESPRESSO means by its files: planes that are one density, bands that are one set
-//! of wavefunctions. Nothing is copied; the new arrays lie where their parts do.
+//! of wavefunctions. Nothing is copied; the new arrays lie where their parts do, in both forms.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
+use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
+use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{NodeId, Tree, Value};
 
+use crate::index::Index;
 use crate::read::File;
 
 /// The attribute of arrays that are made of others.
 pub(crate) const ASSEMBLED: &str = "assembled from";
 
 /// Adds the arrays that the parts of a file stand for.
-pub(crate) fn add(tree: &mut Tree) -> Result<()> {
+pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
     let groups: Vec<(NodeId, String)> = tree
         .iter()
         .filter(|(_, node)| node.array.is_none())
@@ -24,10 +29,10 @@ pub(crate) fn add(tree: &mut Tree) -> Result<()> {
             && let (Some(n1), Some(n2), Some(n3)) = (number("nr1"), number("nr2"), number("nr3"))
         {
             let dims = [("x", n1), ("y", n2), ("z", n3)];
-            assemble(tree, group, "density", "z", &dims, Some("e/Bohr^3"))?;
+            assemble(tree, group, "density", "z", &dims, limits)?;
         } else if let (Some(waves), Some(bands)) = (number("igwx"), number("nbnd")) {
             let dims = [("plane wave", waves), ("band", bands)];
-            assemble(tree, group, "wavefunctions", "evc", &dims, None)?;
+            assemble(tree, group, "wavefunctions", "evc", &dims, limits)?;
         }
     }
     Ok(())
@@ -49,7 +54,7 @@ fn assemble(
     name: &str,
     part: &str,
     dims: &[(&str, u64)],
-    units: Option<&str>,
+    limits: &Limits,
 ) -> Result<()> {
     let Some(((_, count), inner)) = dims.split_last() else { return Ok(()) };
     let inner = Shape::new(inner.iter().map(|(_, length)| *length).collect::<Vec<_>>());
@@ -58,28 +63,105 @@ fn assemble(
     }
     let mut extents: Vec<Extent> = Vec::new();
     let mut dtype = None;
+    let mut texts: Vec<(usize, Arc<dyn Codec>)> = Vec::new();
     for k in 1..=*count {
         let child = tree.child(group, &format!("{part}.{k}"));
         let Some(desc) = child.and_then(|id| tree.node(id).array.as_ref()) else { return Ok(()) };
-        let Layout::Plain { extents: parts, .. } = &desc.layout else { return Ok(()) };
         if desc.shape.count() != inner.count() || dtype.is_some_and(|d| d != desc.dtype) {
             return Ok(());
         }
         dtype = Some(desc.dtype);
-        // A record may be longer than its elements.
-        extents.extend(parts.pieces(0, desc.bytes()?));
+        match &desc.layout {
+            // A record may be longer than its elements.
+            Layout::Plain { extents: parts, .. } => extents.extend(parts.pieces(0, desc.bytes()?)),
+            Layout::Text { extents: parts, codec, .. } => {
+                let Ok(len) = usize::try_from(parts.len()) else { return Ok(()) };
+                texts.push((len, codec.clone()));
+                extents.extend(parts.pieces(0, parts.len()));
+            }
+            _ => return Ok(()),
+        }
     }
     let Some(dtype) = dtype else { return Ok(()) };
     let shape = Shape::new(dims.iter().map(|(_, length)| *length).collect::<Vec<_>>());
-    let layout = Layout::Plain { extents: Extents::several(extents)?, order: Order::F };
+    let (extents, order) = (Extents::several(extents)?, Order::F);
+    let layout = if texts.is_empty() {
+        Layout::Plain { extents, order }
+    } else {
+        // Texts are parsed as a whole: what is too much at once stays in its parts.
+        let needed = extents.len().saturating_add(shape.bytes(dtype.size())?);
+        if texts.len() as u64 != *count || needed > limits.memory {
+            return Ok(());
+        }
+        Layout::Text { extents, codec: Arc::new(Joined(texts)), order }
+    };
     let mut desc = ArrayDesc::new(dtype, shape, layout);
     desc.dims = dims.iter().map(|(name, _)| (*name).to_string()).collect();
     let node = tree.add_array(group, name, desc)?;
     let from = Value::Text(format!("{part}.1 to {part}.{count}"));
     let attrs = &mut tree.node_mut(node).attrs;
     attrs.push((ASSEMBLED.into(), from));
-    attrs.extend(units.map(|units| ("units".to_string(), Value::Text(units.into()))));
+    if name == "density" {
+        attrs.push(("units".to_string(), Value::Text("e/Bohr^3".into())));
+    }
     Ok(())
+}
+
+/// Texts one behind the other, each with its length and its own parser, of as many elements each.
+struct Joined(Vec<(usize, Arc<dyn Codec>)>);
+
+impl Codec for Joined {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let share = out.len() / self.0.len().max(1);
+        let mut rest = stored;
+        for ((len, codec), values) in self.0.iter().zip(out.chunks_mut(share.max(1))) {
+            let (text, behind) = rest.split_at(rest.len().min(*len));
+            codec.decode(text, values)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+}
+
+/// A set of parts, `part.1` to `part.N`, of which the file has fewer than it says.
+pub(crate) struct Incomplete {
+    /// What is made of parts, and what they are called.
+    pub(crate) whole: &'static str,
+    /// `11 of 12 planes`.
+    pub(crate) there: String,
+    /// Place of the element around them.
+    pub(crate) offset: u64,
+}
+
+/// The densities and wavefunctions that are not complete.
+pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
+    let mut found = Vec::new();
+    for element in index.elements() {
+        let inside = || element.children.iter().map(|id| &index.elements()[*id]);
+        let Some(info) = inside().find(|e| e.tag.name() == b"INFO") else { continue };
+        let number = |key: &str| info.tag.count(key);
+        let density = element.tag.name().ends_with(b"CHARGE-DENSITY");
+        let (whole, part, parts, wanted) = match (number("nr3"), number("igwx"), number("nbnd")) {
+            (Some(planes), _, _) if density => ("charge density", "z.", "planes", planes),
+            (_, Some(_), Some(bands)) => ("wavefunctions", "evc.", "bands", bands),
+            _ => continue,
+        };
+        let place = |name: &[u8]| -> Option<u64> {
+            let digits = name.strip_prefix(part.as_bytes())?;
+            std::str::from_utf8(digits).ok()?.parse().ok().filter(|k| (1..=wanted).contains(k))
+        };
+        let there: HashSet<u64> = inside().filter_map(|e| place(e.tag.name())).collect();
+        // None at all is how files without wavefunctions are written.
+        if !there.is_empty() && (there.len() as u64) < wanted {
+            let there = format!("{} of {wanted} {parts}", there.len());
+            found.push(Incomplete { whole, there, offset: element.offset });
+        }
+    }
+    found
 }
 
 /// What a person wants to know first about such a file.
@@ -144,6 +226,9 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         }
     } else if name == "G-VECTORS" {
         say("holds", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
+    }
+    for part in incomplete(index) {
+        say(&format!("{}, incomplete", part.whole), part.there);
     }
     rows
 }

@@ -48,6 +48,12 @@ impl TextEvents {
         self.ready.front().map_or(self.at, |item| item.offset)
     }
 
+    /// Goes on at another tag.
+    pub(crate) fn seek(&mut self, offset: u64) {
+        self.ready.clear();
+        (self.at, self.open) = (offset, None);
+    }
+
     /// The next event, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {

@@ -311,6 +311,53 @@ fn planes_are_one_density_and_bands_one_set_of_wavefunctions() {
     assert!((norm - 1.0).abs() < 1e-9, "{norm}");
 }
 
+#[test]
+fn both_forms_of_a_file_have_the_same_content() {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/qe54_si/si.save");
+    for name in ["charge-density.dat", "K00002/evc.dat", "data-file.xml"] {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let file = read(&bytes);
+        let target = if file.form() == Form::Text { Target::default() } else { Target::Text };
+        let other = read(&converted(&bytes, target));
+        assert_same_content(&file, &other);
+        let types = |file: &File| -> Vec<(String, String)> {
+            let shown = |d: DType| d.with_order(ByteOrder::Little).to_string();
+            let arrays = file.tree().arrays();
+            arrays.map(|(_, node, desc)| (node.path.clone(), shown(desc.dtype))).collect()
+        };
+        assert_eq!(types(&file), types(&other), "{name}");
+    }
+    let file = read(b"<R><a type='integer' size='2'>1 5000000000</a></R>");
+    assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.0, 5e9]));
+}
+
+#[test]
+fn a_density_without_all_its_planes_says_so() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/golden/iotk/qe54_si/si.save/charge-density.dat");
+    let mut bytes = std::fs::read(path).unwrap();
+    let file = read(&bytes);
+    let incomplete =
+        ("charge density, incomplete".to_string(), Value::Text("11 of 12 planes".into()));
+    assert!(!file.summary().contains(&incomplete));
+    let plane = file.index().find("Root/CHARGE-DENSITY/z.5").unwrap();
+    let data = file.index().elements()[plane].data[0].parts.offset();
+    // A bit of the record's first marker, which stands before a word of zeros.
+    bytes[data as usize - 8] ^= 1;
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.dat");
+    let mut sink = Sink::create(&saved, Overwrite::Never).unwrap();
+    let done = Iotk.salvage(&Source::memory(bytes), &mut sink, &limits()).unwrap();
+    sink.commit().unwrap();
+    assert_eq!((done.kept.len(), &*done.lost[0]), (11, "Root/CHARGE-DENSITY/z.5"));
+    let file = File::open(&saved, &limits()).unwrap();
+    assert!(file.summary().contains(&incomplete), "{:?}", file.summary());
+    assert!(file.tree().find("Root/CHARGE-DENSITY/density").is_err());
+    let report = Iotk.check(file.source(), &limits(), false).unwrap();
+    assert_eq!((report.findings.len(), report.findings[0].code), (1, "iotk-038"));
+}
+
 /// Tells `cargo xtask test` that a test could not run here.
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");

@@ -32,7 +32,7 @@ pub(super) struct ConvertArgs {
     #[arg(long, value_name = "ORDER")]
     endian: Option<Endian>,
     /// Bytes of the record markers: 4 or 8 [default: those of the input, or 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..=8))]
+    #[arg(long, value_name = "N")]
     marker: Option<u64>,
     /// The longest sub-record, in bytes
     #[arg(long, value_name = "N", default_value_t = SUBRECORD, hide_default_value = true)]
