@@ -9,7 +9,7 @@ use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_gsd::schema::{Snapshot, Trajectory};
+use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{About, Form, Type};
 use spile_gsd::{File, Gsd, Mode, Version, Writer, ops};
 
@@ -193,6 +193,47 @@ fn frames_of_other_schemas_are_copied_as_they_are() {
     let hoomd = golden().join("py-5.0.1/hoomd_full.gsd");
     let error = ops::merge(&[one, hoomd], &a, Overwrite::Replace, &limits).unwrap_err();
     assert!(error.to_string().contains("schema"), "{error}");
+}
+
+/// A small file of the schema, with a log where `log` gives a value for the frame.
+fn trajectory(path: &Path, frames: u64, log: impl Fn(u64) -> Option<Values>) {
+    let (mode, overwrite) = (Mode::default(), Overwrite::Replace);
+    let mut file = TrajectoryWriter::create(path, overwrite, "t", Precision::Single, mode).unwrap();
+    for step in 1..=frames {
+        let log = log(step).map(|values| ("E".to_string(), Some(values)));
+        file.write(&Snapshot { step, log: log.into_iter().collect(), ..Snapshot::default() })
+            .unwrap();
+    }
+    file.close().unwrap();
+}
+
+/// Gives the last index entry of a file of version 2.1 another frame number.
+fn renumber_last(path: &Path, frame: u64) {
+    let file = open(path);
+    let at = (file.header().index.location + (file.nchunks() - 1) * 32) as usize;
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at..at + 8].copy_from_slice(&frame.to_le_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_frame_number_that_promises_too_much_is_over_the_limit() {
+    let temp = tempfile::tempdir().unwrap();
+    let (path, to) = (temp.path().join("a.gsd"), temp.path().join("b.gsd"));
+    trajectory(&path, 3, |_| None);
+    let small = Limits::default().with_memory(1 << 20);
+    for (frame, limits) in [(1 << 60, Limits::default()), (9_000_000, small)] {
+        renumber_last(&path, frame);
+        let error = ops::trim(&path, 0..frame, &to, Overwrite::Never, &limits).unwrap_err();
+        assert_eq!(error.code(), "core-limit", "trim: {error}");
+        let error = ops::merge(&[&path], &to, Overwrite::Never, &limits).unwrap_err();
+        assert_eq!(error.code(), "core-limit", "merge: {error}");
+        assert!(!to.exists());
+        let file = Trajectory::new(File::open(&path, &limits).unwrap()).unwrap();
+        assert_eq!(file.read_log().unwrap_err().code(), "core-limit");
+    }
+    // A few of its frames can still be taken.
+    assert_eq!(ops::trim(&path, [0, 1], &to, Overwrite::Never, &small).unwrap(), 2);
 }
 
 fn salvage(bytes: &[u8], to: &Path) -> spile_core::error::Result<Salvage> {
