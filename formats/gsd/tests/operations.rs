@@ -286,6 +286,22 @@ fn of_a_cut_file_every_whole_frame_is_saved() {
 }
 
 #[test]
+fn the_last_frame_of_a_cut_index_is_not_kept_by_half() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let path = golden().join("py-5.0.1/hoomd_many_frames.gsd");
+    let (whole, all) = (fs::read(&path).unwrap(), snapshots(&path));
+    for cut in [19_964, 19_996, 20_000] {
+        let report = salvage(&whole[..cut], &saved).unwrap();
+        let got = snapshots(&saved);
+        assert!(!got.is_empty() && got.len() < all.len(), "{cut}");
+        assert_eq!(format!("{got:?}"), format!("{:?}", &all[..got.len()]), "{cut}");
+        let lost = format!("frame {}:", got.len());
+        assert!(report.lost.iter().any(|line| line.starts_with(&lost)), "{report:?}");
+    }
+}
+
+#[test]
 fn a_sound_file_is_saved_whole() {
     let temp = tempfile::tempdir().unwrap();
     let saved = temp.path().join("saved.gsd");
