@@ -148,3 +148,14 @@ fn frames_are_selected_and_damage_is_told() {
     assert_eq!(saved.status.code(), Some(3));
     folder.good(&["check", "--strict", "saved.gsd"]);
 }
+
+#[test]
+fn a_new_file_needs_a_name() {
+    let folder = Folder::new(&["py-5.0.1/hoomd_full.gsd"]);
+    for words in [&["trim", "hoomd_full.gsd", "0"][..], &["merge", "hoomd_full.gsd"]] {
+        let done = folder.spile(&[&["gsd"], words, &["-o", "-"]].concat());
+        assert_eq!(done.status.code(), Some(2), "{done:?}");
+        assert!(String::from_utf8_lossy(&done.stderr).contains("standard output"), "{done:?}");
+        assert!(!folder.0.path().join("-").exists());
+    }
+}

@@ -403,12 +403,18 @@ impl Index {
     /// that a damaged number can promise more than anybody has time for.
     pub(crate) fn countable_frames(&self, limits: &Limits) -> Result<u64> {
         let frames = self.frames()?;
+        self.allow_frames(frames, limits)?;
+        Ok(frames)
+    }
+
+    /// So many frames of this file can be gone through one by one.
+    pub(crate) fn allow_frames(&self, frames: u64, limits: &Limits) -> Result<()> {
         if frames > limits.nodes.max(self.count.saturating_mul(4)) {
             return Err(Error::limit(format!("{frames} frames in {} chunks", self.count))
                 .in_object("index")
                 .at(self.offset(self.count.saturating_sub(1))));
         }
-        Ok(frames)
+        Ok(())
     }
 
     /// Everything that must hold for the data of an entry to be read.

@@ -1,5 +1,6 @@
 //! Operations on whole files: upgrade, trim, merge, append.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::Path;
@@ -116,22 +117,37 @@ fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
     Ok(done)
 }
 
-/// Writes some frames of one file, in this order, into a new one.
+/// Writes some frames of one file, in this order, into a new one. Returns their number.
 pub fn trim(
     from: &Path,
-    frames: &[u64],
+    frames: impl IntoIterator<Item = impl Borrow<u64>>,
     to: &Path,
     overwrite: Overwrite,
     limits: &Limits,
-) -> Result<()> {
+) -> Result<u64> {
     let file = File::open(from, limits)?;
     let all = file.nframes()?;
-    if let Some(frame) = frames.iter().find(|frame| **frame >= all) {
-        let message = format!("there is no frame {frame}; the file has {all}");
-        return Err(Error::argument(message).with_path(from));
+    let mut plan = Vec::new();
+    for frame in frames {
+        let frame = *frame.borrow();
+        if frame >= all {
+            let message = format!("there is no frame {frame}; the file has {all}");
+            return Err(Error::argument(message).with_path(from));
+        }
+        // All frames of a file with a damaged number are more than there is time or room for.
+        let taken = plan.len() as u64 + 1;
+        file.index.allow_frames(taken, limits).map_err(|e| e.with_path(from))?;
+        allow_plan(taken, limits)?;
+        plan.push((0, frame));
     }
-    let plan: Vec<(usize, u64)> = frames.iter().map(|frame| (0, *frame)).collect();
-    join(&[file], &plan, to, overwrite, limits)
+    join(&[file], &plan, to, overwrite, limits)?;
+    Ok(plan.len() as u64)
+}
+
+/// The list of frames of a new file must fit the budget.
+fn allow_plan(frames: u64, limits: &Limits) -> Result<()> {
+    let bytes = frames.saturating_mul(size_of::<(usize, u64)>() as u64);
+    limits.allow(bytes, "the list of frames").map(drop)
 }
 
 /// Writes the frames of several files one after the other into a new one. Their schemas must be
@@ -154,6 +170,7 @@ pub fn merge(
             return Err(Error::argument(message).with_path(path));
         }
         let frames = file.index.countable_frames(limits)?;
+        allow_plan(frames.saturating_add(plan.len() as u64), limits)?;
         plan.extend((0..frames).map(|frame| (files.len(), frame)));
         files.push(file);
     }

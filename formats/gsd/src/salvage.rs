@@ -29,7 +29,10 @@ const CHUNK_COST: u64 = 96;
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let mut report = Salvage::default();
-    let index = open(source, limits, &mut report)?;
+    let (index, whole) = open(source, limits, &mut report)?;
+    // Of the last frame of an index that was cut, entries may be missing.
+    let last = index.count.checked_sub(1).filter(|_| !whole);
+    let doubtful = last.map(|k| index.entry(k)).transpose()?.map(|entry| entry.frame);
     limits.allow(index.room.saturating_mul(CHUNK_COST), "the places of all chunks")?;
     // Frame by frame, wherever in the index its entries are.
     let mut frames: BTreeMap<u64, Vec<(Entry, Place)>> = BTreeMap::new();
@@ -52,6 +55,9 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         }
         Ok(())
     })?;
+    if let Some(frame) = doubtful {
+        lost.entry(frame).or_insert("the index ends here; nobody knows how much is missing".into());
+    }
     for frame in lost.keys() {
         frames.remove(frame);
     }
@@ -105,10 +111,10 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     Ok(report)
 }
 
-/// Opens the index as it is, or an older copy of it.
-fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<Index> {
+/// Opens the index as it is, or an older copy of it, and tells whether its end is known.
+fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index, bool)> {
     let error = match Index::open(source, limits) {
-        Ok(index) => return Ok(index),
+        Ok(index) => return Ok((index, true)),
         Err(error) if is_damage(&error) => error,
         Err(error) => return Err(error),
     };
@@ -132,13 +138,19 @@ fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<Index>
     let mut known = Vec::new();
     for block in blocks {
         let allocated = entries(source, header.form, block)?;
-        known.push(Block { allocated, ..block });
+        // Older copies are full: only where the index is, or was first, is its end to be seen.
+        let place = block.location == home.location || block.location == header.index.location;
+        let behind = block.location + allocated * size;
+        let next = spile_core::wire::fetch(source, behind, size as usize)?;
+        let ended = next.len() as u64 == size && next.iter().all(|b| *b == 0);
+        let whole = place && ended && allocated < block.allocated;
+        known.push((Block { allocated, ..block }, whole));
     }
-    known.sort_by_key(|block| std::cmp::Reverse(block.allocated));
-    for block in known.into_iter().filter(|block| block.allocated > 0) {
+    known.sort_by_key(|(block, _)| std::cmp::Reverse(block.allocated));
+    for (block, whole) in known.into_iter().filter(|(block, _)| block.allocated > 0) {
         let header = header.clone().with_blocks(block, names).with_marker(None);
         if let Ok(index) = Index::open_as(source, header, block.allocated, limits) {
-            return Ok(index);
+            return Ok((index, whole));
         }
     }
     Err(error)

@@ -9,7 +9,7 @@ use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_gsd::schema::{Snapshot, Trajectory};
+use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{About, Form, Type};
 use spile_gsd::{File, Gsd, Mode, Version, Writer, ops};
 
@@ -195,6 +195,47 @@ fn frames_of_other_schemas_are_copied_as_they_are() {
     assert!(error.to_string().contains("schema"), "{error}");
 }
 
+/// A small file of the schema, with a log where `log` gives a value for the frame.
+fn trajectory(path: &Path, frames: u64, log: impl Fn(u64) -> Option<Values>) {
+    let (mode, overwrite) = (Mode::default(), Overwrite::Replace);
+    let mut file = TrajectoryWriter::create(path, overwrite, "t", Precision::Single, mode).unwrap();
+    for step in 1..=frames {
+        let log = log(step).map(|values| ("E".to_string(), Some(values)));
+        file.write(&Snapshot { step, log: log.into_iter().collect(), ..Snapshot::default() })
+            .unwrap();
+    }
+    file.close().unwrap();
+}
+
+/// Gives the last index entry of a file of version 2.1 another frame number.
+fn renumber_last(path: &Path, frame: u64) {
+    let file = open(path);
+    let at = (file.header().index.location + (file.nchunks() - 1) * 32) as usize;
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at..at + 8].copy_from_slice(&frame.to_le_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_frame_number_that_promises_too_much_is_over_the_limit() {
+    let temp = tempfile::tempdir().unwrap();
+    let (path, to) = (temp.path().join("a.gsd"), temp.path().join("b.gsd"));
+    trajectory(&path, 3, |_| None);
+    let small = Limits::default().with_memory(1 << 20);
+    for (frame, limits) in [(1 << 60, Limits::default()), (9_000_000, small)] {
+        renumber_last(&path, frame);
+        let error = ops::trim(&path, 0..frame, &to, Overwrite::Never, &limits).unwrap_err();
+        assert_eq!(error.code(), "core-limit", "trim: {error}");
+        let error = ops::merge(&[&path], &to, Overwrite::Never, &limits).unwrap_err();
+        assert_eq!(error.code(), "core-limit", "merge: {error}");
+        assert!(!to.exists());
+        let file = Trajectory::new(File::open(&path, &limits).unwrap()).unwrap();
+        assert_eq!(file.read_log().unwrap_err().code(), "core-limit");
+    }
+    // A few of its frames can still be taken.
+    assert_eq!(ops::trim(&path, [0, 1], &to, Overwrite::Never, &small).unwrap(), 2);
+}
+
 fn salvage(bytes: &[u8], to: &Path) -> spile_core::error::Result<Salvage> {
     let mut sink = Sink::create(to, Overwrite::Replace).unwrap();
     let saved = Gsd.salvage(&Source::memory(bytes), &mut sink, &Limits::default())?;
@@ -241,6 +282,22 @@ fn of_a_cut_file_every_whole_frame_is_saved() {
             assert_eq!(report.lost.is_empty(), frames == 300, "{cut} {report:?}");
         }
         assert_eq!(best, 300);
+    }
+}
+
+#[test]
+fn the_last_frame_of_a_cut_index_is_not_kept_by_half() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let path = golden().join("py-5.0.1/hoomd_many_frames.gsd");
+    let (whole, all) = (fs::read(&path).unwrap(), snapshots(&path));
+    for cut in [19_964, 19_996, 20_000] {
+        let report = salvage(&whole[..cut], &saved).unwrap();
+        let got = snapshots(&saved);
+        assert!(!got.is_empty() && got.len() < all.len(), "{cut}");
+        assert_eq!(format!("{got:?}"), format!("{:?}", &all[..got.len()]), "{cut}");
+        let lost = format!("frame {}:", got.len());
+        assert!(report.lost.iter().any(|line| line.starts_with(&lost)), "{report:?}");
     }
 }
 

@@ -82,7 +82,9 @@ impl Trajectory {
             };
             let chunk = file.chunk(k, entry)?;
             if columns[at].is_none() {
-                held = held.saturating_add(frames.saturating_mul(chunk.place.len));
+                // Eight bytes for each frame that may be missing.
+                let each = chunk.place.len.saturating_add(8);
+                held = held.saturating_add(frames.saturating_mul(each));
                 limits.allow(held, "the log")?;
             }
             let column = columns[at].get_or_insert_with(|| LogColumn {

@@ -51,6 +51,16 @@ struct NewArgs {
     overwrite: bool,
 }
 
+impl NewArgs {
+    /// The file, never standard output: the header is written last.
+    fn output(&self) -> Result<&Path> {
+        if self.output == Path::new("-") {
+            return Err(Error::argument("a GSD file cannot go to standard output; name a file"));
+        }
+        Ok(&self.output)
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct TrimArgs {
     /// A GSD file
@@ -65,13 +75,13 @@ pub(super) struct TrimArgs {
 pub(super) fn trim(args: &TrimArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let file = File::open(&args.file, &context.limits)?;
     let frames = Pick::default().with_frames(&args.frames)?.frames(file.nframes()?)?;
-    let frames: Vec<u64> = frames.collect();
-    if frames.is_empty() {
+    let mut frames = frames.peekable();
+    if frames.peek().is_none() {
         return Err(Error::argument(format!("no frame is in {}", args.frames)));
     }
-    let to = &args.new.output;
-    ops::trim(&args.file, &frames, to, overwrite(args.new.overwrite), &context.limits)?;
-    tell(to, frames.len() as u64, context, out)
+    let to = args.new.output()?;
+    let count = ops::trim(&args.file, frames, to, overwrite(args.new.overwrite), &context.limits)?;
+    tell(to, count, context, out)
 }
 
 #[derive(Debug, Args)]
@@ -84,7 +94,7 @@ pub(super) struct MergeArgs {
 }
 
 pub(super) fn merge(args: &MergeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let to = &args.new.output;
+    let to = args.new.output()?;
     let frames = ops::merge(&args.files, to, overwrite(args.new.overwrite), &context.limits)?;
     tell(to, frames, context, out)
 }
