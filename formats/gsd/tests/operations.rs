@@ -232,6 +232,15 @@ fn a_frame_number_that_promises_too_much_is_over_the_limit() {
         let file = Trajectory::new(File::open(&path, &limits).unwrap()).unwrap();
         assert_eq!(file.read_log().unwrap_err().code(), "core-limit");
     }
+    renumber_last(&path, 1 << 60);
+    let source = Source::open(&path).unwrap();
+    let report = Gsd.check(&source, &Limits::default(), false).unwrap();
+    assert!(report.findings.iter().any(|f| f.code == "gsd-033"), "{:?}", report.findings);
+    let report = salvage(&fs::read(&path).unwrap(), &to).unwrap();
+    assert_eq!(report.lost.len(), 1);
+    sound(&to);
+    assert_eq!(open(&to).nframes().unwrap(), 2);
+    fs::remove_file(&to).unwrap();
     // A few of its frames can still be taken.
     assert_eq!(ops::trim(&path, [0, 1], &to, Overwrite::Never, &small).unwrap(), 2);
 }
