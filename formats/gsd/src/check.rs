@@ -46,6 +46,13 @@ fn look(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         let finding = report.note("gsd-023", message).at(index.offset(first));
         finding.hint("other readers may see a part of them; opening the file to append clears it");
     }
+    // A number that is right for the file, and of no use to whoever reads it.
+    if let Err(error) = index.countable_frames(index.limits()) {
+        let finding = report.error("gsd-033", error.message()).in_object("index");
+        finding.offset = error.offset();
+        finding.hint =
+            Some("the last frame number may be damaged; `spile salvage` drops it".into());
+    }
     look_at_names(index, report);
     let sound = look_at_entries(index, report)?;
     // Values are only looked at in a file whose chunks can all be read.

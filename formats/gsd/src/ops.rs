@@ -247,7 +247,7 @@ fn join(
     }
     names.intern(STEP.as_bytes(), limits)?;
     // What frame 0 of the new file has, and from which file.
-    let mut first: HashMap<String, (usize, u64)> = HashMap::new();
+    let mut first: HashMap<String, (usize, Chunk)> = HashMap::new();
     let mut parts = |number: usize| -> Result<Vec<(String, Part)>> {
         let (which, frame) = plan[number];
         let Some(trajectory) = &trajectories[which] else {
@@ -256,10 +256,10 @@ fn join(
         let resolved = trajectory.resolve(frame)?;
         let home = number == 0;
         if home {
-            let place = |(name, chunk): (&String, &Chunk)| (name.clone(), (which, chunk.number));
+            let place = |(name, chunk): (&String, &Chunk)| (name.clone(), (which, chunk.clone()));
             first = resolved.chunks.iter().map(place).collect();
         }
-        let mut parts = hoomd_parts(resolved, which, home, &first);
+        let mut parts = hoomd_parts(resolved, which, home, &first, limits)?;
         if parts.is_empty() {
             // A frame without chunks would not exist at the end of a file.
             let step = files[which].step(frame)?.unwrap_or(0);
@@ -328,21 +328,48 @@ fn hoomd_parts(
     resolved: Resolved<'_>,
     which: usize,
     home: bool,
-    first: &HashMap<String, (usize, u64)>,
-) -> Vec<(String, Part)> {
+    first: &HashMap<String, (usize, Chunk)>,
+    limits: &Limits,
+) -> Result<Vec<(String, Part)>> {
     let mut parts = Vec::new();
-    for name in first.keys() {
+    for (name, (_, chunk)) in first {
         if home || resolved.chunks.contains_key(name) {
             continue;
         }
-        let Some(known) = field(name) else { continue };
+        let Some(known) = field(name) else {
+            if name.starts_with("log/") {
+                parts.push((name.clone(), Part::Made(not_a_number(name, chunk, limits)?)));
+            }
+            continue;
+        };
         let made = default_values(name, resolved.rows(known), false);
         parts.extend(made.map(|values| (name.clone(), Part::Made(values))));
     }
     for (name, chunk) in resolved.chunks {
-        if home || first.get(&name) != Some(&(which, chunk.number)) {
+        let said =
+            first.get(&name).is_some_and(|(file, c)| (*file, c.number) == (which, chunk.number));
+        if home || !said {
             parts.push((name, Part::Copied(chunk)));
         }
     }
-    parts
+    Ok(parts)
+}
+
+/// What stands for a logged quantity in a frame that lacks it, so that it does not take the value
+/// of frame 0. Only real numbers have such a value.
+fn not_a_number(name: &str, like: &Chunk, limits: &Limits) -> Result<Values> {
+    let kind = like.place.kind;
+    limits.allow(like.place.len, "a logged quantity")?;
+    let one = match kind {
+        Type::Float => f32::NAN.to_le_bytes().to_vec(),
+        Type::Double => f64::NAN.to_le_bytes().to_vec(),
+        _ => {
+            let message = "some frames lack this quantity and would take the first frame's value";
+            return Err(Error::unsupported("gsd-035", message)
+                .in_object(format!("chunk \"{name}\""))
+                .hint("put a frame without it first"));
+        }
+    };
+    let bytes = one.repeat((like.place.len / kind.size()) as usize);
+    Ok(Values { kind, n: like.entry.n, m: like.entry.m, bytes })
 }

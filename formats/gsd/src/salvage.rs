@@ -61,6 +61,13 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     for frame in lost.keys() {
         frames.remove(frame);
     }
+    // What is saved can be read: no number that promises more frames than anybody counts.
+    while let Some((&frame, _)) = frames.last_key_value()
+        && index.allow_frames(frame.saturating_add(1), limits).is_err()
+    {
+        frames.remove(&frame);
+        lost.insert(frame, "its number is far beyond those of the others".into());
+    }
     let mut names: Vec<Vec<u8>> = index.names.iter().map(<[u8]>::to_vec).collect();
     if names.is_empty() && !frames.is_empty() {
         names.push(Vec::new());

@@ -232,8 +232,37 @@ fn a_frame_number_that_promises_too_much_is_over_the_limit() {
         let file = Trajectory::new(File::open(&path, &limits).unwrap()).unwrap();
         assert_eq!(file.read_log().unwrap_err().code(), "core-limit");
     }
+    renumber_last(&path, 1 << 60);
+    let source = Source::open(&path).unwrap();
+    let report = Gsd.check(&source, &Limits::default(), false).unwrap();
+    assert!(report.findings.iter().any(|f| f.code == "gsd-033"), "{:?}", report.findings);
+    let report = salvage(&fs::read(&path).unwrap(), &to).unwrap();
+    assert_eq!(report.lost.len(), 1);
+    sound(&to);
+    assert_eq!(open(&to).nframes().unwrap(), 2);
+    fs::remove_file(&to).unwrap();
     // A few of its frames can still be taken.
     assert_eq!(ops::trim(&path, [0, 1], &to, Overwrite::Never, &small).unwrap(), 2);
+}
+
+#[test]
+fn a_merge_invents_no_logged_values() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, b, to] = ["a.gsd", "b.gsd", "c.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    let real = Values { kind: Type::Double, n: 1, m: 1, bytes: 7.5_f64.to_le_bytes().to_vec() };
+    let whole = Values { kind: Type::UInt64, ..real.clone() };
+    trajectory(&a, 2, |_| Some(real.clone()));
+    trajectory(&b, 2, |_| None);
+    ops::merge(&[&a, &b], &to, Overwrite::Replace, &limits).unwrap();
+    let log = Trajectory::new(open(&to)).unwrap().read_log().unwrap();
+    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, NaN]");
+    ops::merge(&[&b, &a], &to, Overwrite::Replace, &limits).unwrap();
+    let log = Trajectory::new(open(&to)).unwrap().read_log().unwrap();
+    assert_eq!(log.columns[0].missing, [0, 1]);
+    trajectory(&a, 2, |_| Some(whole.clone()));
+    let error = ops::merge(&[&a, &b], &to, Overwrite::Replace, &limits).unwrap_err();
+    assert_eq!(error.code(), "gsd-035");
 }
 
 fn salvage(bytes: &[u8], to: &Path) -> spile_core::error::Result<Salvage> {
