@@ -175,7 +175,7 @@ fn frames_of_other_schemas_are_copied_as_they_are() {
     let limits = Limits::default();
     let one = golden().join("code-v1.0.0/many_frames_growth.gsd");
     let two = golden().join("v0.0.1/ce10462_many_frames.gsd");
-    ops::trim(&one, &[7, 3], &a, Overwrite::Never, &limits).unwrap();
+    ops::trim(&one, [7, 3], &a, Overwrite::Never, &limits).unwrap();
     let (old, new) = (content(&one), content(&a));
     assert_eq!(open(&a).nframes().unwrap(), 2);
     for ((frame, name), value) in &new {
@@ -188,7 +188,7 @@ fn frames_of_other_schemas_are_copied_as_they_are() {
     for ((frame, name), value) in &second {
         assert_eq!(merged.get(&(frame + 150, name.clone())), Some(value));
     }
-    let wrong = ops::trim(&one, &[150], &a, Overwrite::Replace, &limits).unwrap_err();
+    let wrong = ops::trim(&one, [150], &a, Overwrite::Replace, &limits).unwrap_err();
     assert!(wrong.to_string().contains("there is no frame 150"), "{wrong}");
     let hoomd = golden().join("py-5.0.1/hoomd_full.gsd");
     let error = ops::merge(&[one, hoomd], &a, Overwrite::Replace, &limits).unwrap_err();
