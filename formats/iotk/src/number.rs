@@ -1,8 +1,8 @@
 //! Numbers as text, both ways: exactly, or as the library prints them.
 //!
-//! Between numbers stand blanks, commas, semicolons and parentheses, and nothing else: a repeat
-//! count such as `3*1.0` is one word, and no number. Besides what the library writes, the forms of
-//! Fortran are read: `1.0D+00`, `1.0+100`, `1_8`. Three spellings are our own, for
+//! Between numbers stands everything that cannot be part of one; a repeat count such as `3*1.0` is
+//! one word, and no number. Besides what the library writes, the forms of Fortran are read:
+//! `1.0D+00`, `1.0+100`, `1_8`. Three spellings are our own, for
 //! values that decimal digits cannot say: `NaN_7ff8000000000001` has the bits of a NaN,
 //! `F_00000000` and `T_ffffffff` those of a logical that is neither 0 nor 1.
 
@@ -315,21 +315,22 @@ fn fortran(text: &str) -> Option<String> {
     Some(format!("{mantissa}e{exponent}"))
 }
 
-/// What stands between numbers; everything else is part of one, rightly or not. A table, because
-/// this is asked of every byte of a text.
-static SEPARATES: [bool; 256] = {
+/// What can be part of a number; everything else separates, but for the asterisk: a repeat count
+/// and a number that Fortran could not print are no separators. A table, because this is asked of
+/// every byte of a text.
+static PART: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let c = byte as u8;
-        table[byte] = matches!(c, b' ' | b'\t'..=b'\r' | b',' | b';' | b'(' | b')');
+        table[byte] = c.is_ascii_alphanumeric() || matches!(c, b'_' | b'+' | b'-' | b'.' | b'*');
         byte += 1;
     }
     table
 };
 
 fn is_part(byte: u8) -> bool {
-    !SEPARATES[usize::from(byte)]
+    PART[usize::from(byte)]
 }
 
 /// The words of a text and their places.

@@ -51,8 +51,6 @@ fn bad_values_are_found_by_check_and_told_when_they_are_read() {
         ("type='real' size='3'>3*1.0", "iotk-012"),
         ("type='real' size='2'>3*1.0", "iotk-012"),
         ("type='real' size='2' kind='8'>3*1.0", "iotk-012"),
-        ("type='integer' size='2'>1 / 2", "iotk-012"),
-        ("type='real' size='2' kind='8'>1.0|2.0", "iotk-012"),
         ("type='real' size='2' kind='8' fmt='(2f5.1)'>\n  1.0*****\n", "iotk-012"),
         ("type='real' size='1' kind='8'>1.922057152033675E+999", "iotk-012"),
         ("type='real' size='1' kind='4'>1.0E+300", "iotk-012"),
