@@ -8,7 +8,7 @@
 //! | `wire` `fields` | file header, block header, data types; reading and writing fields |
 //! | `kind` `meta` | block types and their metadata |
 //! | `index` | the blocks of a file: from its summary, or one by one |
-//! | `read` | [`File`]: header, blocks, arrays |
+//! | `read` | [`File`]: header and blocks; [`View`]: with the tree |
 //! | `view` `station` | the tree view; stations as tables |
 //! | `coords` `derived` | where the points of variables are; computed arrays |
 //! | `write` `parallel` | [`Writer`]: blocks into a file; [`SharedWriter`]: by all ranks of a job |
@@ -40,7 +40,7 @@ pub use index::Block;
 pub use kind::BlockType;
 pub use meta::{Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched};
 pub use parallel::{Part, SharedWriter};
-pub use read::{File, Options};
+pub use read::{File, Options, View};
 pub use write::{Data, Writer, write_file};
 
 use spile_core::error::Result;
@@ -81,7 +81,7 @@ impl Format for Sdf {
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::from_source(source, Options::default(), limits)?))
+        Ok(Box::new(View::new(File::from_source(source, limits)?, Options::default())?))
     }
 
     /// The dumps of a run, a frame each.
