@@ -127,3 +127,13 @@ fn a_folder_of_dumps_is_one_dataset_with_a_time_axis() {
     let told = spile(temp.path(), &["none"]);
     assert!(String::from_utf8_lossy(&told.stderr).contains("files that belong together"));
 }
+
+#[test]
+fn what_the_library_computes_is_there_on_demand() {
+    let here = golden("");
+    let file = "epoch2d_restart_cpml_deck.sdf";
+    assert!(!good(&here, &["ls", file]).contains("rank_map"));
+    assert!(good(&here, &["ls", "--derived", file]).contains("CPUs/Original rank_map"));
+    let map = good(&here, &["cat", "--derived", file, "CPUs/Original rank_map"]);
+    assert_eq!(map, "0\t1\t2\t3\n");
+}

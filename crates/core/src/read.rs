@@ -136,7 +136,8 @@ impl Array {
                 (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
                 Store::File(data.clone())
             }
-            Layout::Encoded { starts, decoded, data, codec } => {
+            Layout::Encoded { starts, decoded, data, codec, order: own } => {
+                order = *own;
                 if layout.ragged(Some(bytes)).is_some() {
                     let total = decoded.last().copied().unwrap_or(0);
                     (dtype, shape) = (DType::opaque(1), Shape::new([total]));
