@@ -127,6 +127,7 @@ pub(crate) enum Command {
     /// Show which bytes of a file are what
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
+    Convert(cmd::convert::ConvertArgs),
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
     /// Draw the arrays of a file

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Output) -> Resul
     Ok(if same { Exit::Yes } else { Exit::No })
 }
 
-fn sentence(row: &Row) -> String {
+pub(super) fn sentence(row: &Row) -> String {
     let frame = row.frame.map_or(String::new(), |frame| format!(" in frame {frame}"));
     let side = |value: &Option<String>| value.as_deref().unwrap_or("nothing").to_string();
     let both = format!("{} | {}", side(&row.first), side(&row.second));
