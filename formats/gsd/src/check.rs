@@ -148,19 +148,9 @@ fn look_at_entries(index: &Index, report: &mut Report) -> Result<bool> {
         report.note(code, message).in_object("index").at(index.header.index.location);
     }
     // Behind the end there must be nothing: readers look for it by bisection.
-    if index.header.counted.is_none() && !index.torn {
-        let mut late = None;
-        index.scan(index.count..index.room, |k, entry| {
-            if entry.location != 0 && late.is_none() {
-                late = Some(k);
-            }
-            Ok(())
-        })?;
-        if let Some(k) = late {
-            errors += 1;
-            let message = "entries behind the end of the index";
-            report.error("gsd-015", message).in_object("index").at(index.offset(k));
-        }
+    if index.find_beyond()?.is_some() {
+        errors += 1;
+        tell(report, &index.hole(), true);
     }
     Ok(errors == 0)
 }

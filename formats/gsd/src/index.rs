@@ -24,6 +24,9 @@ const UNKNOWN: u64 = u64::MAX;
 /// Bytes of the index that a scan holds.
 const SCAN: u64 = 256 << 10;
 
+/// Entries behind the end that are looked at when a file is opened: damage is rarely larger.
+const AHEAD: u64 = 256;
+
 /// Where the data of a chunk are, after every check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -46,6 +49,9 @@ pub(crate) struct Index {
     pub(crate) room: u64,
     /// A commit that was never finished: its entries do not count.
     pub(crate) torn: bool,
+    /// The last of entries behind the end, where there must be none: what ended the index too
+    /// early is damage.
+    pub(crate) beyond: Option<u64>,
     limits: Limits,
     pages: RwLock<HashMap<u64, Arc<[u8]>>>,
     /// The frame of each page's first entry, once it was needed: bisection passes the same ones
@@ -89,6 +95,7 @@ impl Index {
             count: 0,
             room,
             torn: false,
+            beyond: None,
             limits: *limits,
             pages: RwLock::default(),
             fences: OnceLock::new(),
@@ -109,6 +116,7 @@ impl Index {
             count: 0,
             room: self.room,
             torn: false,
+            beyond: None,
             limits: self.limits,
             pages: RwLock::default(),
             fences: OnceLock::new(),
@@ -177,7 +185,66 @@ impl Index {
         if self.count == self.room && self.room < self.header.index.allocated {
             return Err(cut(&self.source, self.header.index));
         }
+        self.look_beyond()
+    }
+
+    /// The last entry of `range` that has a location.
+    fn last_used(&self, range: Range<u64>) -> Result<Option<u64>> {
+        let mut last = None;
+        self.scan(range, |k, entry| {
+            last = if entry.location == 0 { last } else { Some(k) };
+            Ok(())
+        })?;
+        Ok(last)
+    }
+
+    /// Looks whether the index really ends here. An entry that only lost its location is counted:
+    /// it costs itself, not all that follow. False if somebody is adding entries right now.
+    fn look_beyond(&mut self) -> Result<bool> {
+        let near = self.count..self.room.min(self.count.saturating_add(AHEAD));
+        if self.torn || self.last_used(near)?.is_none() {
+            return Ok(true);
+        }
+        let end = self.fresh(self.count)?;
+        if end.location != 0 {
+            return Ok(false);
+        }
+        let last = self.last_used(self.count..self.room)?;
+        if end.frame != 0 || end.n != 0 {
+            self.count = last.map_or(self.count, |last| last + 1);
+        } else {
+            self.beyond = last;
+        }
         Ok(true)
+    }
+
+    /// The last of entries behind the end, wherever it is: all free room is read.
+    pub(crate) fn find_beyond(&self) -> Result<Option<u64>> {
+        if self.torn || self.header.counted.is_some() || self.count == self.room {
+            return Ok(None);
+        }
+        let last = self.last_used(self.count..self.room)?;
+        // What somebody is adding right now is not damage.
+        Ok(if last.is_some() && self.fresh(self.count)?.location == 0 { last } else { None })
+    }
+
+    /// An error if there are entries behind the end, which would be passed over. For whoever goes
+    /// through the whole file anyway.
+    pub(crate) fn require_whole(&self) -> Result<()> {
+        if self.find_beyond()?.is_some() { Err(self.hole()) } else { Ok(()) }
+    }
+
+    /// The index ends before its last entry.
+    pub(crate) fn hole(&self) -> Error {
+        Error::malformed("gsd-015", "an empty entry ends the index, and others follow")
+            .in_object("index")
+            .at(self.offset(self.count))
+            .hint("`spile salvage` keeps the frames on both sides")
+    }
+
+    /// The names as a new file has them.
+    pub(crate) fn distinct_names(&self, limits: &Limits) -> Result<Names> {
+        self.names.distinct(self.count > 0, limits)
     }
 
     /// Leaves out what an unfinished commit has written, and counts what a finished one has.
@@ -386,6 +453,18 @@ impl Index {
             }
         }
         Ok(None)
+    }
+
+    /// An error if a damaged entry of that frame may be the one that is missed: an entry of that
+    /// name, or one whose name cannot be known.
+    pub(crate) fn require_absent(&self, frame: u64, id: u32) -> Result<()> {
+        for k in self.frame(frame)? {
+            let entry = self.entry(k)?;
+            if entry.id == id || !self.names.has(entry.id) {
+                self.place(k, &entry)?;
+            }
+        }
+        Ok(())
     }
 
     /// Number of frames: the last entry's frame and those before it.

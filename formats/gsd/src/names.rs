@@ -129,4 +129,28 @@ impl Names {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.list.iter().map(Vec::as_slice)
     }
+
+    /// The names as a new file has them: none is empty, and no two are the same. Old code cut long
+    /// names, so that different chunks may have equal ones. An empty list that is `used` is one
+    /// empty name, see [`Names::has`].
+    pub(crate) fn distinct(&self, used: bool, limits: &Limits) -> Result<Self> {
+        let mut names = Self::default();
+        for id in 0..self.len().max(usize::from(used)) as u32 {
+            let mut name = self.raw(id).to_vec();
+            if name.is_empty() {
+                name = format!("unnamed-{id}").into_bytes();
+            }
+            while names.id(&name).is_some() {
+                name.push(b'~');
+            }
+            names.intern(&name, limits)?;
+        }
+        Ok(names)
+    }
+
+    /// Every name is text that no other name has: a chunk can be told by it alone.
+    pub(crate) fn are_plain(&self) -> bool {
+        self.numbers.len() == self.list.len()
+            && self.iter().all(|name| !name.is_empty() && std::str::from_utf8(name).is_ok())
+    }
 }

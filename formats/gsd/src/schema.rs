@@ -2,7 +2,9 @@
 //! write them.
 //!
 //! A chunk that a frame does not have is that of frame 0; one for each particle or bond only if
-//! there are as many of them. Where frame 0 does not have it either, there is a default.
+//! there are as many of them. Where frame 0 does not have it either, there is a default. Logged
+//! quantities fall back in the same way and have no default; the state of integrators, and what
+//! the schema does not know, is in the frames that write it and in no other.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -25,8 +27,8 @@ use crate::read::{Chunk, File, HOOMD, STEP};
 use crate::wire::Type;
 
 pub use log::{Log, LogColumn};
-pub(crate) use save::default_values;
 pub use save::{Precision, TrajectoryWriter};
+pub(crate) use save::{default_values, no_value};
 pub(crate) use validate::validate;
 
 /// What the elements of a chunk are.
@@ -124,6 +126,11 @@ pub(crate) const FIELDS: [Field; 40] = [
     each("constraints/value", "constraints", Kind::Real, 1, &[0.0]),
     each("constraints/group", "constraints", Kind::U32, 2, &[0.0; 2]),
 ];
+
+/// A frame that lacks this chunk has that of frame 0.
+pub(crate) fn falls_back(name: &str) -> bool {
+    name.starts_with("log/") || field(name).is_some()
+}
 
 /// The row of the table for a chunk.
 pub(crate) fn field(name: &str) -> Option<&'static Field> {
@@ -253,8 +260,13 @@ impl Trajectory {
         if schema != HOOMD {
             return Err(Error::argument(format!("the schema is \"{schema}\", not \"{HOOMD}\"")));
         }
-        let first = by_name(file.frame(0)?);
-        Ok(Self { file, first })
+        let first = file.frame(0)?;
+        Ok(Self::behind(file, first))
+    }
+
+    /// The same with the chunks that frame 0 has or, in a damaged file, had.
+    pub(crate) fn behind(file: File, first: Vec<Chunk>) -> Self {
+        Self { file, first: by_name(first) }
     }
 
     /// The file.
@@ -281,6 +293,7 @@ impl Trajectory {
             )));
         }
         let view = self.resolve(frame)?;
+        view.allow_all()?;
         let mut out = Snapshot {
             step: view.one(STEP)? as u64,
             dimensions: view.one("configuration/dimensions")? as u8,
@@ -314,24 +327,50 @@ impl Trajectory {
         Ok(out)
     }
 
+    /// Where the values of a chunk come from that the frame does not have.
+    pub(crate) fn instead(&self, frame: u64, name: &str) -> Result<Option<String>> {
+        if !falls_back(name) {
+            return Ok(None);
+        }
+        if self.resolve(frame)?.chunks.contains_key(name) {
+            return Ok(Some("in the hoomd schema that of frame 0 counts here: --frame 0".into()));
+        }
+        let Some(field) = field(name) else {
+            return Ok(Some("frame 0 does not have it either: there is no value here".into()));
+        };
+        let numbers = field.default.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+        let default = match (name, field.per) {
+            ("particles/types", _) => "A".into(),
+            ("particles/type_shapes", _) => "{}".into(),
+            (_, Some(_)) => format!("{numbers} in each row"),
+            (_, None) if numbers.is_empty() => "none".into(),
+            (_, None) => numbers,
+        };
+        Ok(Some(format!("in the hoomd schema the default counts here: {default}")))
+    }
+
     /// The chunks that a frame has or takes from frame 0.
     pub(crate) fn resolve(&self, frame: u64) -> Result<Resolved<'_>> {
-        let own = by_name(self.file.frame(frame)?);
-        let mut resolved =
-            Resolved { file: &self.file, frame, chunks: own, counts: HashMap::new() };
+        self.resolve_with(frame, self.file.frame(frame)?)
+    }
+
+    /// The same for a frame whose own chunks are known.
+    pub(crate) fn resolve_with(&self, frame: u64, own: Vec<Chunk>) -> Result<Resolved<'_>> {
+        let chunks = by_name(own);
+        let mut resolved = Resolved { file: &self.file, frame, chunks, counts: HashMap::new() };
         for (group, _) in GROUPS {
             let name = format!("{group}/N");
             let first = match self.first.get(&name) {
-                Some(chunk) => resolved.number(chunk)?,
-                None => 0.0,
+                Some(chunk) => resolved.count(chunk)?,
+                None => 0,
             };
             let here = match resolved.chunks.get(&name) {
-                Some(chunk) => resolved.number(chunk)?,
+                Some(chunk) => resolved.count(chunk)?,
                 None => first,
             };
-            resolved.counts.insert(group, (here as u64, here == first));
+            resolved.counts.insert(group, (here, here == first));
         }
-        for (name, chunk) in &self.first {
+        for (name, chunk) in self.first.iter().filter(|(name, _)| falls_back(name)) {
             let counted = field(name).and_then(|field| field.per);
             let same = counted.is_none_or(|group| resolved.counts[group].1);
             if same && !resolved.chunks.contains_key(name) {
@@ -370,6 +409,15 @@ impl Resolved<'_> {
         }
         let bytes = self.file.source().read_vec(chunk.place.offset, size)?;
         Ok(convert::element_f64(chunk.place.kind.dtype(), &bytes))
+    }
+
+    /// How many there are, of whatever integer type.
+    fn count(&self, chunk: &Chunk) -> Result<u64> {
+        let number = self.number(chunk)?;
+        if !(0.0..=f64::from(u32::MAX)).contains(&number) {
+            return Err(self.wrong(chunk, "gsd-041", format!("{number} is no count")));
+        }
+        Ok(number as u64)
     }
 
     fn wrong(&self, chunk: &Chunk, code: &'static str, message: String) -> Error {
@@ -421,18 +469,20 @@ impl Resolved<'_> {
         self.values(chunk).map(Some)
     }
 
+    /// Everything that is counted in this frame fits the budget, whether it is in the file or has
+    /// to be made of defaults: a count is four bytes, what it asks for may be anything.
+    fn allow_all(&self) -> Result<()> {
+        let numbers = |field: &Field| field.per.map_or(0, |_| self.rows(field) * field.columns);
+        let all: u64 = FIELDS.iter().map(numbers).fold(0, u64::saturating_add);
+        self.file.index.limits().allow(all.saturating_mul(8), "the frame").map(drop)
+    }
+
     fn reals(&self, name: &str) -> Result<Vec<f64>> {
         if let Some(values) = self.known(name)? {
             return Ok(values.numbers());
         }
         let Some(field) = field(name) else { return Ok(Vec::new()) };
-        if field.per.is_none() {
-            return Ok(field.default.to_vec());
-        }
-        let rows = self.rows(field);
-        let bytes = rows.saturating_mul(8 * field.columns);
-        let rows = self.file.index.limits().allow(bytes, "a chunk of defaults")? as u64
-            / (8 * field.columns);
+        let rows = field.per.map_or(1, |_| self.rows(field));
         Ok(field.default.repeat(rows as usize))
     }
 
@@ -443,7 +493,10 @@ impl Resolved<'_> {
     fn integers<T: convert::Number>(&self, name: &str, default: T) -> Result<Vec<T>> {
         match self.known(name)? {
             Some(values) => Ok(convert::decode(&values.bytes)),
-            None => Ok(vec![default; self.reals(name)?.len()]),
+            None => {
+                let count = field(name).map_or(0, |field| self.rows(field) * field.columns);
+                Ok(vec![default; count as usize])
+            }
         }
     }
 

@@ -148,6 +148,10 @@ impl Writer {
                 .in_object("name list")
                 .hint("`spile salvage` gives it a name"));
         }
+        if index.beyond.is_some() {
+            // New entries would take the place of those.
+            return Err(index.hole());
+        }
         let mut header = index.header.clone();
         let size = header.form.entry_size();
         if index.room < header.index.allocated {

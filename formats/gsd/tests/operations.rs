@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use spile_core::format::{Format as _, Salvage};
 use spile_core::limits::Limits;
+use spile_core::read::Array;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
@@ -263,6 +264,270 @@ fn a_merge_invents_no_logged_values() {
     trajectory(&a, 2, |_| Some(whole.clone()));
     let error = ops::merge(&[&a, &b], &to, Overwrite::Replace, &limits).unwrap_err();
     assert_eq!(error.code(), "gsd-035");
+}
+
+fn real(value: f64) -> Values {
+    Values { kind: Type::Double, n: 1, m: 1, bytes: value.to_le_bytes().to_vec() }
+}
+
+#[test]
+fn appended_frames_take_no_logged_value_from_their_new_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.gsd", "b.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    trajectory(&a, 2, |_| Some(real(7.5)));
+    trajectory(&b, 2, |step| (step == 2).then(|| real(1.5)));
+    assert_eq!(ops::append(&a, &b, Mode::default(), &limits).unwrap(), 2);
+    let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
+    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5]");
+    // A quantity that the other file does not know at all.
+    trajectory(&b, 1, |_| None);
+    ops::append(&a, &b, Mode::default(), &limits).unwrap();
+    let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
+    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5, NaN]");
+    // What is no real number cannot be absent: nothing is added.
+    trajectory(&a, 2, |_| Some(Values { kind: Type::UInt64, ..real(7.5) }));
+    let error = ops::append(&a, &b, Mode::default(), &limits).unwrap_err();
+    assert_eq!((error.code(), open(&a).nframes().unwrap()), ("gsd-035", 2));
+}
+
+#[test]
+fn the_state_of_an_integrator_is_in_its_own_frame_only() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.gsd", "b.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&a, Overwrite::Never, "t", Precision::Single, mode).unwrap();
+    let state = |value: Option<f64>| {
+        value.map(|v| ("hpmc/integrate/d".to_string(), real(v))).into_iter().collect()
+    };
+    let values = [Some(0.5), None, Some(0.5), Some(0.25)];
+    for (step, value) in values.into_iter().enumerate() {
+        let step = step as u64;
+        file.write(&Snapshot { step, state: state(value), ..Snapshot::default() }).unwrap();
+    }
+    file.close().unwrap();
+    let states = |path: &Path| -> Vec<_> { snapshots(path).into_iter().map(|s| s.state).collect() };
+    assert_eq!(states(&a), values.map(state));
+    for order in [vec![3, 1, 0, 2], vec![0, 0, 1], vec![1, 2]] {
+        ops::trim(&a, &order, &b, Overwrite::Replace, &limits).unwrap();
+        let want: Vec<_> = order.iter().map(|k: &u64| state(values[*k as usize])).collect();
+        assert_eq!(states(&b), want, "{order:?}");
+    }
+    ops::trim(&a, [0], &b, Overwrite::Replace, &limits).unwrap();
+    ops::append(&b, &a, Mode::default(), &limits).unwrap();
+    assert_eq!(states(&b)[1..], values.map(state));
+}
+
+/// Where the entry of that frame and name is in the file.
+fn entry_at(path: &Path, frame: u64, name: &str) -> usize {
+    let file = open(path);
+    let chunk = file.find_chunk(frame, name).unwrap().unwrap();
+    (file.header().index.location + chunk.number * file.header().form.entry_size()) as usize
+}
+
+#[test]
+fn frames_that_leaned_on_a_lost_frame_0_keep_what_they_took_from_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, saved] = ["a.gsd", "s.gsd"].map(|name| temp.path().join(name));
+    for path in files(&["py-5", "py-3.4"]) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let all = if name.contains("hoomd") { snapshots(&path) } else { Vec::new() };
+        if all.len() < 2 || open(&path).find_chunk(0, "configuration/step").unwrap().is_none() {
+            continue;
+        }
+        // The type of one entry of frame 0 is damaged; every frame has a step of its own.
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[entry_at(&path, 0, "configuration/step") + 30] = 99;
+        let report = salvage(&bytes, &saved).unwrap();
+        assert!(report.lost.iter().any(|line| line.contains("frame 0:")), "{report:?}");
+        let got = snapshots(&saved);
+        assert_eq!(got.len(), all.len() - 1, "{name}");
+        let told = report.lost.iter().any(|line| line.contains("configuration/step"));
+        for (got, want) in got.iter().zip(&all[1..]) {
+            let mut want = want.clone();
+            if told {
+                want.step = got.step;
+            }
+            assert_eq!(without_logs(got), without_logs(&want), "{name}");
+        }
+        sound(&saved);
+    }
+    // What cannot be had any more is told, and a number of particles is not guessed.
+    trajectory(&a, 3, |_| None);
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&a, Overwrite::Replace, "t", Precision::Single, mode).unwrap();
+    for step in 1..4 {
+        let mut s = Snapshot { step, ..Snapshot::default() };
+        s.particles.n = 2;
+        s.particles.typeid = vec![0; 2];
+        s.particles.mass = vec![3.0; 2];
+        s.particles.charge = vec![0.0; 2];
+        s.particles.diameter = vec![1.0; 2];
+        s.particles.body = vec![-1; 2];
+        (s.particles.moment_inertia, s.particles.velocity) = (vec![0.0; 6], vec![0.0; 6]);
+        (s.particles.position, s.particles.image) = (vec![step as f64; 6], vec![0; 6]);
+        (s.particles.orientation, s.particles.angmom) = (vec![0.0; 8], vec![0.0; 8]);
+        file.write(&s).unwrap();
+    }
+    file.close().unwrap();
+    let whole = fs::read(&a).unwrap();
+    let mut bytes = whole.clone();
+    bytes[entry_at(&a, 0, "particles/mass") + 30] = 99;
+    let report = salvage(&bytes, &saved).unwrap();
+    let told = "\"particles/mass\" of 2 frames from frame 1 on, which was in frame 0";
+    assert!(report.lost.iter().any(|line| line.starts_with(told)), "{report:?}");
+    let got = snapshots(&saved);
+    assert_eq!((got.len(), got[0].particles.mass[0], got[1].particles.position[0]), (2, 1.0, 3.0));
+    let mut bytes = whole;
+    bytes[entry_at(&a, 0, "particles/N") + 30] = 99;
+    let report = salvage(&bytes, &saved).unwrap();
+    assert!(report.lost.iter().any(|line| line.contains("which it needs, is lost")), "{report:?}");
+    assert_eq!(open(&saved).nframes().unwrap(), 0);
+}
+
+#[test]
+fn names_that_old_code_cut_stay_apart_in_new_files() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.gsd", "b.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    let mut doubled = 0;
+    for path in files(&["code-v0", "code-v1", "edge", "py-5"]) {
+        let old = open(&path);
+        if old.header().schema == "hoomd" || old.nchunks() == 0 {
+            continue;
+        }
+        let frames = old.nframes().unwrap();
+        ops::trim(&path, 0..frames, &a, Overwrite::Replace, &limits).unwrap();
+        ops::merge(&[&path, &path], &b, Overwrite::Replace, &limits).unwrap();
+        // Every chunk is there, but for those that another of the same number replaces.
+        let mut numbers = std::collections::BTreeSet::new();
+        old.each_chunk(|chunk| {
+            let entry = chunk?.entry;
+            numbers.insert((entry.frame, entry.id));
+            Ok(())
+        })
+        .unwrap();
+        let names: std::collections::BTreeSet<String> =
+            old.find_matching_names("").into_iter().collect();
+        doubled += u64::from(names.len() < old.find_matching_names("").len());
+        assert_eq!(content(&a).len(), numbers.len(), "{path:?}");
+        assert_eq!(content(&b).len(), 2 * numbers.len(), "{path:?}");
+        sound(&a);
+    }
+    assert!(doubled > 0);
+}
+
+#[test]
+fn a_hole_in_the_index_hides_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let [path, saved] = ["a.gsd", "s.gsd"].map(|name| temp.path().join(name));
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    let mode = Mode::default();
+    let mut file = Writer::create(&path, Overwrite::Never, Version::V2_1, &about, mode).unwrap();
+    for frame in 0..1000_u32 {
+        file.write_chunk("x", Type::UInt32, 1, 1, &frame.to_le_bytes()).unwrap();
+        file.end_frame().unwrap();
+    }
+    file.close().unwrap();
+    let (whole, limits) = (fs::read(&path).unwrap(), Limits::default());
+    for hole in [3, 127, 511, 512, 767, 998] {
+        let at = entry_at(&path, hole, "x");
+        let mut bytes = whole.clone();
+        // Its location alone is gone: the entry is lost, nothing else is.
+        bytes[at + 16..at + 24].fill(0);
+        let file = File::from_source(&Source::memory(bytes.clone()), &limits).unwrap();
+        assert_eq!(file.nframes().unwrap(), 1000, "{hole}");
+        assert_eq!(file.find_chunk(hole, "x").unwrap_err().code(), "gsd-015");
+        assert!(file.find_chunk(hole + 1, "x").unwrap().is_some());
+        let report = salvage(&bytes, &saved).unwrap();
+        assert_eq!((open(&saved).nframes().unwrap(), report.lost.len()), (999, 1), "{report:?}");
+        // All of it is gone, with some neighbours.
+        for count in [1, 2, 100, 300] {
+            let end = (at + 32 * count).min(entry_at(&path, 998, "x") + 32);
+            bytes[at..end].fill(0);
+            let source = Source::memory(bytes.clone());
+            let opened = Gsd.open(source.clone(), &limits).err().map(|e| e.code());
+            let report = Gsd.check(&source, &limits, false).unwrap();
+            let file = File::from_source(&source, &limits).unwrap();
+            if file.nframes().unwrap() == 1000 {
+                // Bisection has passed beside the hole; the entries in it are empty.
+                assert_eq!(opened, Some("gsd-012"), "{hole} {count}");
+            } else {
+                assert_eq!(opened, Some("gsd-015"), "{hole} {count}");
+            }
+            assert!(report.worst() == Some(Severity::Error), "{hole} {count}");
+            let lost = (end - at) as u64 / 32;
+            let report = salvage(&bytes, &saved).unwrap();
+            let got: Vec<Vec<u8>> = content(&saved).into_values().map(|(_, _, b)| b).collect();
+            let want: Vec<Vec<u8>> = (0..1000)
+                .filter(|k| !(hole..hole + lost).contains(k))
+                .map(|k| (k as u32).to_le_bytes().to_vec())
+                .collect();
+            assert!(got == want, "{hole} {count}: {} of {}, {report:?}", got.len(), want.len());
+            assert!(!report.lost.is_empty());
+            if count < 200 && opened == Some("gsd-015") {
+                let copy = temp.path().join("copy.gsd");
+                fs::write(&copy, &bytes).unwrap();
+                let error = Writer::append(&copy, mode, &limits).err().unwrap();
+                assert_eq!(error.code(), "gsd-015");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_entry_is_an_error_where_it_is_missed() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    let mode = Mode::default();
+    let mut file = Writer::create(&path, Overwrite::Never, Version::V2_1, &about, mode).unwrap();
+    for frame in 0..4_u32 {
+        file.write_chunk("x", Type::UInt32, 1, 1, &frame.to_le_bytes()).unwrap();
+        if frame == 2 {
+            file.write_chunk("once", Type::UInt8, 1, 1, &[1]).unwrap();
+        }
+        file.end_frame().unwrap();
+    }
+    file.close().unwrap();
+    let (whole, limits) = (fs::read(&path).unwrap(), Limits::default());
+    // Type, flags, number of the name, rows, location.
+    for (byte, value, code) in [
+        (30, 77, "gsd-007"),
+        (31, 1, "gsd-008"),
+        (28, 50, "gsd-011"),
+        (15, 0xf7, "gsd-014"),
+        (13, 1, "gsd-009"),
+        (23, 0xff, "gsd-010"),
+    ] {
+        for name in ["x", "once"] {
+            let mut bytes = whole.clone();
+            bytes[entry_at(&path, 2, name) + byte] = value;
+            let opened = Gsd.open(Source::memory(bytes), &limits).unwrap();
+            let tree = opened.tree();
+            let mut errors = 0;
+            for (_, _, desc) in tree.arrays() {
+                for frame in 0..4 {
+                    let cell = Array::open_frame(opened.source(), tree, desc, frame, &limits);
+                    if let Err(error) = cell {
+                        assert_eq!((error.code(), frame), (code, 2), "{name} {error}");
+                        errors += 1;
+                    }
+                }
+            }
+            assert!(errors > 0, "{name} {code}: nobody was told");
+            // The rest can be read.
+            let x = tree.node(tree.find("x").unwrap()).array.as_ref().unwrap();
+            for frame in [0, 1, 3] {
+                assert!(
+                    Array::open_frame(opened.source(), tree, x, frame, &limits).unwrap().is_some()
+                );
+            }
+        }
+    }
 }
 
 fn salvage(bytes: &[u8], to: &Path) -> spile_core::error::Result<Salvage> {

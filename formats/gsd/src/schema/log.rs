@@ -67,6 +67,7 @@ impl Trajectory {
         let file = self.file();
         let index = &file.index;
         let limits = index.limits();
+        index.require_whole()?;
         let frames = index.countable_frames(limits)?;
         limits.allow(frames.saturating_mul(8), "the steps")?;
         let names = file.find_matching_names("log/");
