@@ -1,25 +1,14 @@
 //! The index: entries read when they are needed, found by bisection, and never trusted unseen.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use spile_core::error::{Error, Result, human_bytes};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
+use crate::lookup::Pages;
 use crate::names::Names;
 use crate::wire::{Abi, Block, Entry, Form, Header, SLOT, Type};
-
-/// Entries that are read at once.
-const PAGE: u64 = 128;
-
-/// Pages kept in memory.
-const PAGES: usize = 1024;
-
-/// A page whose first frame is not known yet; no frame has this number.
-const UNKNOWN: u64 = u64::MAX;
 
 /// Bytes of the index that a scan holds.
 const SCAN: u64 = 256 << 10;
@@ -53,10 +42,7 @@ pub(crate) struct Index {
     /// early is damage.
     pub(crate) beyond: Option<u64>,
     limits: Limits,
-    pages: RwLock<HashMap<u64, Arc<[u8]>>>,
-    /// The frame of each page's first entry, once it was needed: bisection passes the same ones
-    /// again and again.
-    fences: OnceLock<Vec<AtomicU64>>,
+    pub(crate) pages: Pages,
 }
 
 impl Index {
@@ -97,8 +83,7 @@ impl Index {
             torn: false,
             beyond: None,
             limits: *limits,
-            pages: RwLock::default(),
-            fences: OnceLock::new(),
+            pages: Pages::default(),
         })
     }
 
@@ -118,8 +103,7 @@ impl Index {
             torn: false,
             beyond: None,
             limits: self.limits,
-            pages: RwLock::default(),
-            fences: OnceLock::new(),
+            pages: Pages::default(),
         };
         if !index.find_end(old)? {
             return Self::open(&self.source, &self.limits);
@@ -289,59 +273,16 @@ impl Index {
         done
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Entry> {
+    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Entry> {
         Entry::parse(self.form(), bytes, |name| self.names.id(name).unwrap_or(u32::MAX))
     }
 
     /// An entry, read from the file now.
-    fn fresh(&self, k: u64) -> Result<Entry> {
+    pub(crate) fn fresh(&self, k: u64) -> Result<Entry> {
         let mut bytes = [0; 88];
         let bytes = &mut bytes[..self.form().entry_size() as usize];
         self.source.read_exact_at(self.offset(k), bytes)?;
         self.parse(bytes)
-    }
-
-    /// The bytes of a page of entries that count.
-    fn page(&self, page: u64) -> Result<Arc<[u8]>> {
-        let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(&page).cloned();
-        if let Some(bytes) = known {
-            return Ok(bytes);
-        }
-        let count = PAGE.min(self.count.saturating_sub(page * PAGE));
-        let mut bytes = vec![0; (count * self.form().entry_size()) as usize];
-        self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
-        let bytes: Arc<[u8]> = bytes.into();
-        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
-        if pages.len() >= PAGES {
-            pages.clear();
-        }
-        pages.insert(page, bytes.clone());
-        Ok(bytes)
-    }
-
-    /// An entry that counts.
-    pub(crate) fn entry(&self, k: u64) -> Result<Entry> {
-        let size = self.form().entry_size() as usize;
-        let (page, place) = (self.page(k / PAGE)?, (k % PAGE) as usize * size);
-        let bytes = page.get(place..place + size).ok_or_else(|| {
-            Error::argument(format!("there is no index entry {k}; the index has {}", self.count))
-        })?;
-        self.parse(bytes)
-    }
-
-    /// The frame of a page's first entry.
-    fn fence(&self, page: u64) -> Result<u64> {
-        let fences = self.fences.get_or_init(|| {
-            (0..self.count.div_ceil(PAGE)).map(|_| AtomicU64::new(UNKNOWN)).collect()
-        });
-        let Some(fence) = fences.get(page as usize) else { return Ok(UNKNOWN) };
-        let mut frame = fence.load(Ordering::Relaxed);
-        if frame == UNKNOWN {
-            // Every thread that comes here reads the same.
-            frame = self.fresh(page * PAGE)?.frame;
-            fence.store(frame, Ordering::Relaxed);
-        }
-        Ok(frame)
     }
 
     fn scan_bytes(
@@ -374,103 +315,10 @@ impl Index {
         self.scan_bytes(range, |k, bytes| each(k, self.parse(bytes)?))
     }
 
-    /// The first entry of that frame or a later one.
-    fn lower(&self, frame: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, self.count.div_ceil(PAGE));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.fence(middle)? < frame {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let Some(page) = low.checked_sub(1) else { return Ok(0) };
-        // Every entry begins with its frame.
-        let bytes = self.page(page)?;
-        let size = self.form().entry_size() as usize;
-        let of = |bytes: &[u8]| {
-            let field = bytes.first_chunk::<8>();
-            field.map_or(UNKNOWN, |field| u64::from_le_bytes(*field))
-        };
-        let (mut low, mut high) = (0, bytes.len() / size);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if of(&bytes[middle * size..]) < frame {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(page * PAGE + low as u64)
-    }
-
-    /// The entries of a frame.
-    pub(crate) fn frame(&self, frame: u64) -> Result<Range<u64>> {
-        let first = self.lower(frame)?;
-        let end = match frame.checked_add(1) {
-            Some(next) => self.lower(next)?,
-            None => self.count,
-        };
-        Ok(first..end.max(first))
-    }
-
-    /// The last entry of that frame and name that is `wanted`.
-    pub(crate) fn find(
-        &self,
-        frame: u64,
-        id: u32,
-        wanted: impl Fn(&Entry) -> bool,
-    ) -> Result<Option<(u64, Entry)>> {
-        let range = self.frame(frame)?;
-        let fits = |entry: &Entry| entry.id == id && entry.frame == frame && wanted(entry);
-        // Long frames of newer files are sorted by name.
-        if self.form() == Form::List && range.end - range.start > PAGE {
-            let (mut low, mut high) = (range.start, range.end);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if self.entry(middle)?.id <= id {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            for k in (range.start..low).rev() {
-                let entry = self.entry(k)?;
-                if entry.id != id {
-                    break;
-                }
-                if fits(&entry) {
-                    return Ok(Some((k, entry)));
-                }
-            }
-        }
-        // Older ones are not, and some newer ones are wrongly not.
-        for k in range.rev() {
-            let entry = self.entry(k)?;
-            if fits(&entry) {
-                return Ok(Some((k, entry)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// An error if a damaged entry of that frame may be the one that is missed: an entry of that
-    /// name, or one whose name cannot be known.
-    pub(crate) fn require_absent(&self, frame: u64, id: u32) -> Result<()> {
-        for k in self.frame(frame)? {
-            let entry = self.entry(k)?;
-            if entry.id == id || !self.names.has(entry.id) {
-                self.place(k, &entry)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Number of frames: the last entry's frame and those before it.
     pub(crate) fn frames(&self) -> Result<u64> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(0) };
-        let frame = self.entry(last)?.frame;
+        let frame = self.last_frame()?;
         frame.checked_add(1).ok_or_else(|| {
             Error::malformed("gsd-012", format!("frame number {frame}"))
                 .in_object("index")

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -350,7 +351,7 @@ fn plain(file: &File, frame: u64) -> Result<Vec<(Option<u32>, Part)>> {
 }
 
 /// What frame 0 of a new file has, and from which of the old ones: its chunks by name.
-pub(crate) type First = HashMap<String, (usize, Chunk)>;
+pub(crate) type First = HashMap<Arc<str>, (usize, Chunk)>;
 
 /// A frame of a HOOMD file: what it has or takes from its own frame 0, so that it means the same
 /// behind another frame 0. The frame that becomes frame 0 itself fills in `first`.
@@ -360,7 +361,7 @@ pub(crate) fn hoomd_parts(
     home: bool,
     first: &mut First,
     limits: &Limits,
-) -> Result<Vec<(String, Part)>> {
+) -> Result<Vec<(Arc<str>, Part)>> {
     if home {
         let chunks = resolved.chunks.iter();
         *first = chunks.map(|(name, chunk)| (name.clone(), (which, chunk.clone()))).collect();

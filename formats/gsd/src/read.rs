@@ -24,7 +24,7 @@ pub(crate) const HOOMD: &str = "hoomd";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Number of its entry in the index.
     pub number: u64,
     /// The entry as it stands in the file.
@@ -117,7 +117,7 @@ impl File {
 
     /// The chunk of that name in that frame, checked. Of several the last counts.
     pub fn find_chunk(&self, frame: u64, name: &str) -> Result<Option<Chunk>> {
-        let Some(id) = self.index.names.id(name.as_bytes()) else { return Ok(None) };
+        let Some(id) = self.index.name_id(name) else { return Ok(None) };
         match self.index.find(frame, id, |_| true)? {
             Some((k, entry)) => self.chunk(k, entry).map(Some),
             None => Ok(None),
@@ -131,7 +131,12 @@ impl File {
 
     /// All chunks of a frame, in the order of the index.
     pub fn frame(&self, frame: u64) -> Result<Vec<Chunk>> {
-        self.index.frame(frame)?.map(|k| self.chunk(k, self.index.entry(k)?)).collect()
+        let mut chunks = Vec::new();
+        self.index.each_of_frame(frame, |k, entry| {
+            chunks.push(self.chunk(k, entry)?);
+            Ok(())
+        })?;
+        Ok(chunks)
     }
 
     /// The data of a chunk as an array: read it, stream it, select of it.

@@ -90,7 +90,7 @@ impl View {
             let layout = Layout::PerFrame(Arc::new(table));
             let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
             let name =
-                if index.names.has(id) { index.names.text(id) } else { format!("no-name-{id}") };
+                if index.names.has(id) { index.names.text(id) } else { format!("no-name-{id}").into() };
             add(&mut tree, &name, desc)?;
         }
         if index.form().is_first() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {
@@ -269,7 +269,7 @@ impl Reader for View {
                 frame: Some(chunk.entry.frame),
                 kind: chunk.place.kind.name(),
                 array: chunk.desc(),
-                path: chunk.name,
+                path: chunk.name.to_string(),
             })
         })
     }

@@ -96,9 +96,14 @@ impl Form {
         }
     }
 
-    /// How much larger a full index becomes. The code that wrote 0.0.1 multiplied by 16.
-    pub fn growth(self) -> u64 {
-        if self.is_first() { 16 } else { 2 }
+    /// How much larger a full index becomes. The code that wrote 0.0.1 multiplied by 16, later code
+    /// by 2. Large ones of ours grow faster: each time costs a copy, which stays in the file.
+    pub fn growth(self, entries: u64) -> u64 {
+        match self {
+            Self::First(_) => 16,
+            _ if entries < 1 << 16 => 2,
+            _ => 4,
+        }
     }
 
     /// Most bytes of a chunk's name, and most names.

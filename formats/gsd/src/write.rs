@@ -314,7 +314,7 @@ impl Writer {
             return Ok(());
         }
         while allocated < needed {
-            allocated *= form.growth();
+            allocated *= form.growth(allocated);
         }
         self.write_buffer()?;
         // Entries that do not cross sectors cannot be cut in two by a power failure.

@@ -65,7 +65,7 @@ impl TrajectoryWriter {
         let resolved = trajectory.resolve(0)?;
         let mut first = HashMap::new();
         for (name, chunk) in resolved.chunks.iter().filter(|(name, _)| falls_back(name)) {
-            first.insert(name.clone(), resolved.values(chunk)?);
+            first.insert(name.to_string(), resolved.values(chunk)?);
         }
         Ok(Self { writer, precision, first })
     }
