@@ -84,7 +84,8 @@ fn answer(line: &str) -> Answer {
 fn random(below: u64) -> impl Iterator<Item = u64> {
     let mut state = 1_u64;
     std::iter::repeat_with(move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below.max(1)
     })
 }
@@ -211,8 +212,10 @@ fn make_hoomd(path: &Path, n: u64, frames: u64) -> Answer {
         s.particles.types = vec!["A".into(), "B".into()];
         s.particles.typeid = (0..n as u32).map(|k| k % 2).collect();
         (s.particles.position, s.particles.velocity) = (numbers(0), numbers(7));
-        for (name, count) in [("energy", 1_u32), ("pressure", 6), ("temperature", 1), ("volume", 1)] {
-            let bytes = (0..count).flat_map(|k| (step as f64 + f64::from(k)).to_le_bytes()).collect();
+        for (name, count) in [("energy", 1_u32), ("pressure", 6), ("temperature", 1), ("volume", 1)]
+        {
+            let bytes =
+                (0..count).flat_map(|k| (step as f64 + f64::from(k)).to_le_bytes()).collect();
             let values = Values { kind: Type::Double, n: count.into(), m: 1, bytes };
             s.log.insert(name.into(), Some(values));
         }

@@ -14,12 +14,14 @@ use crate::wire::{Entry, Form};
 /// Entries that are read at once.
 const PAGE: u64 = 128;
 
-/// Pages kept in memory, each in its own slot.
+/// Pages of an index that is kept as a whole, once it was read: 32 MiB.
+const MOST_HELD: u64 = 8192;
+
+/// Pages of a larger one that are kept, each in its own slot.
 const SLOTS: u64 = 64;
 
-/// Entries that are read where the page of a frame is guessed for the first time: a guess that is
-/// right needs no more.
-const GLANCE: u64 = 8;
+/// Most entries that are read to see one frame in an index that is not kept.
+const GLANCE: u64 = 16;
 
 /// Guesses before bisection takes over, which needs no luck.
 const GUESSES: u32 = 3;
@@ -30,9 +32,27 @@ const UNKNOWN: u64 = u64::MAX;
 /// A page and its number.
 type Slot = RwLock<Option<(u64, Arc<[u8]>)>>;
 
+/// The bytes of a page, for as long as they are needed.
+enum Page<'a> {
+    Held(&'a [u8]),
+    Shared(Arc<[u8]>),
+}
+
+impl std::ops::Deref for Page<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Held(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
 /// What is known of an index.
 #[derive(Default)]
 pub(crate) struct Pages {
+    held: OnceLock<Vec<OnceLock<Vec<u8>>>>,
     slots: OnceLock<Vec<Slot>>,
     /// The page that was used last: who reads frames in order needs it again.
     last: AtomicU64,
@@ -86,28 +106,44 @@ impl Index {
         Some(id)
     }
 
-    fn slot(&self, page: u64) -> &Slot {
-        let slots = self.pages.slots.get_or_init(|| (0..SLOTS).map(|_| Slot::default()).collect());
-        &slots[(page % SLOTS) as usize]
-    }
-
-    /// A page that is in memory.
-    fn known_page(&self, page: u64) -> Option<Arc<[u8]>> {
-        let held = self.slot(page).read().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().filter(|(number, _)| *number == page).map(|(_, bytes)| bytes.clone())
+    fn pages(&self) -> u64 {
+        self.count.div_ceil(PAGE)
     }
 
     /// The bytes of a page of entries that count.
-    fn page(&self, page: u64) -> Result<Arc<[u8]>> {
-        if let Some(bytes) = self.known_page(page) {
-            return Ok(bytes);
+    fn page(&self, page: u64) -> Result<Page<'_>> {
+        if self.pages() > MOST_HELD {
+            return self.slot_page(page).map(Page::Shared);
         }
+        let all = || (0..self.pages()).map(|_| OnceLock::new()).collect();
+        let Some(held) = self.pages.held.get_or_init(all).get(page as usize) else {
+            return Ok(Page::Held(&[]));
+        };
+        if let Some(bytes) = held.get() {
+            return Ok(Page::Held(bytes));
+        }
+        let bytes = self.read_page(page)?;
+        Ok(Page::Held(held.get_or_init(|| bytes)))
+    }
+
+    fn slot_page(&self, page: u64) -> Result<Arc<[u8]>> {
+        let slots = self.pages.slots.get_or_init(|| (0..SLOTS).map(|_| Slot::default()).collect());
+        let slot = &slots[(page % SLOTS) as usize];
+        let held = slot.read().unwrap_or_else(PoisonError::into_inner);
+        let known = held.as_ref().filter(|(number, _)| *number == page);
+        if let Some((_, bytes)) = known {
+            return Ok(bytes.clone());
+        }
+        drop(held);
+        let bytes: Arc<[u8]> = self.read_page(page)?.into();
+        *slot.write().unwrap_or_else(PoisonError::into_inner) = Some((page, bytes.clone()));
+        Ok(bytes)
+    }
+
+    fn read_page(&self, page: u64) -> Result<Vec<u8>> {
         let count = PAGE.min(self.count.saturating_sub(page * PAGE));
         let mut bytes = vec![0; count as usize * self.size()];
         self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
-        let bytes: Arc<[u8]> = bytes.into();
-        let mut held = self.slot(page).write().unwrap_or_else(PoisonError::into_inner);
-        *held = Some((page, bytes.clone()));
         Ok(bytes)
     }
 
@@ -122,9 +158,10 @@ impl Index {
 
     /// The frame of a page's first entry.
     fn fence(&self, page: u64) -> Result<u64> {
-        let fences = self.pages.fences.get_or_init(|| {
-            (0..self.count.div_ceil(PAGE)).map(|_| AtomicU64::new(UNKNOWN)).collect()
-        });
+        let fences = self
+            .pages
+            .fences
+            .get_or_init(|| (0..self.pages()).map(|_| AtomicU64::new(UNKNOWN)).collect());
         let Some(fence) = fences.get(page as usize) else { return Ok(UNKNOWN) };
         let mut frame = fence.load(Ordering::Relaxed);
         if frame == UNKNOWN {
@@ -144,17 +181,21 @@ impl Index {
         Ok(*self.pages.frame.get_or_init(|| frame))
     }
 
-    /// The entry at which a frame begins if all frames have the same number of chunks.
-    fn guess(&self, frame: u64) -> Result<u64> {
-        // Whatever rounding does to it, it is a guess.
-        let each = match self.pages.each.get() {
-            Some(each) => *each,
+    /// Chunks of a frame, on average.
+    fn each(&self) -> Result<f64> {
+        match self.pages.each.get() {
+            Some(each) => Ok(*each),
             None => {
                 let each = self.count as f64 / (self.last_frame()? as f64 + 1.0);
-                *self.pages.each.get_or_init(|| each)
+                Ok(*self.pages.each.get_or_init(|| each))
             }
-        };
-        Ok(((frame as f64 * each) as u64).min(self.count.saturating_sub(1)))
+        }
+    }
+
+    /// The entry at which a frame begins if all frames have the same number of chunks. Whatever
+    /// rounding does to it, it is a guess.
+    fn guess(&self, frame: u64) -> Result<u64> {
+        Ok(((frame as f64 * self.each()?) as u64).min(self.count.saturating_sub(1)))
     }
 
     /// The first entry of that frame or a later one.
@@ -163,16 +204,26 @@ impl Index {
     }
 
     /// The same, and the page it is in, unless that is another one than expected.
-    fn lower_page(&self, frame: u64) -> Result<(u64, Option<Arc<[u8]>>)> {
+    fn lower_page(&self, frame: u64) -> Result<(u64, Option<Page<'_>>)> {
         if self.count == 0 {
             return Ok((0, None));
         }
         // The answer lies in one of these pages, or at the end of the last.
-        let (mut low, mut high) = (0, self.count.div_ceil(PAGE));
-        let mut page = self.guess(frame)? / PAGE;
-        let size = self.size();
+        let (mut low, mut high) = (0, self.pages());
+        let guess = self.guess(frame)?;
+        let (mut page, size) = (guess / PAGE, self.size());
         for _ in 0..GUESSES {
             let bytes = self.page(page)?;
+            // Right at once, as it mostly is where all frames are alike.
+            let place = (guess % PAGE) as usize * size;
+            if page == guess / PAGE
+                && place >= size
+                && frame_of(&bytes[place - size..]) < frame
+                && frame_of(&bytes[place..]) >= frame
+            {
+                self.pages.last.store(page, Ordering::Relaxed);
+                return Ok((guess, Some(bytes)));
+            }
             if frame_of(&bytes[bytes.len() - size..]) < frame {
                 low = page + 1;
                 page = low;
@@ -266,11 +317,13 @@ impl Index {
                 if frame_of(bytes) != frame {
                     return self.answer(found, nameless);
                 }
-                let entry = self.parse(bytes)?;
-                if entry.id == id && wanted(&entry) {
-                    found = Some((k, entry));
-                } else if !self.names.has(entry.id) {
-                    nameless = Some((k, entry));
+                if self.form().may_have_name(bytes, id, self.names.len()) {
+                    let entry = self.parse(bytes)?;
+                    if entry.id == id && wanted(&entry) {
+                        found = Some((k, entry));
+                    } else if !self.names.has(entry.id) {
+                        nameless = Some((k, entry));
+                    }
                 }
                 k += 1;
             }
@@ -290,19 +343,20 @@ impl Index {
         Ok(found)
     }
 
-    /// Looks for an entry where it must be if every frame has the same chunks, without reading a
-    /// whole page: for who jumps about in a large file. In a frame that is seen from end to end.
+    /// Looks for an entry of a large index where it must be if every frame has the same chunks,
+    /// without reading a whole page: for who jumps about. Only in a frame that is seen as a whole.
     fn glance(&self, frame: u64, id: u32) -> Result<Option<(u64, Entry)>> {
-        let guess = self.guess(frame)?;
-        let page = guess / PAGE;
-        let near = page.abs_diff(self.pages.last.load(Ordering::Relaxed)) <= 1;
-        // A small index is soon in memory as a whole.
-        let small = self.count <= PAGE * SLOTS;
-        if self.form() != Form::List || near || small {
+        if self.pages() <= MOST_HELD || self.form() != Form::List {
             return Ok(None);
         }
+        let (guess, each) = (self.guess(frame)?, self.each()?);
+        let near = (guess / PAGE).abs_diff(self.pages.last.load(Ordering::Relaxed)) <= 1;
+        if near || each > (GLANCE - 2) as f64 {
+            return Ok(None);
+        }
+        // One more at either side tells that nothing is missing.
         let first = guess.saturating_sub(1);
-        let count = GLANCE.min(self.count - first) as usize;
+        let count = (each.ceil() as u64 + 2).min(self.count - first) as usize;
         let mut bytes = [0; GLANCE as usize * 32];
         let bytes = &mut bytes[..count * self.size()];
         self.source.read_exact_at(self.offset(first), bytes)?;

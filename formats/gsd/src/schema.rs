@@ -166,13 +166,18 @@ impl Values {
 
     /// Rows as text, as types are stored.
     pub fn texts(&self) -> Vec<String> {
-        let width = usize::try_from(self.m).unwrap_or(usize::MAX).max(1);
-        let row = |bytes: &[u8]| {
-            let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-            String::from_utf8_lossy(&bytes[..end]).into_owned()
-        };
-        self.bytes.chunks(width).map(row).collect()
+        texts(&self.bytes, self.m)
     }
+}
+
+/// Rows of `width` bytes as text, each up to its first NUL.
+fn texts(bytes: &[u8], width: u64) -> Vec<String> {
+    let width = usize::try_from(width).unwrap_or(usize::MAX).max(1);
+    let row = |bytes: &[u8]| {
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    bytes.chunks(width).map(row).collect()
 }
 
 /// A file of the HOOMD schema.

@@ -89,8 +89,11 @@ impl View {
             let table = Table { file: file.clone(), id, kind, columns: column.columns, frames };
             let layout = Layout::PerFrame(Arc::new(table));
             let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
-            let name =
-                if index.names.has(id) { index.names.text(id) } else { format!("no-name-{id}").into() };
+            let name = if index.names.has(id) {
+                index.names.text(id)
+            } else {
+                format!("no-name-{id}").into()
+            };
             add(&mut tree, &name, desc)?;
         }
         if index.form().is_first() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {

@@ -77,6 +77,17 @@ impl Form {
         }
     }
 
+    /// An entry in `bytes` is worth a look for who wants that name: it may be the one, or it may have
+    /// the number of no name at all.
+    pub(crate) fn may_have_name(self, bytes: &[u8], id: u32, names: usize) -> bool {
+        if !matches!(self, Self::Slots | Self::List) {
+            return true;
+        }
+        let Some([low, high]) = bytes.get(28..30) else { return true };
+        let here = u32::from(*low) | u32::from(*high) << 8;
+        here == id || here as usize >= names
+    }
+
     /// Names and steps are in the entries.
     pub fn is_first(self) -> bool {
         matches!(self, Self::First(_))

@@ -49,7 +49,10 @@ fn content(path: &Path) -> Content {
             all.insert(key, (1, 1, chunk.entry.step.to_le_bytes().to_vec()));
         }
         // Of chunks of one name the last counts.
-        all.insert((chunk.entry.frame, chunk.name.to_string()), (chunk.entry.n, chunk.entry.m, bytes));
+        all.insert(
+            (chunk.entry.frame, chunk.name.to_string()),
+            (chunk.entry.n, chunk.entry.m, bytes),
+        );
         Ok(())
     })
     .unwrap();

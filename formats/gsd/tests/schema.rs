@@ -213,8 +213,13 @@ fn frames_come_back_and_nothing_is_written_twice() {
     file.write(&full(1, 6)).unwrap();
     file.write(&full(2, 6)).unwrap();
     file.close().unwrap();
-    let names: Vec<String> =
-        open(&path).file().frame(1).unwrap().into_iter().map(|chunk| chunk.name.to_string()).collect();
+    let names: Vec<String> = open(&path)
+        .file()
+        .frame(1)
+        .unwrap()
+        .into_iter()
+        .map(|chunk| chunk.name.to_string())
+        .collect();
     assert_eq!(names, ["configuration/step"]);
 }
 

@@ -1,6 +1,7 @@
 //! Frames read with all rules. What frames share is decoded once: the columns of frame 0 and those
 //! of defaults.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -8,8 +9,13 @@ use spile_core::convert;
 use spile_core::error::{Error, Result};
 
 use super::snapshot::{Column, Links, Particles, Snapshot};
-use super::{FIELDS, Field, GROUPS, Trajectory, Values, check, count, values};
+use super::{FIELDS, Field, GROUPS, Trajectory, Values, check, count, texts};
 use crate::read::{Chunk, File, STEP};
+use crate::wire::Type;
+
+/// Most bytes that are read at once for a frame, and how many of them may be of no use.
+const TOGETHER: u64 = 1 << 20;
+const GAP: u64 = 4 << 10;
 
 /// The place of a chunk in the table.
 const fn at(name: &str) -> usize {
@@ -49,15 +55,17 @@ enum Numbers {
 
 /// Elements of columns.
 trait Element: Copy {
-    fn decode(values: &Values) -> Vec<Self>;
+    fn decode(kind: Type, bytes: &[u8]) -> Vec<Self>;
     fn from_default(number: f64) -> Self;
     fn pack(column: Column<Self>) -> Numbers;
     fn unpack(numbers: &Numbers) -> Option<Column<Self>>;
 }
 
 impl Element for f64 {
-    fn decode(values: &Values) -> Vec<Self> {
-        values.numbers()
+    fn decode(kind: Type, bytes: &[u8]) -> Vec<Self> {
+        let mut out = Vec::new();
+        convert::to_f64(kind.dtype(), None, bytes, &mut out);
+        out
     }
 
     fn from_default(number: f64) -> Self {
@@ -74,8 +82,8 @@ impl Element for f64 {
 }
 
 impl Element for u32 {
-    fn decode(values: &Values) -> Vec<Self> {
-        convert::decode(&values.bytes)
+    fn decode(_: Type, bytes: &[u8]) -> Vec<Self> {
+        convert::decode(bytes)
     }
 
     fn from_default(number: f64) -> Self {
@@ -92,8 +100,8 @@ impl Element for u32 {
 }
 
 impl Element for i32 {
-    fn decode(values: &Values) -> Vec<Self> {
-        convert::decode(&values.bytes)
+    fn decode(_: Type, bytes: &[u8]) -> Vec<Self> {
+        convert::decode(bytes)
     }
 
     fn from_default(number: f64) -> Self {
@@ -145,7 +153,8 @@ impl Shared {
                 (None, None) => Meaning::Other,
             });
         }
-        let place = |field: &Field| Place { first: first.get(field.name).cloned(), ..Place::default() };
+        let place =
+            |field: &Field| Place { first: first.get(field.name).cloned(), ..Place::default() };
         let places = FIELDS.iter().map(place).collect();
         Self { meanings, logs, places, counts: OnceLock::new() }
     }
@@ -166,6 +175,9 @@ struct Frame<'a> {
     fields: Vec<Option<Chunk>>,
     logs: Vec<Option<Chunk>>,
     state: Vec<Chunk>,
+    /// Bytes of the file from `start` on: all chunks of the frame, if they lie together.
+    bytes: Vec<u8>,
+    start: u64,
     /// Members of each group, and those of frame 0.
     counts: [u64; GROUPS.len()],
     first: &'a [u64],
@@ -189,9 +201,13 @@ impl<'a> Frame<'a> {
         let mut fields = vec![None; FIELDS.len()];
         let mut logs = vec![None; shared.logs.len()];
         let mut state = Vec::new();
+        let (mut start, mut end, mut sum) = (u64::MAX, 0, 0_u64);
         // Of two chunks of a name the last counts.
         file.index.each_of_frame(number, |k, entry| {
             let chunk = file.chunk(k, entry)?;
+            start = start.min(chunk.place.offset);
+            end = end.max(chunk.place.offset + chunk.place.len);
+            sum = sum.saturating_add(chunk.place.len);
             match shared.meanings.get(entry.id as usize) {
                 Some(Meaning::Field(at)) => fields[*at] = Some(chunk),
                 Some(Meaning::Log(at)) => logs[*at] = Some(chunk),
@@ -200,6 +216,10 @@ impl<'a> Frame<'a> {
             }
             Ok(())
         })?;
+        // One read for the frame where that is little more than what it needs.
+        let span = end.saturating_sub(start);
+        let together = span > 0 && span <= TOGETHER && span <= sum.saturating_add(GAP);
+        let bytes = if together { file.source().read_vec(start, span)? } else { Vec::new() };
         let places = GROUPS.map(|(group, _)| group_place(group));
         let number_in = |chunk: &Option<Chunk>| {
             chunk.as_ref().map(|chunk| count(file, number, chunk)).transpose()
@@ -217,7 +237,7 @@ impl<'a> Frame<'a> {
         for (k, at) in places.into_iter().enumerate() {
             counts[k] = number_in(&fields[at])?.unwrap_or(first[k]);
         }
-        Ok(Self { file, shared, number, fields, logs, state, counts, first })
+        Ok(Self { file, shared, number, fields, logs, state, bytes, start, counts, first })
     }
 
     /// The place among the groups of the one that a chunk has a row for each member of.
@@ -247,21 +267,43 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// The bytes of a chunk, which may be here already.
+    fn bytes(&self, chunk: &Chunk) -> Result<Cow<'_, [u8]>> {
+        let from = chunk.place.offset.checked_sub(self.start);
+        let here = from.and_then(|from| {
+            let from = usize::try_from(from).ok()?;
+            self.bytes.get(from..from.checked_add(usize::try_from(chunk.place.len).ok()?)?)
+        });
+        match here {
+            Some(bytes) => Ok(bytes.into()),
+            None => Ok(self.file.read_chunk(chunk)?.into()),
+        }
+    }
+
+    fn values(&self, chunk: &Chunk) -> Result<Values> {
+        let (n, m) = (chunk.entry.n, chunk.entry.m);
+        Ok(Values { kind: chunk.place.kind, n, m, bytes: self.bytes(chunk)?.into_owned() })
+    }
+
     /// The elements of a chunk of the table, checked.
-    fn known(&self, at: usize, chunk: &Chunk) -> Result<Values> {
+    fn known(&self, at: usize, chunk: &Chunk) -> Result<Cow<'_, [u8]>> {
         check(self.file, self.number, chunk, &FIELDS[at], self.rows(&FIELDS[at]))?;
-        values(self.file, chunk)
+        self.bytes(chunk)
+    }
+
+    fn decoded<T: Element>(&self, at: usize, chunk: &Chunk) -> Result<Column<T>> {
+        Ok(T::decode(chunk.place.kind, &self.known(at, chunk)?).into())
     }
 
     fn column<T: Element>(&self, at: usize) -> Result<Column<T>> {
         let (field, place) = (&FIELDS[at], &self.shared.places[at]);
         match self.find(at) {
-            Found::Own(chunk) => Ok(T::decode(&self.known(at, chunk)?).into()),
+            Found::Own(chunk) => self.decoded(at, chunk),
             Found::First(chunk) => {
                 if let Some(known) = place.numbers.get().and_then(T::unpack) {
                     return Ok(known);
                 }
-                let column: Column<T> = T::decode(&self.known(at, chunk)?).into();
+                let column: Column<T> = self.decoded(at, chunk)?;
                 place.numbers.get_or_init(|| T::pack(column.clone()));
                 Ok(column)
             }
@@ -282,11 +324,11 @@ impl<'a> Frame<'a> {
 
     fn texts(&self, at: usize, default: &[&str]) -> Result<Vec<String>> {
         match self.find(at) {
-            Found::Own(chunk) => Ok(self.known(at, chunk)?.texts()),
+            Found::Own(chunk) => Ok(texts(&self.known(at, chunk)?, chunk.entry.m)),
             Found::First(chunk) => {
                 let known = &self.shared.places[at].texts;
                 if known.get().is_none() {
-                    let texts = self.known(at, chunk)?.texts();
+                    let texts = texts(&self.known(at, chunk)?, chunk.entry.m);
                     known.get_or_init(|| texts);
                 }
                 Ok(known.get().cloned().unwrap_or_default())
@@ -303,7 +345,7 @@ impl<'a> Frame<'a> {
         }
         match self.find(PLACE) {
             Found::Own(chunk) | Found::First(chunk) => {
-                let bytes = self.known(PLACE, chunk)?.bytes;
+                let bytes = self.known(PLACE, chunk)?;
                 Ok(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
             }
             Found::Default => Ok(0),
@@ -366,12 +408,12 @@ impl<'a> Frame<'a> {
         }
         for ((name, first), own) in self.shared.logs.iter().zip(&self.logs) {
             let chunk = own.as_ref().or(first.as_ref());
-            let value = chunk.map(|chunk| values(self.file, chunk)).transpose()?;
+            let value = chunk.map(|chunk| self.values(chunk)).transpose()?;
             out.log.insert(name.clone(), value);
         }
         for chunk in &self.state {
             let name = chunk.name.strip_prefix("state/").unwrap_or_default();
-            out.state.insert(name.to_string(), values(self.file, chunk)?);
+            out.state.insert(name.to_string(), self.values(chunk)?);
         }
         Ok(out)
     }
