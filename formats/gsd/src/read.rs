@@ -154,11 +154,24 @@ impl File {
 
     /// The bytes of a chunk into `buffer`, which is as long as they are.
     pub fn read_chunk_into(&self, chunk: &Chunk, buffer: &mut [u8]) -> Result<()> {
-        if buffer.len() as u64 != chunk.place.len {
-            let message = format!("the chunk has {} bytes, not {}", chunk.place.len, buffer.len());
+        self.read_place(chunk.place, buffer)
+    }
+
+    /// Finds a chunk and reads its bytes into `buffer`, which is as long as they are: the shortest
+    /// way. False if the frame does not have it.
+    pub fn read_into(&self, frame: u64, name: &str, buffer: &mut [u8]) -> Result<bool> {
+        let Some(id) = self.index.name_id(name) else { return Ok(false) };
+        let Some((k, entry)) = self.index.find(frame, id, |_| true)? else { return Ok(false) };
+        self.read_place(self.index.place(k, &entry)?, buffer)?;
+        Ok(true)
+    }
+
+    fn read_place(&self, place: Place, buffer: &mut [u8]) -> Result<()> {
+        if buffer.len() as u64 != place.len {
+            let message = format!("the chunk has {} bytes, not {}", place.len, buffer.len());
             return Err(Error::argument(message));
         }
-        self.source().read_exact_at(chunk.place.offset, buffer)
+        self.source().read_exact_at(place.offset, buffer)
     }
 
     /// The simulation step of a frame, where the file tells: in 0.0.1 that of the frame's last
