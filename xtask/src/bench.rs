@@ -10,6 +10,7 @@
 //! | `page` | `docs/performance.md` and its parts |
 //! | `rounds` | what the benches of the other formats share |
 //! | `scda` | `bench scda`, against plain C |
+//! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
 mod page;
@@ -17,6 +18,7 @@ mod report;
 mod rounds;
 mod sample;
 mod scda;
+mod sdf;
 mod tasks;
 
 use std::fs;
@@ -68,6 +70,11 @@ impl Options {
 /// `bench scda`.
 pub(crate) fn scda(words: &[&str]) -> Result<bool> {
     scda::run(&Options::parse(words)?)
+}
+
+/// `bench sdf`.
+pub(crate) fn sdf(words: &[&str]) -> Result<bool> {
+    sdf::run(&Options::parse(words)?)
 }
 
 /// `bench taf`.

@@ -10,7 +10,7 @@ use crate::derived;
 use crate::index::Block;
 use crate::kind::BlockType;
 use crate::meta::Meta;
-use crate::view::{View, path};
+use crate::view::{Builder, path};
 
 /// Finds meshes by the identifiers that variables have of them.
 pub(crate) struct Meshes {
@@ -37,7 +37,7 @@ impl Meshes {
     }
 }
 
-impl View<'_> {
+impl Builder<'_> {
     /// The name of the dimension that the variables of a point mesh share.
     pub(crate) fn particles(&self, mesh: usize) -> Option<String> {
         let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return None };

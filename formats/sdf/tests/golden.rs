@@ -15,7 +15,7 @@ use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, manifest};
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
-use spile_sdf::{Block, File, Meta, Options, Sdf};
+use spile_sdf::{Block, File, Meta, Options, Sdf, View};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf")
@@ -27,8 +27,8 @@ fn files() -> Vec<(String, Json)> {
     files.iter().map(|f| (f["file"].as_str().unwrap().to_string(), f.clone())).collect()
 }
 
-fn open(name: &str) -> File {
-    File::open(folder().join(name), &Limits::default()).unwrap_or_else(|e| panic!("{e}"))
+fn open(name: &str) -> View {
+    View::open(folder().join(name), &Limits::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn codes(name: &str, strict: bool) -> Vec<(&'static str, String)> {
@@ -95,7 +95,7 @@ fn every_good_file_reads_as_the_manifest_says() {
     assert!(blocks > 1000, "{blocks}");
 }
 
-fn compare(file: &File, block: &Block, want: &Json, place: &str) {
+fn compare(file: &View, block: &Block, want: &Json, place: &str) {
     let header = &block.header;
     assert_eq!(header.id, want["id"], "{place}");
     assert_eq!(header.name, want["name"], "{place}");
@@ -205,7 +205,7 @@ fn compare(file: &File, block: &Block, want: &Json, place: &str) {
 fn every_bad_file_gives_the_right_error_at_the_right_byte() {
     for (name, kind, code, offset) in BAD {
         let path = folder().join(name);
-        let error = File::open(&path, &Limits::default()).err().unwrap();
+        let error = View::open(&path, &Limits::default()).err().unwrap();
         let got = (error.kind(), error.code(), error.offset());
         assert_eq!(got, (kind, code, Some(offset)), "{name}: {error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
@@ -215,7 +215,7 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
         assert_eq!(report.worst(), Some(Severity::Error), "{name}");
         assert_eq!(report.findings[0].code, code, "{name}");
     }
-    let failed = File::open(folder().join("hand_nblocks_minus.sdf"), &Limits::default());
+    let failed = View::open(folder().join("hand_nblocks_minus.sdf"), &Limits::default());
     assert!(failed.err().unwrap().message().contains("block 3, error 43"));
 }
 
@@ -351,7 +351,8 @@ fn derived_arrays_are_there_when_asked_for() {
     let path = folder().join("epoch2d_restart_cpml_deck.sdf");
     let derived = |path: &PathBuf| {
         let source = Source::open(path).unwrap();
-        File::from_source(source, Options { derived: true }, &Limits::default()).unwrap()
+        View::new(File::from_source(source, &Limits::default()).unwrap(), Options { derived: true })
+            .unwrap()
     };
     let file = derived(&path);
     assert!(open("epoch2d_restart_cpml_deck.sdf").tree().find("CPUs/Original rank_map").is_err());
