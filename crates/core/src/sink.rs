@@ -159,6 +159,11 @@ impl Sink {
 
     /// Writes at a position; threads may do so at once.
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        #[cfg(feature = "testkit")]
+        if let Some((written, error)) = crate::testkit::faults::strike(bytes.len()) {
+            let _ = self.file.write_all_at(&bytes[..written], offset);
+            return Err(self.io(error).at(offset));
+        }
         self.file.write_all_at(bytes, offset).map_err(|e| self.io(e).at(offset))
     }
 
@@ -170,6 +175,8 @@ impl Sink {
     /// Makes the file `len` bytes long with disk blocks behind all of them, so that writing there
     /// cannot run out of space. Fails with the file as it was.
     pub fn reserve(&self, len: u64) -> Result<()> {
+        #[cfg(feature = "testkit")]
+        self.may_fail()?;
         let old = self.file.metadata().map_err(|e| self.io(e))?.len();
         if len <= old {
             return Ok(());
@@ -225,6 +232,8 @@ impl Sink {
 
     /// Waits until everything written so far is on the disk.
     pub fn sync(&self) -> Result<()> {
+        #[cfg(feature = "testkit")]
+        self.may_fail()?;
         self.file.sync_data().map_err(|e| self.io(e))
     }
 
@@ -273,6 +282,12 @@ impl Sink {
     fn link(&self, path: &Path) -> io::Result<()> {
         rustix::fs::linkat(CWD, handle(&self.file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
         Ok(())
+    }
+
+    /// A call that writes no bytes and may be told to fail.
+    #[cfg(feature = "testkit")]
+    fn may_fail(&self) -> Result<()> {
+        crate::testkit::faults::strike(0).map_or(Ok(()), |(_, error)| Err(self.io(error)))
     }
 
     fn io(&self, error: io::Error) -> Error {

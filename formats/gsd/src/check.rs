@@ -40,7 +40,11 @@ fn look(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         let message = format!("the file ends inside the index: room for {lost} entries is lost");
         report.error("gsd-022", message).in_object("index").at(header.index.location);
     }
-    if index.torn {
+    if index.torn && header.marker.is_none() {
+        let message = "the last entry has no element type: its commit was cut, or it is damaged";
+        let finding = report.error("gsd-007", message).at(index.offset(index.count));
+        finding.hint("its frame does not count; opening the file to append clears it");
+    } else if index.torn {
         let first = header.marker.map_or(0, |m| m.first);
         let message = "the writer was killed while it committed frames; they do not count";
         let finding = report.note("gsd-023", message).at(index.offset(first));

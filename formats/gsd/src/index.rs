@@ -233,11 +233,15 @@ impl Index {
 
     /// Leaves out what an unfinished commit has written, and counts what a finished one has.
     fn apply_marker(&mut self) -> Result<()> {
-        let Some(marker) = self.header.marker else { return Ok(()) };
+        let Some(marker) = self.header.marker else { return self.drop_cut_entry() };
         if marker.first >= marker.end || marker.end > self.room {
             return Ok(());
         }
-        let there = |entry: Entry| entry.location != 0 && entry.sound;
+        // The type is written last: without one, an entry is not whole.
+        let form = self.form();
+        let there = |entry: Entry| {
+            entry.location != 0 && entry.sound && (form.is_first() || entry.code != 0)
+        };
         if marker.first > self.count {
             // Either all before it is there by now, or the marker is older than the index.
             if there(self.fresh(marker.first - 1)?) {
@@ -256,6 +260,22 @@ impl Index {
             }
         }
         self.count = self.count.max(marker.end);
+        Ok(())
+    }
+
+    /// A commit of one entry has no marker. If it was cut, the entry is the last, is alone in its
+    /// frame and has no type, which no version writes.
+    fn drop_cut_entry(&mut self) -> Result<()> {
+        let Some(last) = self.count.checked_sub(1).filter(|_| !self.form().is_first()) else {
+            return Ok(());
+        };
+        let entry = self.fresh(last)?;
+        if entry.code != 0 || entry.flags != 0 {
+            return Ok(());
+        }
+        if last == 0 || self.fresh(last - 1)?.frame != entry.frame {
+            (self.count, self.torn) = (last, true);
+        }
         Ok(())
     }
 

@@ -183,13 +183,11 @@ impl Index {
 
     /// Chunks of a frame, on average.
     fn each(&self) -> Result<f64> {
-        match self.pages.each.get() {
-            Some(each) => Ok(*each),
-            None => {
-                let each = self.count as f64 / (self.last_frame()? as f64 + 1.0);
-                Ok(*self.pages.each.get_or_init(|| each))
-            }
+        if let Some(each) = self.pages.each.get() {
+            return Ok(*each);
         }
+        let each = self.count as f64 / (self.last_frame()? as f64 + 1.0);
+        Ok(*self.pages.each.get_or_init(|| each))
     }
 
     /// The entry at which a frame begins if all frames have the same number of chunks. Whatever

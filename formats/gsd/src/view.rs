@@ -27,6 +27,8 @@ const REGION_COST: u64 = 24;
 pub struct View {
     file: File,
     tree: Tree,
+    /// Chunks whose entries cannot be used, if any.
+    damaged: Option<u64>,
 }
 
 /// What one name stands for, in one element type.
@@ -44,7 +46,7 @@ impl View {
         let index = &file.index;
         index.require_whole()?;
         let frames = index.countable_frames(limits)?;
-        let mut damaged = BTreeSet::new();
+        let (mut damaged, mut wrong) = (BTreeSet::new(), 0_u64);
         let mut found: BTreeMap<(u32, Type), Column> = BTreeMap::new();
         let mut frame = 0;
         index.scan(0..index.count, |k, entry| {
@@ -55,6 +57,7 @@ impl View {
                 return Err(index.at(k, &entry, error));
             }
             frame = entry.frame;
+            wrong += u64::from(index.place(k, &entry).is_err());
             // What is wrong with the entry is told when it is read.
             let sized = entry.kind(index.form()).filter(|_| entry.bytes(index.form()).is_some());
             let Some(kind) = sized.filter(|_| index.names.has(entry.id)) else {
@@ -101,7 +104,7 @@ impl View {
             add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout))?;
         }
         tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
-        Ok(Self { file, tree })
+        Ok(Self { file, tree, damaged: Some(wrong).filter(|n| *n > 0) })
     }
 
     /// The file.
@@ -209,6 +212,13 @@ impl Reader for View {
             ("names".into(), (self.file.index.names.len() as u64).into()),
         ];
         rows.extend(crate::schema::summary(&self.file));
+        if self.file.has_torn_commit() {
+            rows.push(("unfinished".into(), "the last commit was cut; its frames are not here".into()));
+        }
+        if let Some(wrong) = self.damaged {
+            let told = if wrong == 1 { "1 chunk".into() } else { format!("{wrong} chunks") };
+            rows.push(("damaged".into(), format!("{told}; `spile check` tells which").into()));
+        }
         rows
     }
 

@@ -158,14 +158,14 @@ impl Writer {
             // Room that was cut off comes back.
             sink.reserve(header.index.location + header.index.allocated * size)?;
         }
-        if let Some(marker) = header.marker {
-            if index.torn {
-                // What a killed commit left behind is wiped before the marker that hides it.
-                let entries = marker.end.min(index.room) - count;
-                let zeros = vec![0; (entries * size) as usize];
-                sink.write_all_at(index.offset(count), &zeros)?;
-                sink.sync()?;
-            }
+        if index.torn {
+            // What a killed commit left behind is wiped before the marker that hides it.
+            let end = header.marker.map_or(count + 1, |marker| marker.end).min(index.room);
+            let zeros = vec![0; (end.saturating_sub(count) * size) as usize];
+            sink.write_all_at(index.offset(count), &zeros)?;
+            sink.sync()?;
+        }
+        if header.marker.is_some() {
             header = header.with_marker(None);
             sink.write_all_at(0, &header.raw)?;
         }

@@ -224,14 +224,13 @@ impl<'a> Frame<'a> {
         let number_in = |chunk: &Option<Chunk>| {
             chunk.as_ref().map(|chunk| count(file, number, chunk)).transpose()
         };
-        let first = match shared.counts.get() {
-            Some(known) => known,
-            None => {
-                let counted = places.iter().map(|at| number_in(&shared.places[*at].first));
-                let counted: Result<Vec<_>> = counted.map(|n| Ok(n?.unwrap_or(0))).collect();
-                let counted = counted?;
-                shared.counts.get_or_init(|| counted)
-            }
+        let first = if let Some(known) = shared.counts.get() {
+            known
+        } else {
+            let counted = places.iter().map(|at| number_in(&shared.places[*at].first));
+            let counted: Result<Vec<u64>> = counted.map(|n| Ok(n?.unwrap_or(0))).collect();
+            let counted = counted?;
+            shared.counts.get_or_init(|| counted)
         };
         let mut counts = [0; GROUPS.len()];
         for (k, at) in places.into_iter().enumerate() {
