@@ -98,7 +98,7 @@ fn create(path: &Path, mode: Mode) -> Result<Writer, Box<dyn Error>> {
 }
 
 fn write(path: &Path, n: u64, frames: u64) -> Answer {
-    let data: Vec<u8> = (0..16 * n).map(|k| (k * 31 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..16 * n).map(|k| ((k * 31) >> 3) as u8).collect();
     let _ = std::fs::remove_file(path);
     let start = Instant::now();
     let mut file = create(path, Mode::default())?;

@@ -213,7 +213,10 @@ impl Reader for View {
         ];
         rows.extend(crate::schema::summary(&self.file));
         if self.file.has_torn_commit() {
-            rows.push(("unfinished".into(), "the last commit was cut; its frames are not here".into()));
+            rows.push((
+                "unfinished".into(),
+                "the last commit was cut; its frames are not here".into(),
+            ));
         }
         if let Some(wrong) = self.damaged {
             let told = if wrong == 1 { "1 chunk".into() } else { format!("{wrong} chunks") };

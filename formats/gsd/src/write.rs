@@ -20,10 +20,11 @@ use crate::names::Names;
 use crate::read::{Chunk, File};
 use crate::wire::{Abi, About, Block, Entry, Form, Header, Marker, SLOT, Type};
 
-/// Data collected before they are written.
+/// Data collected before they are written, unless [`Writer::set_buffer`] says otherwise.
 const BUFFER: usize = 1 << 20;
 
-/// Index entries kept in memory; more than these are committed without being asked.
+/// Index entries kept in memory; more than these are committed without being asked, unless
+/// [`Writer::set_entries`] says otherwise.
 const MOST_ENTRIES: usize = 1 << 14;
 
 /// Bytes of an index that are copied at once when it moves.
@@ -98,6 +99,8 @@ pub struct Writer {
     used: Vec<u64>,
     step: u64,
     buffer: Vec<u8>,
+    most_buffered: usize,
+    most_entries: usize,
     /// Where the next data go; the buffer's content lies before it.
     tail: u64,
     /// Room set aside for a larger index.
@@ -183,6 +186,8 @@ impl Writer {
             pending: Vec::new(),
             step: 0,
             buffer: Vec::new(),
+            most_buffered: BUFFER,
+            most_entries: MOST_ENTRIES,
             moved: None,
             names_moved: None,
             mode,
@@ -211,6 +216,26 @@ impl Writer {
     /// Commits in another way from now on.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
+    }
+
+    /// Most bytes of data that are collected before they are written.
+    pub fn buffer(&self) -> usize {
+        self.most_buffered
+    }
+
+    /// Collects at most so many bytes from now on; more are written at once.
+    pub fn set_buffer(&mut self, bytes: usize) {
+        self.most_buffered = bytes;
+    }
+
+    /// Most index entries of frames that have ended which wait in memory for a commit.
+    pub fn entries(&self) -> usize {
+        self.most_entries
+    }
+
+    /// Lets at most so many entries wait from now on.
+    pub fn set_entries(&mut self, entries: usize) {
+        self.most_entries = entries.max(1);
     }
 
     /// Adds a chunk of `n` rows and `m` columns to the current frame. `data` are little-endian
@@ -283,11 +308,11 @@ impl Writer {
 
     /// Puts data behind everything else and says where.
     fn append_data(&mut self, data: &[u8]) -> Result<u64> {
-        if self.buffer.len() + data.len() > BUFFER {
+        if self.buffer.len() + data.len() > self.most_buffered {
             self.write_buffer()?;
         }
         let at = self.tail;
-        if data.len() >= BUFFER {
+        if data.len() >= self.most_buffered {
             self.sink.write_all_at(at, data)?;
         } else {
             self.buffer.extend_from_slice(data);
@@ -327,7 +352,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the current frame; the next chunk belongs to the next one.
+    /// Ends the current frame; the next chunk belongs to the next one. Where a commit is due and
+    /// fails, the frame has ended all the same and waits for the next commit.
     pub fn end_frame(&mut self) -> Result<()> {
         if self.header.form == Form::List {
             self.current.sort_by_key(|entry| entry.id);
@@ -344,7 +370,7 @@ impl Writer {
             return self.commit(self.mode.durable);
         }
         // Memory stays bounded however long nobody asks for a flush.
-        if self.pending.len() >= MOST_ENTRIES { self.commit(false) } else { Ok(()) }
+        if self.pending.len() >= self.most_entries { self.commit(false) } else { Ok(()) }
     }
 
     /// Commits the frames that have ended and waits for the disk: when it returns, they outlive
@@ -483,7 +509,9 @@ impl Writer {
         let path = self.sink.path().to_path_buf();
         let header = Header::new(self.header.form, self.header.version, &self.header.about());
         make_empty(&path, Overwrite::Replace, &header)?;
-        Self::append(&path, self.mode, &self.limits)
+        let mut empty = Self::append(&path, self.mode, &self.limits)?;
+        (empty.most_buffered, empty.most_entries) = (self.most_buffered, self.most_entries);
+        Ok(empty)
     }
 
     /// Commits what has ended, waits for the disk and closes the file.

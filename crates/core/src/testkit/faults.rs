@@ -40,7 +40,7 @@ pub(crate) fn strike(bytes: usize) -> Option<(usize, io::Error)> {
     CALLS.set(call + 1);
     let fault = FAULT.get()?;
     let now = call == fault.call;
-    if !now && !(fault.lasting && call > fault.call) {
+    if !(now || fault.lasting && call > fault.call) {
         return None;
     }
     let written = if now { bytes * fault.part.min(100) / 100 } else { 0 };
