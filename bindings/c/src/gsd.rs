@@ -344,9 +344,12 @@ pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
                 && let Some(open) = writer.take()
             {
                 let limits = Limits::default();
+                let (mode, buffer, entries) = (open.mode(), open.buffer(), open.entries());
                 open.close()?;
                 spile_gsd::ops::upgrade(&handle.path, &limits)?;
-                let again = Writer::append(&handle.path, Mode::default(), &limits)?;
+                let mut again = Writer::append(&handle.path, mode, &limits)?;
+                again.set_buffer(buffer);
+                again.set_entries(entries);
                 *writer = Some(Box::new(again));
             }
             Ok(())

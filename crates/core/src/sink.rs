@@ -17,6 +17,8 @@ use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::Source;
+#[cfg(feature = "testkit")]
+use crate::testkit::faults::{self, Call};
 
 /// Bytes copied at once.
 const COPY: u64 = 64 << 10;
@@ -160,7 +162,7 @@ impl Sink {
     /// Writes at a position; threads may do so at once.
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         #[cfg(feature = "testkit")]
-        if let Some((written, error)) = crate::testkit::faults::strike(bytes.len()) {
+        if let Some((written, error)) = faults::strike(|| Call::Write(offset, bytes.to_vec())) {
             let _ = self.file.write_all_at(&bytes[..written], offset);
             return Err(self.io(error).at(offset));
         }
@@ -176,7 +178,7 @@ impl Sink {
     /// cannot run out of space. Fails with the file as it was.
     pub fn reserve(&self, len: u64) -> Result<()> {
         #[cfg(feature = "testkit")]
-        self.may_fail()?;
+        self.may_fail(Call::Reserve(len))?;
         let old = self.file.metadata().map_err(|e| self.io(e))?.len();
         if len <= old {
             return Ok(());
@@ -233,7 +235,7 @@ impl Sink {
     /// Waits until everything written so far is on the disk.
     pub fn sync(&self) -> Result<()> {
         #[cfg(feature = "testkit")]
-        self.may_fail()?;
+        self.may_fail(Call::Sync)?;
         self.file.sync_data().map_err(|e| self.io(e))
     }
 
@@ -286,8 +288,8 @@ impl Sink {
 
     /// A call that writes no bytes and may be told to fail.
     #[cfg(feature = "testkit")]
-    fn may_fail(&self) -> Result<()> {
-        crate::testkit::faults::strike(0).map_or(Ok(()), |(_, error)| Err(self.io(error)))
+    fn may_fail(&self, call: Call) -> Result<()> {
+        faults::strike(|| call).map_or(Ok(()), |(_, error)| Err(self.io(error)))
     }
 
     fn io(&self, error: io::Error) -> Error {

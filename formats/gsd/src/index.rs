@@ -50,9 +50,18 @@ impl Index {
     /// files of 0.0.1, whose names are in the entries.
     pub(crate) fn open(source: &Source, limits: &Limits) -> Result<Self> {
         // A live file may move its index while we look for the end of it.
+        let mut before = None;
         for _ in 0..100 {
             let mut index = Self::start(source, Header::read(source)?, limits)?;
-            if index.find_end(0)? {
+            let mut found = index.find_end(0)?;
+            let now = (index.header.clone(), index.count);
+            if !found && before.as_ref() == Some(&now) {
+                // Nobody is writing: a power failure has left an end that is none.
+                index.beyond = index.last_used(index.count..index.room)?;
+                found = true;
+            }
+            before = Some(now);
+            if found {
                 // After the entries: names are written before the entries that use them.
                 index.read_names(0)?;
                 return Ok(index);
@@ -204,7 +213,10 @@ impl Index {
 
     /// The last of entries behind the end, wherever it is: all free room is read.
     pub(crate) fn find_beyond(&self) -> Result<Option<u64>> {
-        if self.torn || self.header.counted.is_some() || self.count == self.room {
+        if self.beyond.is_some() || self.torn || self.count == self.room {
+            return Ok(self.beyond);
+        }
+        if self.header.counted.is_some() {
             return Ok(None);
         }
         let last = self.last_used(self.count..self.room)?;
@@ -237,30 +249,41 @@ impl Index {
         if marker.first >= marker.end || marker.end > self.room {
             return Ok(());
         }
-        // The type is written last: without one, an entry is not whole.
-        let form = self.form();
-        let there = |entry: Entry| {
-            entry.location != 0 && entry.sound && (form.is_first() || entry.code != 0)
-        };
         if marker.first > self.count {
             // Either all before it is there by now, or the marker is older than the index.
-            if there(self.fresh(marker.first - 1)?) {
+            if self.are_there(marker.first - 1..marker.first, 0)? {
                 self.count = marker.first;
             }
             return Ok(());
         }
-        let first = self.fresh(marker.first)?;
-        if there(first) && first.frame != marker.frame {
+        let first = self.fresh(marker.first)?.frame;
+        // Of an entry of 0.0.1 the first bytes may be missing, and with them the frame.
+        let cut = self.form().is_first() && first < marker.frame;
+        if first != marker.frame && !cut && self.are_there(marker.first..marker.first + 1, 0)? {
             return Ok(());
         }
-        for k in marker.first..marker.end {
-            if !there(self.fresh(k)?) {
-                (self.count, self.torn) = (marker.first, true);
-                return Ok(());
-            }
+        if self.are_there(marker.first..marker.end, marker.frame)? {
+            self.count = self.count.max(marker.end);
+        } else {
+            (self.count, self.torn) = (marker.first, true);
         }
-        self.count = self.count.max(marker.end);
         Ok(())
+    }
+
+    /// All of these entries have been written as a whole, none of them before `frame`. A sector of
+    /// the disk is written at once: entries of later versions do not cross any, and their type comes
+    /// last; those of 0.0.1 do, and their checksum knows neither frame nor name.
+    fn are_there(&self, range: Range<u64>, mut frame: u64) -> Result<bool> {
+        let first = self.form().is_first();
+        let mut all = true;
+        self.scan_bytes(range, |_, bytes| {
+            let entry = self.parse(bytes)?;
+            let whole = if first { bytes[8] != 0 } else { entry.code != 0 };
+            all &= entry.location != 0 && entry.sound && whole && entry.frame >= frame;
+            frame = entry.frame;
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// A commit of one entry has no marker. If it was cut, the entry is the last, is alone in its

@@ -46,7 +46,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     let mut lost: BTreeMap<u64, String> = BTreeMap::new();
     // What was wrong with frame 0, chunk by chunk.
     let mut broken: Vec<Entry> = Vec::new();
-    let mut empty = 0_u64;
+    let (mut empty, mut strays, mut newest) = (0_u64, 0_u64, 0);
     // With a doubtful index everything that looks like an entry is tried.
     let beyond = index.find_beyond()?;
     let end = if index.count > 0 && beyond.is_none() { index.count } else { index.room };
@@ -56,8 +56,15 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             empty += u64::from(k < beyond.unwrap_or(index.count));
             return Ok(());
         }
+        // An entry out of order may have lost its frame number: it costs no other frame.
+        let late = entry.frame < newest;
+        newest = newest.max(entry.frame);
+        let there =
+            frames.get(&entry.frame).is_some_and(|f| f.iter().any(|(_, e)| e.id == entry.id));
         match index.place(k, &entry) {
+            Ok(_) if late && (there || index.names.raw(entry.id).is_empty()) => strays += 1,
             Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
+            Err(error) if late && is_damage(&error) => strays += 1,
             Err(error) if is_damage(&error) => {
                 let what = format!("{} ({})", error.message(), error.code());
                 lost.entry(entry.frame).or_insert(what);
@@ -136,6 +143,9 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     report.lost.extend(told);
     if lost.len() > TOLD {
         report.lost.push(format!("{} frames more", lost.len() - TOLD));
+    }
+    if strays > 0 {
+        report.lost.push(format!("{strays} entries that are out of order and of no known frame"));
     }
     if empty > 0 {
         report.lost.push(format!("{empty} entries of the index, which are empty"));

@@ -73,7 +73,8 @@ pub struct Mode {
     /// When.
     pub commit: Commit,
     /// Each of those commits waits for the disk, so that it outlives a power failure. Without it
-    /// a commit outlives the process, not the machine.
+    /// a commit outlives the process, not the machine: after a power failure what was flushed before
+    /// is there, and later frames may be missing, cut or wrong.
     pub durable: bool,
 }
 
@@ -211,6 +212,11 @@ impl Writer {
     /// The step that the chunks of a 0.0.1 file get from now on; later versions have none.
     pub fn set_step(&mut self, step: u64) {
         self.step = step;
+    }
+
+    /// How it commits.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Commits in another way from now on.
@@ -405,7 +411,9 @@ impl Writer {
         }
         header = header.with_blocks(index, names);
         let moving = (index, names) != (self.header.index, self.header.names);
-        if moving && durable {
+        if moving {
+            // Always: a header that reached the disk before the index it names would cost all frames,
+            // also those that were flushed long ago.
             self.sink.sync()?;
         }
         if header != self.header {
