@@ -10,9 +10,11 @@
 //! | `page` | `docs/performance.md` and its parts |
 //! | `rounds` | what the benches of the other formats share |
 //! | `scda` | `bench scda`, against plain C |
+//! | `gsd` | `bench gsd`, against the C library, its Python package, hoomd-gsd and plain C |
 //! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
+mod gsd;
 mod page;
 mod report;
 mod rounds;
@@ -70,6 +72,11 @@ impl Options {
 /// `bench scda`.
 pub(crate) fn scda(words: &[&str]) -> Result<bool> {
     scda::run(&Options::parse(words)?)
+}
+
+/// `bench gsd`.
+pub(crate) fn gsd(words: &[&str]) -> Result<bool> {
+    gsd::run(&Options::parse(words)?)
 }
 
 /// `bench sdf`.
