@@ -6,7 +6,7 @@
 //! finite is a gap.
 //!
 //! ```
-//! use spile_plot::{Axis, Figure, Series};
+//! use spile_plot::{Axis, Figure, Screen, Series};
 //!
 //! let t: Vec<f64> = (0..200).map(|i| f64::from(i) * 1e-7).collect();
 //! let u = t.iter().map(|t| 0.02 * (t * 1e6).sin()).collect();
@@ -18,7 +18,7 @@
 //!     ..Figure::default()
 //! };
 //! assert!(figure.to_svg().contains("time (µs)"));
-//! assert!(figure.to_terminal(80, 24, false).contains("voltage (mV)"));
+//! assert!(figure.to_terminal(80, 24, Screen::Plain).contains("voltage (mV)"));
 //! assert!(figure.to_png(2.0)?.starts_with(b"\x89PNG"));
 //! # Ok::<(), spile_plot::PlotError>(())
 //! ```
@@ -44,20 +44,23 @@
 
 #![forbid(unsafe_code)]
 
+mod bar;
 mod colour;
 mod figure;
 mod font;
+mod image;
 mod layout;
 mod legend;
 mod png;
 mod range;
+mod shade;
 mod svg;
 mod terminal;
 mod ticks;
 mod trace;
 mod unit;
 
-pub use figure::{Axis, Figure, Points, Series};
+pub use figure::{Axis, Figure, HeatMap, Points, Screen, Series};
 pub use png::PlotError;
 
 /// What an empty picture says.

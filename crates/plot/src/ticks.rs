@@ -2,6 +2,7 @@
 //!
 //! A tick is a whole number times a power of ten, so its label is exact: no float is ever printed.
 
+use crate::figure::Axis;
 use crate::range::Range;
 use crate::unit::{self, Scale};
 
@@ -26,6 +27,40 @@ pub(crate) struct Ticks {
 const MOST_DIGITS: u32 = 6;
 
 impl Ticks {
+    /// At most about `most` ticks of an axis that shows `range`, of logarithms where it is one of
+    /// those; a tick's value is its place in that range.
+    pub(crate) fn of(axis: &Axis, range: Range, most: usize) -> Self {
+        if axis.log {
+            Self::log(range, &axis.unit, most)
+        } else {
+            Self::new(range, &axis.unit, most)
+        }
+    }
+
+    /// Powers of ten, or where hardly one fits, round values between them.
+    fn log(range: Range, unit: &str, most: usize) -> Self {
+        let first = (range.low - 1e-9).ceil() as i32;
+        let last = (range.high + 1e-9).floor() as i32;
+        if last <= first {
+            let values = Range::new(10f64.powf(range.low), 10f64.powf(range.high));
+            let mut ticks = Self::new(values, unit, most);
+            ticks.marks.retain_mut(|tick| {
+                tick.value = tick.value.log10();
+                tick.value.is_finite()
+            });
+            return ticks;
+        }
+        let step = 1 + (last - first) / most.clamp(1, 100) as i32;
+        let marks = (first..=last)
+            .filter(|power| power.rem_euclid(step) == 0)
+            .map(|power| Tick {
+                value: f64::from(power),
+                label: format!("10{}", unit::superscript(power)),
+            })
+            .collect();
+        Self { marks, unit: unit.trim().to_owned(), note: String::new() }
+    }
+
     /// At most about `most` ticks inside `range`, labelled in `unit` or a multiple of it.
     pub(crate) fn new(range: Range, unit: &str, most: usize) -> Self {
         let (factor, power) = nice_step(range.span() / most.clamp(1, 100) as f64);
@@ -175,6 +210,22 @@ mod tests {
         let (l, _, note) = labels(1_234_567.11, 1_234_567.88, "");
         assert_eq!((l[0].as_str(), note.as_str()), ("0.2", "+ 1234567"));
         assert_eq!(labels(1e300, 1e300 + 1e288, "").2, "×10²⁸⁵ + 10³⁰⁰");
+    }
+
+    #[test]
+    fn logarithms_get_powers_of_ten_or_round_values() {
+        let log = |low: f64, high: f64, most| {
+            let axis = Axis { log: true, ..Axis::new("", "V") };
+            Ticks::of(&axis, Range::new(low.log10(), high.log10()), most)
+        };
+        let all = |t: &Ticks| t.marks.iter().map(|t| t.label.clone()).collect::<Vec<_>>();
+        let wide = log(1e-3, 1e3, 8);
+        assert_eq!(all(&wide), ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²", "10³"]);
+        assert_eq!((wide.marks[1].value, wide.unit.as_str()), (-2.0, "V"));
+        assert_eq!(all(&log(1e-12, 1e12, 5)), ["10⁻¹⁰", "10⁻⁵", "10⁰", "10⁵", "10¹⁰"]);
+        let narrow = log(2.0, 5.0, 4);
+        assert_eq!(all(&narrow), ["2", "3", "4", "5"]);
+        assert!((narrow.marks[1].value - 3f64.log10()).abs() < 1e-12);
     }
 
     proptest! {
