@@ -14,7 +14,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(folder.join(format!("{name}.png")), figure.to_png(2.0)?)?;
         fs::write(folder.join(format!("{name}-1x.png")), figure.to_png(1.0)?)?;
         fs::write(folder.join(format!("{name}.txt")), figure.to_terminal(80, 24, Screen::Plain))?;
-        fs::write(folder.join(format!("{name}.ansi")), figure.to_terminal(80, 24, Screen::Palette))?;
+        fs::write(
+            folder.join(format!("{name}.ansi")),
+            figure.to_terminal(80, 24, Screen::Palette),
+        )?;
     }
     Ok(())
 }

@@ -75,9 +75,10 @@ impl Bar {
     }
 }
 
-/// The name of the values, their unit, and what their labels are to be multiplied with.
+/// The name of the values, what their labels are to be multiplied with, and their unit.
 pub(crate) fn label(axis: &Axis, ticks: &Ticks) -> String {
-    layout::noted(&layout::name(axis, Some(ticks)), Some(ticks))
+    let unit = format!("{} {}", ticks.note, ticks.unit.trim());
+    layout::name(axis, Some(&Ticks { unit, ..Ticks::default() }))
 }
 
 impl Placed {

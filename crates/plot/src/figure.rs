@@ -2,7 +2,7 @@
 
 use crate::layout::Layout;
 use crate::range::{self, Range};
-use crate::{PlotError, png, svg, terminal};
+use crate::{PlotError, graphics, png, svg, terminal};
 
 /// The numbers of one series.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +68,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
     /// Equal distances are equal factors; what is not positive is a gap.
     pub log: bool,
+    /// There is nothing between whole numbers, as on an axis that counts, so no tick stands there.
+    pub whole: bool,
 }
 
 /// Numbers over a grid of cells, drawn as colours.
@@ -141,7 +143,12 @@ impl Default for Figure {
 impl Axis {
     /// An axis for the quantity `label` in `unit`; both may be empty.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { label: label.into(), unit: unit.into(), range: None, log: false }
+        Self { label: label.into(), unit: unit.into(), ..Self::default() }
+    }
+
+    /// An axis that counts.
+    pub fn whole(label: impl Into<String>) -> Self {
+        Self { whole: true, ..Self::new(label, "") }
     }
 
     /// Where a value lies: the value itself, or its logarithm, which is not finite for what has
@@ -223,6 +230,11 @@ impl Figure {
     /// The picture as a PNG file, `scale` times `width` by `height` pixels.
     pub fn to_png(&self, scale: f32) -> Result<Vec<u8>, PlotError> {
         png::draw(self, scale)
+    }
+
+    /// The picture as sixels, which some terminals show, with a line break at the end.
+    pub fn to_sixel(&self, scale: f32) -> Result<String, PlotError> {
+        png::render(self, scale).map(|canvas| graphics::sixel(&canvas))
     }
 
     /// The picture as text: `rows` lines of at most `columns` characters, without a line break at

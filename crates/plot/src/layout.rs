@@ -7,6 +7,7 @@ use crate::legend::{self, Key};
 use crate::range::{self, Range};
 use crate::ticks::{Tick, Ticks};
 use crate::trace::View;
+use crate::unit;
 
 /// Font sizes.
 pub(crate) const TICK: f64 = 11.0;
@@ -324,8 +325,8 @@ fn fitting(axis: &Axis, range: Range, frame: Rect, most: usize) -> Ticks {
 
 /// The axis label with its unit.
 pub(crate) fn name(axis: &Axis, ticks: Option<&Ticks>) -> String {
-    let unit = ticks.map_or(axis.unit.as_str(), |t| t.unit.as_str()).trim();
-    match (axis.label.trim(), unit) {
+    let unit = unit::pretty(ticks.map_or(axis.unit.as_str(), |t| t.unit.as_str()).trim());
+    match (axis.label.trim(), unit.as_str()) {
         ("", unit) => unit.to_owned(),
         (label, "") => label.to_owned(),
         (label, unit) => format!("{label} ({unit})"),

@@ -1,7 +1,9 @@
-//! Pictures of series of numbers: as SVG, as PNG, or as text for a terminal.
+//! Pictures of numbers, as lines, points, bars or a map of colours: as SVG, as PNG, or as text for
+//! a terminal.
 //!
 //! The caller hands over plain numbers and gets a finished picture with ticks at round values,
-//! axes labelled in fitting units, and a legend where there is more than one series. The crate reads
+//! axes labelled in fitting units, a bar beside colours, and a legend where there is more than one
+//! series. The crate reads
 //! no files, needs no fonts on the machine, and takes any number that a float can hold: what is not
 //! finite is a gap.
 //!
@@ -27,13 +29,15 @@
 //!
 //! | room | what is in it |
 //! |---|---|
-//! | `figure.rs` | the model: [`Figure`], [`Axis`], [`Series`], [`Points`] |
+//! | `figure.rs` | the model: [`Figure`], [`Axis`], [`Series`], [`Points`], [`HeatMap`] |
 //! | `range.rs` | which part of the number plane is shown |
 //! | `ticks.rs` | round tick positions and their exact labels |
 //! | `unit.rs` | SI prefixes and shared powers of ten |
 //! | `trace.rs` | series in pixels: clipped, broken at gaps, no denser than the eye sees |
-//! | `layout.rs`, `legend.rs` | the place of every part and every text |
+//! | `shade.rs`, `image.rs` | the colours of numbers, and cells as an image |
+//! | `layout.rs`, `legend.rs`, `bar.rs` | the place of every part and every text |
 //! | `svg.rs`, `png.rs`, `terminal.rs` | the three ways out |
+//! | `graphics.rs` | pixels inside a terminal: kitty and sixel |
 //! | `font.rs`, `colour.rs` | widths of text, and the inks |
 //!
 //! # The font
@@ -48,6 +52,7 @@ mod bar;
 mod colour;
 mod figure;
 mod font;
+mod graphics;
 mod image;
 mod layout;
 mod legend;
@@ -61,7 +66,5 @@ mod trace;
 mod unit;
 
 pub use figure::{Axis, Figure, HeatMap, Points, Screen, Series};
+pub use graphics::kitty;
 pub use png::PlotError;
-
-/// What an empty picture says.
-pub(crate) const NOTHING: &str = "no finite values";

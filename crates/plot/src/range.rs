@@ -98,6 +98,12 @@ pub(crate) fn is_empty(figure: &Figure) -> bool {
     empty && !figure.map.as_ref().is_some_and(coloured)
 }
 
+/// What an empty picture says.
+pub(crate) fn nothing(figure: &Figure) -> &'static str {
+    let log = figure.x.log || figure.y.log || figure.map.as_ref().is_some_and(|m| m.colour.log);
+    if log { "no positive values" } else { "no finite values" }
+}
+
 /// A value as its axis places it.
 pub(crate) fn place(log: bool, value: f64) -> f64 {
     match log {

@@ -9,6 +9,7 @@ use crate::font;
 use crate::image::Image;
 use crate::layout::{Anchor, Layout, MARK, Rect, TICK, Text};
 use crate::legend::{Key, SAMPLE};
+use crate::range;
 use crate::shade::Shades;
 use crate::trace::{Slice, Trace, View};
 
@@ -38,7 +39,7 @@ pub(crate) fn draw(figure: &Figure) -> String {
             out.sample(*key, &series.points, theme.ink(key.series));
         }
     }
-    out.texts(&layout, theme);
+    out.texts(figure, &layout, theme);
     out.0.push_str("</svg>\n");
     out.0
 }
@@ -269,7 +270,7 @@ impl Doc {
         self.0.push_str("\"/>");
     }
 
-    fn texts(&mut self, layout: &Layout, theme: Theme) {
+    fn texts(&mut self, figure: &Figure, layout: &Layout, theme: Theme) {
         let _ = write!(self.0, "<g fill=\"{}\">", theme.text);
         for text in &layout.texts {
             self.text(text);
@@ -282,7 +283,7 @@ impl Doc {
                 size: 13.0,
                 anchor: Anchor::Middle,
                 turned: false,
-                content: crate::NOTHING.to_owned(),
+                content: range::nothing(figure).to_owned(),
             });
         }
         self.0.push_str("</g>");

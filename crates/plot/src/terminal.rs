@@ -98,7 +98,7 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, screen: Screen)
             line.push(if tick.is_some() && gutter > 0 { '┤' } else { '│' });
         }
         if empty && row == plot_rows / 2 {
-            line.push_str(&centred(crate::NOTHING, 0, plot_columns));
+            line.push_str(&centred(range::nothing(figure), 0, plot_columns));
         } else if let Some(coloured) = &coloured {
             coloured.write_row(row, &mut line);
             if let Some(bar) = &bar {

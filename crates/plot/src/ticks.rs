@@ -33,7 +33,8 @@ impl Ticks {
         if axis.log {
             Self::log(range, &axis.unit, most)
         } else {
-            Self::new(range, &axis.unit, most)
+            let least = if axis.whole { 1.0 } else { 0.0 };
+            Self::steps(range, &axis.unit, most, least)
         }
     }
 
@@ -63,7 +64,17 @@ impl Ticks {
 
     /// At most about `most` ticks inside `range`, labelled in `unit` or a multiple of it.
     pub(crate) fn new(range: Range, unit: &str, most: usize) -> Self {
-        let (factor, power) = nice_step(range.span() / most.clamp(1, 100) as f64);
+        Self::steps(range, unit, most, 0.0)
+    }
+
+    /// The same, at least `least` apart.
+    fn steps(range: Range, unit: &str, most: usize, least: f64) -> Self {
+        let (mut factor, mut power) =
+            nice_step((range.span() / most.clamp(1, 100) as f64).max(least));
+        if least == 1.0 && power < 0 {
+            // The one step of these that is no whole number is 2.5.
+            (factor, power) = (5, 0);
+        }
         let step = value(factor, power);
         // A tick that misses an end by a rounding error belongs to it.
         let first = (range.low / step - 1e-6).ceil() as i64;
@@ -210,6 +221,18 @@ mod tests {
         let (l, _, note) = labels(1_234_567.11, 1_234_567.88, "");
         assert_eq!((l[0].as_str(), note.as_str()), ("0.2", "+ 1234567"));
         assert_eq!(labels(1e300, 1e300 + 1e288, "").2, "×10²⁸⁵ + 10³⁰⁰");
+    }
+
+    #[test]
+    fn nothing_stands_between_whole_numbers() {
+        let whole = |low, high, most| {
+            let t = Ticks::of(&Axis::whole("index"), Range::new(low, high), most);
+            t.marks.into_iter().map(|t| t.label).collect::<Vec<_>>()
+        };
+        assert_eq!(whole(-0.5, 0.5, 6), ["0"]);
+        assert_eq!(whole(-0.5, 3.5, 8), ["0", "1", "2", "3"]);
+        assert_eq!(whole(0.0, 15.0, 6), ["0", "5", "10", "15"]);
+        assert_eq!(whole(0.0, 150.0, 6), ["0", "25", "50", "75", "100", "125", "150"]);
     }
 
     #[test]

@@ -40,8 +40,9 @@ fn series() -> impl Strategy<Value = Series> {
 
 fn axis() -> impl Strategy<Value = Axis> {
     let range = prop::option::of((value(), value()));
-    (any::<String>(), any::<String>(), range, any::<bool>())
-        .prop_map(|(label, unit, range, log)| Axis { range, log, ..Axis::new(label, unit) })
+    (any::<String>(), any::<String>(), range, any::<bool>(), any::<bool>()).prop_map(
+        |(label, unit, range, log, whole)| Axis { range, log, whole, ..Axis::new(label, unit) },
+    )
 }
 
 /// Maps with sound edges, rising or falling, and with any others.

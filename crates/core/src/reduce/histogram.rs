@@ -51,7 +51,8 @@ impl Bins {
 }
 
 /// Counts the elements of `axes`, read side by side, in all bins, the first axis running fastest;
-/// with a `weight` its values are summed instead. Elements outside the bins, and those without a
+/// with a `weight` its values are summed instead. Selections that are read side by side run along
+/// one dimension each. Elements outside the bins, and those without a
 /// finite weight, are left out.
 pub fn histogram(
     axes: &[(&Selected<'_>, Bins)],
@@ -72,6 +73,9 @@ pub fn histogram(
             return Err(Error::argument(format!("{dtype} elements cannot be put into bins")));
         }
     }
+    if let ([(array, bins)], None) = (axes, weight) {
+        return alone(array, *bins);
+    }
     let bins = axes.iter().fold(1_u64, |n, (_, b)| n.saturating_mul(b.count as u64));
     let needed = bins.saturating_mul(8 * (TASKS + 1));
     let bins = first.array().limits().allow(needed, "the bins")? / (8 * (TASKS as usize + 1));
@@ -90,6 +94,25 @@ pub fn histogram(
     for part in parts {
         total.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
     }
+    Ok(total)
+}
+
+/// Counts the elements of one array, which may then have any number of dimensions.
+fn alone(array: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
+    let (dtype, map) = (array.array().dtype(), array.array().map());
+    let mut total = vec![0.0; bins.count];
+    array.ordered(
+        |_, bytes| {
+            let (mut numbers, mut counts) = (Vec::new(), vec![0.0; bins.count]);
+            convert::to_f64(dtype, map, bytes, &mut numbers);
+            numbers.iter().filter_map(|v| bins.of(*v)).for_each(|bin| counts[bin] += 1.0);
+            Ok(counts)
+        },
+        |counts: Vec<f64>| {
+            total.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
+            Ok(())
+        },
+    )?;
     Ok(total)
 }
 
@@ -186,6 +209,15 @@ mod tests {
         let weights = doubles(&[1.0, f64::NAN, 10.0, 100.0, 1e3, 1e3, 1e3, 1e3]);
         let weights = weights.all().unwrap();
         assert_eq!(histogram(&[(&x, bins)], Some(&weights)).unwrap(), [1.0, 110.0]);
+    }
+
+    #[test]
+    fn a_single_array_may_have_any_number_of_dimensions() {
+        let bytes: Vec<u8> = (0..120).collect();
+        let x = array(DType::U8, &[4, 5, 6], bytes);
+        let part = x.select(&":, ::2, 1:".parse().unwrap(), Axes::Stored).unwrap();
+        let got = histogram(&[(&part, Bins::new(0.0, 120.0, 4).unwrap())], None).unwrap();
+        assert_eq!(got, [15.0; 4]);
     }
 
     #[test]

@@ -120,15 +120,19 @@ impl Pen {
             (None, lower) => ('▄', lower, None),
             (upper, lower) => ('▀', upper, lower),
         };
-        if self.ink != ink {
+        if !self.same(self.ink, ink) {
             self.escape(38, ink, line);
-            self.ink = ink;
         }
-        if self.paper != paper {
+        if !self.same(self.paper, paper) {
             self.escape(48, paper, line);
-            self.paper = paper;
         }
+        (self.ink, self.paper) = (ink, paper);
         line.push(sign);
+    }
+
+    /// Whether the screen shows both alike.
+    fn same(&self, a: Option<Rgb>, b: Option<Rgb>) -> bool {
+        a == b || (self.screen != Screen::True && a.map(shade::ansi) == b.map(shade::ansi))
     }
 
     fn escape(&self, kind: u8, colour: Option<Rgb>, line: &mut String) {

@@ -1,0 +1,180 @@
+//! Where the points of a dimension are, and where the cells around them end.
+
+use spile::layout::{ArrayDesc, Coord};
+use spile::read::Axes;
+use spile::reduce::even_cuts;
+use spile::select::{Selection, Slice, Span};
+use spile_plot::Axis;
+
+use super::super::cat;
+use super::{Job, index, words};
+
+/// More coordinates than this are looked at in a few places only.
+const MOST_POINTS: u64 = 1 << 22;
+
+/// The cells along one dimension of a selection.
+pub(super) struct Grid {
+    /// The name and the unit.
+    pub(super) axis: Axis,
+    /// There are coordinates, not just numbers of elements.
+    pub(super) real: bool,
+    edges: Edges,
+    count: u64,
+}
+
+enum Edges {
+    /// Cell `k` begins at `start + k * step`.
+    Even { start: f64, step: f64 },
+    /// Where each begins, and where the last ends.
+    Each(Vec<f64>),
+}
+
+impl Grid {
+    pub(super) fn new(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Self {
+        let found = match desc.coords.get(dimension) {
+            Some(Coord::Uniform { start, step })
+                if start.is_finite() && step.is_finite() && *step != 0.0 =>
+            {
+                Some(around(start + span.start as f64 * step, step * span.step as f64))
+            }
+            Some(Coord::Node(_)) => points(job, desc, dimension, span),
+            _ => None,
+        };
+        let name = desc.dims.get(dimension).map_or("", String::as_str);
+        let nameless = name == format!("dim{}", dimension + 1);
+        let unit = match desc.coords.get(dimension) {
+            Some(Coord::Node(id)) => words::unit(job.file.reader.tree().node(*id)),
+            _ => String::new(),
+        };
+        let real = found.is_some();
+        let label = match (nameless, real) {
+            (false, _) => name,
+            (true, true) => "grid",
+            (true, false) => "index",
+        };
+        let axis = if real { Axis::new(label, unit) } else { Axis::whole(label) };
+        let edges = found.unwrap_or_else(|| around(span.start as f64, span.step as f64));
+        Self { axis, real, edges, count: span.count }
+    }
+
+    /// Where cell `k` begins; where the last one ends for `k == count`.
+    pub(super) fn edge(&self, k: u64) -> f64 {
+        match &self.edges {
+            Edges::Even { start, step } => start + k as f64 * step,
+            Edges::Each(edges) => edges.get(k as usize).copied().unwrap_or(f64::NAN),
+        }
+    }
+
+    /// The middle of cell `k`.
+    pub(super) fn point(&self, k: u64) -> f64 {
+        f64::midpoint(self.edge(k), self.edge(k + 1))
+    }
+
+    /// The cells joined to at most `most` that are about as wide as each other on paper.
+    pub(super) fn cuts(&self, most: usize) -> Vec<u64> {
+        let Edges::Each(edges) = &self.edges else { return even_cuts(self.count, most) };
+        if self.count <= most as u64 {
+            return (0..=self.count).collect();
+        }
+        let (first, last) = (self.edge(0), self.edge(self.count));
+        let mut cuts: Vec<u64> = (0..=most)
+            .map(|k| {
+                let part = k as f64 / most as f64;
+                let at = first * (1.0 - part) + last * part;
+                let passed = |e: &f64| if first < last { *e < at } else { *e > at };
+                edges.partition_point(passed) as u64
+            })
+            .collect();
+        // Wide cells stay whole, so some cuts fall on the same edge.
+        cuts[0] = 0;
+        cuts[most] = self.count;
+        cuts.dedup();
+        cuts
+    }
+}
+
+/// Cells of one width around points.
+fn around(first: f64, step: f64) -> Edges {
+    Edges::Even { start: first - step / 2.0, step }
+}
+
+/// The cells around points that are an array of their own, if they are in order.
+fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Option<Edges> {
+    let Some(Coord::Node(id)) = desc.coords.get(dimension) else { return None };
+    let tree = job.file.reader.tree();
+    let node = tree.node(*id);
+    // The points of every frame, or the same for all.
+    let place = node.array.as_ref()?;
+    let open = |frame| cat::open(job.file, place, frame, job.context);
+    let (_, points) = open(job.args.frame).or_else(|_| open(None)).ok()?;
+    let length = tree.resolve(desc).ok()?.shape.lengths().get(dimension).copied()?;
+    let given = points.shape().count()?;
+    let read = |slice: Slice| points.read_f64(&Selection(vec![slice]), Axes::Stored).ok();
+    let ordered = |v: &[f64]| {
+        v.iter().all(|p| p.is_finite())
+            && (v.is_sorted_by(|a, b| a < b) || v.is_sorted_by(|a, b| a > b))
+    };
+    if points.shape().rank() != 1 || span.count == 0 {
+        return None;
+    }
+    if span.count > MOST_POINTS {
+        let last = span.count - 1;
+        let one = |k: u64| read(Slice::Index(i64::try_from(index(span, k)).ok()?))?.pop();
+        let (start, end) = (one(0)?, one(last)?);
+        let step = (end - start) / last as f64;
+        let even = |k: u64| {
+            one(k).is_some_and(|v| (v - start - k as f64 * step).abs() < 1e-3 * step.abs())
+        };
+        return [1, last / 3, last / 2, last - 1]
+            .into_iter()
+            .all(even)
+            .then(|| around(start, step));
+    }
+    // One more than there are elements are the edges themselves.
+    if given == length + 1 && span.step == 1 {
+        let edges = read(Slice::range(span.start, span.start + span.count + 1))?;
+        return ordered(&edges).then_some(Edges::Each(edges));
+    }
+    if given < length {
+        return None;
+    }
+    let end = index(span, span.count - 1) as i64 + span.step.signum();
+    let slice = Slice::Range {
+        start: Some(span.start as i64),
+        // A negative stop would count from the end.
+        stop: (end >= 0).then_some(end),
+        step: span.step,
+    };
+    let centres = read(slice)?;
+    if !ordered(&centres) {
+        return None;
+    }
+    let &[first, .., before, last] = &centres[..] else {
+        return match centres[..] {
+            [one] => Some(around(one, neighbour(&points_near(&read, span, length)?, one)?)),
+            [a, b] => Some(around(a, b - a)),
+            _ => None,
+        };
+    };
+    let mut edges = vec![first - (centres[1] - first) / 2.0];
+    edges.extend(centres.windows(2).map(|w| f64::midpoint(w[0], w[1])));
+    edges.push(last + (last - before) / 2.0);
+    Some(Edges::Each(edges))
+}
+
+/// The points next to a single one, which tell how wide its cell is.
+fn points_near(
+    read: &impl Fn(Slice) -> Option<Vec<f64>>,
+    span: Span,
+    length: u64,
+) -> Option<Vec<f64>> {
+    let from = span.start.saturating_sub(1);
+    read(Slice::range(from, (span.start + 2).min(length)))
+}
+
+fn neighbour(near: &[f64], one: f64) -> Option<f64> {
+    let steps = near.windows(2).map(|w| w[1] - w[0]);
+    // A point all alone is as wide as it is large.
+    let alone = if one == 0.0 { 1.0 } else { one.abs() };
+    Some(steps.fold(f64::NAN, f64::max)).filter(|s| s.is_finite() && *s != 0.0).or(Some(alone))
+}
