@@ -15,7 +15,7 @@ const WIDE: f64 = 16.0;
 pub(crate) struct Bar {
     range: Range,
     ticks: Ticks,
-    label: String,
+    axis: Axis,
 }
 
 /// A bar in its place.
@@ -32,8 +32,7 @@ impl Bar {
         map.size()?;
         let range = Shades::of(map)?.range;
         let ticks = Ticks::of(&map.colour, range, most);
-        let label = label(&map.colour, &ticks);
-        Some(Self { range, ticks, label })
+        Some(Self { range, ticks, axis: map.colour.clone() })
     }
 
     fn widest(&self) -> f64 {
@@ -43,7 +42,7 @@ impl Bar {
 
     /// The width taken right of the frame.
     pub(crate) fn beside(&self) -> f64 {
-        let named = if self.label.is_empty() { 0.0 } else { 8.0 + LABEL };
+        let named = if label(&self.axis, &self.ticks).is_empty() { 0.0 } else { 8.0 + LABEL };
         APART + WIDE + MARK + 4.0 + self.widest() + named
     }
 
@@ -52,6 +51,7 @@ impl Bar {
         let rect = Rect { left: frame.right() + APART, width: WIDE, ..frame };
         let beside = rect.right() + MARK + 4.0;
         let wide = self.widest();
+        let label = layout::fitted(&self.axis, Some(&factored(&self.ticks)), frame.height);
         let placed = Placed { rect, ticks: self.ticks.marks, range: self.range };
         for tick in &placed.ticks {
             texts.push(Text {
@@ -69,7 +69,7 @@ impl Bar {
             size: LABEL,
             anchor: Anchor::Middle,
             turned: true,
-            content: font::fit(&self.label, LABEL, frame.height),
+            content: label,
         });
         placed
     }
@@ -77,8 +77,12 @@ impl Bar {
 
 /// The name of the values, what their labels are to be multiplied with, and their unit.
 pub(crate) fn label(axis: &Axis, ticks: &Ticks) -> String {
-    let unit = format!("{} {}", ticks.note, ticks.unit.trim());
-    layout::name(axis, Some(&Ticks { unit, ..Ticks::default() }))
+    layout::name(axis, Some(&factored(ticks)))
+}
+
+/// Ticks whose unit begins with the factor that would otherwise stand beside the axis.
+fn factored(ticks: &Ticks) -> Ticks {
+    Ticks { unit: format!("{} {}", ticks.note, ticks.unit.trim()), ..Ticks::default() }
 }
 
 impl Placed {

@@ -286,10 +286,10 @@ fn name_axes(
 ) {
     let noted = x.filter(|t| !t.note.is_empty());
     let room = noted.map_or(0.0, |t| font::width(&t.note, TICK) + 2.0 * GAP);
-    let text = font::fit(&name(&figure.x, x), LABEL, frame.width - 2.0 * room);
+    let text = fitted(&figure.x, x, frame.width - 2.0 * room);
     let middle = frame.left + frame.width / 2.0;
     texts.push(line(middle, baseline, LABEL, Anchor::Middle, text));
-    let text = font::fit(&name(&figure.y, y), LABEL, frame.height);
+    let text = fitted(&figure.y, y, frame.height);
     texts.push(Text {
         x: PAD + LABEL * 0.8,
         y: frame.top + frame.height / 2.0,
@@ -331,6 +331,19 @@ pub(crate) fn name(axis: &Axis, ticks: Option<&Ticks>) -> String {
         (label, "") => label.to_owned(),
         (label, unit) => format!("{label} ({unit})"),
     }
+}
+
+/// The same in at most `room` pixels: the label is cut, the unit stays.
+pub(crate) fn fitted(axis: &Axis, ticks: Option<&Ticks>, room: f64) -> String {
+    let whole = name(axis, ticks);
+    let label = axis.label.trim();
+    let after = whole.strip_prefix(label).unwrap_or_default();
+    let left = room - font::width(after, LABEL);
+    // Where hardly the unit fits there is nothing to save.
+    if left < room * 0.3 || label.is_empty() {
+        return font::fit(&whole, LABEL, room);
+    }
+    font::fit_middle(label, left, font::at_size(LABEL)) + &font::clean(after).collect::<String>()
 }
 
 /// A name and the note of its axis.

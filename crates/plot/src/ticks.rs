@@ -38,10 +38,33 @@ impl Ticks {
         }
     }
 
-    /// Powers of ten, or where hardly one fits, round values between them.
+    /// Powers of ten, with twice and five times as much between them where there is room; where
+    /// hardly one of these fits, other round values.
     fn log(range: Range, unit: &str, most: usize) -> Self {
         let first = (range.low - 1e-9).ceil() as i32;
         let last = (range.high + 1e-9).floor() as i32;
+        let unit_only = |marks| Self { marks, unit: unit.trim().to_owned(), note: String::new() };
+        let inside =
+            |tick: &Tick| tick.value >= range.low - 1e-9 && tick.value <= range.high + 1e-9;
+        if last - first <= most as i32 {
+            // Small powers are written out, unless others beside them would be long.
+            let written = (first - 1..=last).all(|power| (-3..=3).contains(&power));
+            let marks: Vec<Tick> = (first - 1..=last)
+                .flat_map(|power| [1, 2, 5].map(|number| (number, power)))
+                .map(|(number, power)| Tick {
+                    value: f64::from(number).log10() + f64::from(power),
+                    label: match number {
+                        _ if written => decimal(i64::from(number), power),
+                        1 => format!("10{}", unit::superscript(power)),
+                        _ => format!("{number}×10{}", unit::superscript(power)),
+                    },
+                })
+                .filter(inside)
+                .collect();
+            if (3..=most.max(4)).contains(&marks.len()) {
+                return unit_only(marks);
+            }
+        }
         if last <= first {
             let values = Range::new(10f64.powf(range.low), 10f64.powf(range.high));
             let mut ticks = Self::new(values, unit, most);
@@ -52,14 +75,11 @@ impl Ticks {
             return ticks;
         }
         let step = 1 + (last - first) / most.clamp(1, 100) as i32;
-        let marks = (first..=last)
-            .filter(|power| power.rem_euclid(step) == 0)
-            .map(|power| Tick {
-                value: f64::from(power),
-                label: format!("10{}", unit::superscript(power)),
-            })
-            .collect();
-        Self { marks, unit: unit.trim().to_owned(), note: String::new() }
+        let power = |power: i32| Tick {
+            value: f64::from(power),
+            label: format!("10{}", unit::superscript(power)),
+        };
+        unit_only((first..=last).filter(|p| p.rem_euclid(step) == 0).map(power).collect())
     }
 
     /// At most about `most` ticks inside `range`, labelled in `unit` or a multiple of it.
@@ -246,8 +266,10 @@ mod tests {
         assert_eq!(all(&wide), ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²", "10³"]);
         assert_eq!((wide.marks[1].value, wide.unit.as_str()), (-2.0, "V"));
         assert_eq!(all(&log(1e-12, 1e12, 5)), ["10⁻¹⁰", "10⁻⁵", "10⁰", "10⁵", "10¹⁰"]);
-        let narrow = log(2.0, 5.0, 4);
-        assert_eq!(all(&narrow), ["2", "3", "4", "5"]);
+        assert_eq!(all(&log(1.5, 60.0, 8)), ["2", "5", "10", "20", "50"]);
+        assert_eq!(all(&log(3e7, 3e8, 5)), ["5×10⁷", "10⁸", "2×10⁸"]);
+        let narrow = log(2.0, 4.9, 4);
+        assert_eq!(all(&narrow), ["2", "3", "4"]);
         assert!((narrow.marks[1].value - 3f64.log10()).abs() < 1e-12);
     }
 

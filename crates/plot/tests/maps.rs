@@ -94,13 +94,12 @@ fn a_missing_value_is_grey_and_nothing_at_all_is_paper() {
 
 #[test]
 fn logarithms_share_the_colours_by_factors() {
-    let mut figure =
-        figure(map(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0], &[1.0, 10.0, 100.0, -5.0]));
+    let mut figure = figure(map(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0], &[1.0, 1e3, 1e6, -5.0]));
     figure.map.as_mut().unwrap().colour = Axis { log: true, ..Axis::new("density", "m^-3") };
     near(at(&figure, 0.375, 0.5), MIDDLE);
     near(at(&figure, 0.875, 0.5), [0xc4; 3]);
     let svg = figure.to_svg();
-    for part in ["10⁰", "10¹", "10²", "density (m⁻³)"] {
+    for part in ["10⁰", "10³", "10⁶", "density (m⁻³)"] {
         assert!(svg.contains(&format!(">{part}<")), "{part}");
     }
     figure.map.as_mut().unwrap().values = vec![-1.0; 4];

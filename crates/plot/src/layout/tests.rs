@@ -103,3 +103,24 @@ fn a_tiny_figure_is_a_bare_frame() {
     let layout = Layout::of(&figure);
     assert!(layout.texts.is_empty() && layout.frame.width > 5.0);
 }
+
+#[test]
+fn a_long_name_is_cut_and_its_unit_stays() {
+    let long = "Derived/Number_Density/".repeat(5) + "electron";
+    let map = HeatMap {
+        x: vec![0.0, 1.0],
+        y: vec![0.0, 1.0],
+        values: vec![1.0],
+        colour: Axis::new(long.clone(), "1/m^3"),
+        ..HeatMap::default()
+    };
+    let axis = Axis::new(long, "V");
+    let figure =
+        Figure { x: axis.clone(), y: axis, map: Some(map), width: 400, ..Figure::default() };
+    let layout = Layout::of(&figure);
+    for end in ["electron (1/m³)", "electron (V)"] {
+        let found = layout.texts.iter().find(|t| t.content.ends_with(end)).expect(end);
+        assert!(found.content.contains('…'), "{}", found.content);
+    }
+    check(&figure).unwrap();
+}

@@ -82,7 +82,11 @@ impl Grid {
                 let part = k as f64 / most as f64;
                 let at = first * (1.0 - part) + last * part;
                 let passed = |e: &f64| if first < last { *e < at } else { *e > at };
-                edges.partition_point(passed) as u64
+                // The edge next to it, on either side.
+                let after = edges.partition_point(passed).min(edges.len() - 1);
+                let before = after.saturating_sub(1);
+                let nearer = (edges[before] - at).abs() < (edges[after] - at).abs();
+                (if nearer { before } else { after }) as u64
             })
             .collect();
         // Wide cells stay whole, so some cuts fall on the same edge.
@@ -177,4 +181,31 @@ fn neighbour(near: &[f64], one: f64) -> Option<f64> {
     // A point all alone is as wide as it is large.
     let alone = if one == 0.0 { 1.0 } else { one.abs() };
     Some(steps.fold(f64::NAN, f64::max)).filter(|s| s.is_finite() && *s != 0.0).or(Some(alone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_cells_are_joined_and_wide_ones_stay_whole() {
+        // Ten cells as narrow as a hundredth and one as wide as all the rest.
+        let mut edges: Vec<f64> = (0..=10).map(|k| f64::from(k) / 100.0).collect();
+        edges.push(1.0);
+        for turn in [false, true] {
+            let (mut edges, mut want) = (edges.clone(), vec![0, 10, 11]);
+            if turn {
+                edges.reverse();
+                want = vec![0, 1, 11];
+            }
+            let grid =
+                Grid { axis: Axis::default(), real: true, edges: Edges::Each(edges), count: 11 };
+            assert_eq!(grid.cuts(10), want);
+            assert_eq!(grid.cuts(11).len(), 12);
+            let cuts = grid.cuts(3);
+            assert!(cuts.is_sorted_by(|a, b| a < b) && cuts[0] == 0 && cuts.last() == Some(&11));
+        }
+        let even = Grid { axis: Axis::default(), real: false, edges: around(0.0, 1.0), count: 9 };
+        assert_eq!((even.cuts(3), even.edge(9), even.point(4)), (vec![0, 3, 6, 9], 8.5, 4.0));
+    }
 }
