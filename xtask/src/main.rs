@@ -36,10 +36,11 @@ cargo xtask <command>
   fuzz [SECONDS] [TARGET]  runs every fuzz target, SECONDS in all (30), or one of them
   bench taf [OPTIONS]      measures against NumPy, h5py and plain C, writes docs/performance.md
   bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
+  bench sdf [OPTIONS]      measures against sdf-xarray, sdfr and plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
-      --keep               keeps the files (taf: in target/bench, scda: in memory)
+      --keep               keeps the files (taf: in target/bench, others: in memory)
   dist                     builds the static binary and the C library
   readme [--check]         rewrites (or compares) the table of formats in README.md
   gallery                  draws the pictures of docs/gallery.md
@@ -71,6 +72,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", "taf", rest @ ..] => bench::taf(rest),
         ["bench", "scda", rest @ ..] => bench::scda(rest),
+        ["bench", "sdf", rest @ ..] => bench::sdf(rest),
         ["dist"] => dist::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::write(),

@@ -53,6 +53,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
+#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct Global {
     /// Print JSON, one document a line
     #[arg(long, global = true)]
@@ -73,6 +74,9 @@ pub(crate) struct Global {
         hide_possible_values = true
     )]
     pub(crate) color: When,
+    /// Show arrays that are computed from others, too (SDF)
+    #[arg(long, global = true)]
+    pub(crate) derived: bool,
     /// Work with N threads instead of one a processor
     #[arg(short, long, global = true, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
