@@ -128,7 +128,6 @@ pub(crate) enum Command {
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
     Hash(cmd::hash::HashArgs),
-    /// Draw the arrays of a file
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),

@@ -227,7 +227,7 @@ fn columns_of_one_array_are_drawn_against_each_other() {
     let column = |k: usize| all.iter().map(|row| row[k]).collect::<Vec<_>>();
     alike(&numbers(&drawn["series"][0]["x"]), &column(0), 1e-7);
     alike(&numbers(&drawn["series"][0]["y"]), &column(2), 1e-7);
-    assert_eq!(drawn["title"], "hoomd_full.gsd: frame 1");
+    assert_eq!(drawn["title"], "hoomd_full.gsd: frame 1 (step 100)");
     assert_eq!(drawn["x"]["label"], "particles/position[:, 0]");
 }
 
@@ -255,6 +255,30 @@ fn values_of_every_frame_are_drawn_over_their_steps() {
          hint: for example --frame 0; up to 12 selected elements are drawn over all frames\n"
     );
     assert!(good(&["plot", &file, "particles/position", "--frame", "0"]).contains("frame 0"));
+}
+
+#[test]
+fn a_folder_of_dumps_has_a_time_axis() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    fs::create_dir(&run).unwrap();
+    let mut energies = Vec::new();
+    let energy = "Total Field Energy in Simulation (J)";
+    for k in 0..3 {
+        let name = format!("epoch2d_4ranks_id4_000{k}.sdf");
+        fs::copy(golden(&format!("sdf/{name}")), run.join(&name)).unwrap();
+        energies.push(cat(&[&golden(&format!("sdf/{name}")), energy])[0][0]);
+    }
+    let run = run.to_str().unwrap();
+    let drawn = json(&["plot", run, energy]);
+    let series = &drawn["series"][0];
+    let values = if series["y"].is_array() { &series["y"] } else { &series["low"] };
+    assert_eq!((numbers(values), &drawn["x"]["label"]), (energies, &"time".into()));
+    let map = json(&["plot", run, "number_density", "--frame", "2"]);
+    let title = map["title"].as_str().unwrap();
+    assert!(title.starts_with("run: frame 2 (time ") && title.ends_with("e-14)"), "{title}");
+    let alone = json(&["plot", &golden("sdf/epoch2d_4ranks_id4_0002.sdf"), "number_density"]);
+    assert_eq!(map["map"], alone["map"]);
 }
 
 #[test]
@@ -303,6 +327,8 @@ fn mistakes_are_told_with_a_way_out() {
         let all: Vec<&str> = ["plot", &dump].into_iter().chain(words.iter().copied()).collect();
         assert_eq!(bad(&all), *told, "{words:?}");
     }
+    let told = bad(&["plot", &dump, "ex", "--hist", "--weight", "bz"]);
+    assert!(told.contains("Electric Field/Ex has 44 x 36 elements; an axis needs one dimension"));
     assert!(bad(&["plot", &dump, "exx"]).contains("did you mean"));
     assert!(bad(&["plot", &dump, "ex[0:"]).contains("there is no object"));
     assert!(bad(&["plot", &dump]).contains("name one"));
@@ -325,7 +351,7 @@ fn terminals_get_what_they_can_show() {
     let done = command.args(words).env("COLORTERM", "truecolor").output().unwrap();
     assert!(String::from_utf8(done.stdout).unwrap().contains("\x1b[38;2;"));
     let kitty = good(&["plot", &dump(), "number_density", "--kitty"]);
-    assert!(kitty.starts_with("\x1b_Ga=T,f=100,m=1;iVBORw0KGgo"), "a PNG file");
+    assert!(kitty.starts_with("\x1b_Ga=T,f=100,c=80,m=1;iVBORw0KGgo"), "a PNG file");
     let sixel = good(&["plot", &dump(), "number_density", "--sixel", "--width", "200"]);
     assert!(sixel.starts_with("\x1bPq\"1;1;200;600#0;2;") && sixel.ends_with("\x1b\\\n"));
 }

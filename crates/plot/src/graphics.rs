@@ -9,9 +9,10 @@ use crate::image::base64;
 use crate::shade::Rgb;
 
 /// A PNG file as terminals with the graphics protocol of kitty show it (transmit and display,
-/// format 100, in pieces of at most 4096 bytes), with a line break at the end.
+/// format 100, in pieces of at most 4096 bytes), `columns` wide if that is given, with a line break
+/// at the end.
 #[must_use]
-pub fn kitty(png: &[u8]) -> String {
+pub fn kitty(png: &[u8], columns: Option<usize>) -> String {
     let text = base64(png);
     let mut out = String::with_capacity(text.len() + text.len() / 256 + 64);
     let mut rest = text.as_str();
@@ -19,7 +20,11 @@ pub fn kitty(png: &[u8]) -> String {
     while first || !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.len().min(4096));
         let more = u8::from(!after.is_empty());
-        let keys = if first { "a=T,f=100," } else { "" };
+        let keys = match columns {
+            _ if !first => String::new(),
+            None => "a=T,f=100,".to_string(),
+            Some(columns) => format!("a=T,f=100,c={columns},"),
+        };
         let _ = write!(out, "\x1b_G{keys}m={more};{piece}\x1b\\");
         (rest, first) = (after, false);
     }
@@ -105,14 +110,14 @@ mod tests {
     #[test]
     fn kitty_pictures_come_in_pieces_that_add_up() {
         let png: Vec<u8> = (0..10_000_u32).map(|k| (k * 7) as u8).collect();
-        let text = kitty(&png);
+        let text = kitty(&png, None);
         let pieces: Vec<&str> = text.trim_end().split("\x1b\\").filter(|p| !p.is_empty()).collect();
         assert_eq!(pieces.len(), base64(&png).len().div_ceil(4096));
         assert!(pieces[0].starts_with("\x1b_Ga=T,f=100,m=1;"));
         assert!(pieces.last().unwrap().starts_with("\x1b_Gm=0;"));
         let body: String = pieces.iter().map(|p| p.split_once(';').unwrap().1).collect();
         assert_eq!(body, base64(&png));
-        assert!(kitty(&[1]).starts_with("\x1b_Ga=T,f=100,m=0;"));
+        assert!(kitty(&[1], Some(80)).starts_with("\x1b_Ga=T,f=100,c=80,m=0;"));
     }
 
     /// Draws sixels again, as a terminal would.

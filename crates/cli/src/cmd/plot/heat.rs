@@ -9,7 +9,7 @@ use spile_plot::{Axis, Figure, HeatMap};
 
 use super::grid::Grid;
 use super::words::Chosen;
-use super::{Job, MOST_SERIES, PlotArgs, in_frame, index};
+use super::{Job, MOST_SERIES, PlotArgs, index, short};
 
 /// Bytes that a cell of the picture takes on its way, generously.
 const CELL_BYTES: u64 = 128;
@@ -65,7 +65,7 @@ pub(super) fn draw(
 
     let (x_grid, y_grid) =
         (Grid::new(job, chosen.desc, x, spans[x]), Grid::new(job, chosen.desc, y, spans[y]));
-    let mut figure = job.figure(&in_frame(what, frame), 600);
+    let mut figure = job.figure(&job.in_frame(what, frame), 600);
     let (x_range, y_range) = (figure.x.range, figure.y.range);
     figure.x = Axis { range: x_range, ..named(&x_grid, x) };
     figure.y = Axis { range: y_range, ..named(&y_grid, y) };
@@ -123,8 +123,8 @@ fn part_name(job: &Job<'_>, chosen: &Chosen<'_>, spans: &[Span], middle: bool) -
         let grid = Grid::new(job, chosen.desc, k, *span);
         if grid.real {
             let Axis { label, unit, .. } = &grid.axis;
-            let value = format!("{:.4e}", grid.point(0)).parse::<f64>().unwrap_or(f64::NAN);
-            name.push_str(format!(", {label} = {value:e} {unit}").trim_end());
+            let value = short(grid.point(0));
+            name.push_str(format!(", {label} = {value} {unit}").trim_end());
         }
     }
     if middle {

@@ -9,7 +9,7 @@ use spile_plot::{Axis, Figure, Points, Series};
 
 use super::super::cat;
 use super::words::{self, Chosen};
-use super::{Job, MOST_SERIES, in_frame, index};
+use super::{Job, MOST_SERIES, index};
 
 pub(super) fn draw(
     job: &Job<'_>,
@@ -18,7 +18,7 @@ pub(super) fn draw(
     spans: &[Span],
     frame: Option<u64>,
 ) -> Result<Figure> {
-    let mut figure = job.figure(&in_frame(String::new(), frame), 450);
+    let mut figure = job.figure(&job.in_frame(String::new(), frame), 450);
     let y_range = job.args.y_range;
     figure.y = job.values(chosen, array);
     figure.y.range = y_range.or(figure.y.range);

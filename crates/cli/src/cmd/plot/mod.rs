@@ -176,7 +176,11 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
             let Paper { columns, rows, .. } = job.paper;
             writeln!(out, "{}", figure.to_terminal(columns, rows, screen(out.colour)))?;
         }
-        Target::Kitty => out.write_all(spile_plot::kitty(&png()?).as_bytes())?,
+        Target::Kitty => {
+            // Without a width in pixels the picture is as wide as the terminal.
+            let columns = args.width.is_none().then_some(job.paper.columns);
+            out.write_all(spile_plot::kitty(&png()?, columns).as_bytes())?;
+        }
         Target::Sixel => {
             let sixel = figure.to_sixel(1.0).map_err(|e| Error::argument(e.to_string()))?;
             out.write_all(sixel.as_bytes())?;
@@ -246,7 +250,9 @@ struct Job<'a> {
 impl Job<'_> {
     /// A figure with a title and a size but no data; `tall` is the height of a picture.
     fn figure(&self, what: &str, tall: u32) -> Figure {
-        let name = self.args.file.file_name().unwrap_or(self.args.file.as_os_str());
+        // A folder may be `.`, which is no name.
+        let path = std::path::absolute(&self.args.file).unwrap_or_default();
+        let name = path.file_name().unwrap_or(self.args.file.as_os_str());
         let mut title = name.to_string_lossy().into_owned();
         if !what.is_empty() {
             title = format!("{title}: {what}");
@@ -262,6 +268,21 @@ impl Job<'_> {
             dark: self.args.dark,
             ..Figure::default()
         }
+    }
+
+    /// What a picture of a frame is called: with its time, or its step, where the file tells.
+    fn in_frame(&self, what: String, frame: Option<u64>) -> String {
+        let Some(frame) = frame else { return what };
+        let axis = self.file.reader.tree().frames();
+        let time = axis.and_then(|axis| axis.time(frame).ok().flatten());
+        let step = axis.and_then(|axis| axis.step(frame).ok().flatten());
+        let when = match (time, step) {
+            (Some(time), _) => format!(" (time {})", short(time)),
+            (None, Some(step)) => format!(" (step {step})"),
+            (None, None) => String::new(),
+        };
+        let comma = if what.is_empty() { "" } else { ", " };
+        format!("{what}{comma}frame {frame}{when}")
     }
 
     /// The array that was chosen, in its frame.
@@ -326,18 +347,16 @@ fn draw(job: &Job<'_>) -> Result<Figure> {
     }
 }
 
-/// What a picture of a frame is called.
-fn in_frame(what: String, frame: Option<u64>) -> String {
-    match frame {
-        None => what,
-        Some(frame) if what.is_empty() => format!("frame {frame}"),
-        Some(frame) => format!("{what}, frame {frame}"),
-    }
-}
-
 /// The index that element `k` of a span stands for.
 fn index(span: Span, k: u64) -> u64 {
     span.start.wrapping_add_signed(k as i64 * span.step)
+}
+
+/// A number in a title: four digits are enough there.
+fn short(value: f64) -> String {
+    let rounded = format!("{value:.3e}").parse().unwrap_or(value);
+    let plain = (1e-3..1e6).contains(&value.abs()) || value == 0.0;
+    if plain { format!("{rounded}") } else { format!("{rounded:e}") }
 }
 
 /// The colours that the terminal knows, by its own word.

@@ -5,8 +5,8 @@ use spile::read::{Array, Axes, Selected};
 use spile::reduce::{Bins, Stats, histogram as count, statistics};
 use spile_plot::{Axis, Figure, HeatMap, Points, Series};
 
+use super::Job;
 use super::words::{self, Chosen};
-use super::{Job, in_frame};
 
 /// More points than this are counted instead of drawn.
 const MOST_DRAWN: u64 = 10_000;
@@ -32,7 +32,7 @@ pub(super) fn draw(job: &Job<'_>, x: &Chosen<'_>, y: &Chosen<'_>) -> Result<Figu
         let message = format!("{a} has {elements} elements, but {b} has {}", y_part.count());
         return Err(Error::argument(message).hint("points need as many along x as along y"));
     }
-    let mut figure = job.figure(&in_frame(String::new(), frame), 560);
+    let mut figure = job.figure(&job.in_frame(String::new(), frame), 560);
     let (x_range, y_range) = (figure.x.range, figure.y.range);
     figure.x = Axis { range: x_range, ..plain(job, x, &x_array) };
     figure.y = Axis { range: y_range, ..plain(job, y, &y_array) };
@@ -87,9 +87,13 @@ pub(super) fn histogram(job: &Job<'_>, chosen: &Chosen<'_>) -> Result<Figure> {
         let error = Error::argument("--symmetric is about colours, and bars have none");
         return Err(error.hint("name a second array for a histogram of both"));
     }
-    let part = array.select(&chosen.selection, Axes::Stored)?;
+    // Values alone may have any number of dimensions, but not when weights stand beside them.
+    let part = match job.args.weight {
+        Some(_) => along(chosen, &array)?,
+        None => array.select(&chosen.selection, Axes::Stored)?,
+    };
     let stats = statistics(&part)?;
-    let mut figure = job.figure(&in_frame(String::new(), frame), 450);
+    let mut figure = job.figure(&job.in_frame(String::new(), frame), 450);
     let (x_range, y_range) = (figure.x.range, figure.y.range);
     figure.x = Axis { range: x_range, ..plain(job, chosen, &array) };
     figure.y = counting(job)?;
@@ -100,17 +104,15 @@ pub(super) fn histogram(job: &Job<'_>, chosen: &Chosen<'_>) -> Result<Figure> {
     };
     let bins = bins(&stats, x_range, number)?;
     let (start, step, high) = match bins {
-        Some(b) => (b.low, b.high / b.count as f64 - b.low / b.count as f64, flat(job, &part, b)?),
+        Some(b) => {
+            let step = b.high / b.count as f64 - b.low / b.count as f64;
+            (b.low, step, weighted(job, &[(&part, b)])?)
+        }
         None => (0.0, 1.0, Vec::new()),
     };
     figure.series =
         vec![Series { label: String::new(), points: Points::Bars { start, step, high } }];
     Ok(figure)
-}
-
-/// The counts of an array of any number of dimensions.
-fn flat(job: &Job<'_>, part: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
-    weighted(job, &[(part, bins)])
 }
 
 /// The name, the unit and nothing else: `--log` and `--range` are about counts.

@@ -1,6 +1,6 @@
 //! Which arrays are meant, and which parts of them.
 
-use spile::error::{Error, Result};
+use spile::error::Result;
 use spile::layout::ArrayDesc;
 use spile::select::Selection;
 use spile::tree::{Node, Tree, Value};
@@ -62,16 +62,12 @@ pub(super) fn choose<'a>(job: &Job<'a>) -> Result<(Chosen<'a>, Option<Chosen<'a>
 
 /// The array that `word` names, as `NAME` or `NAME[SELECTION]`.
 pub(super) fn named<'a>(tree: &'a Tree, word: &str) -> Result<Chosen<'a>> {
-    let whole_word = cat::choose(tree, Some(word), None);
-    // A file with one array takes any selection for its name; here the word is a name.
-    if tree.find(word).is_ok() {
-        let (node, desc, selection) = whole_word?;
+    let Err(missing) = tree.find(word) else {
+        let (node, desc, selection) = cat::choose(tree, Some(word), None)?;
         return Ok(Chosen { node, desc, selection, part: None });
-    }
-    let part = word.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
-    let Some((name, part)) = part else {
-        return Err(tree.find(word).err().unwrap_or_else(|| Error::argument("no such array")));
     };
+    let part = word.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+    let (name, part) = part.ok_or(missing)?;
     tree.find(name)?;
     let (node, desc, selection) = cat::choose(tree, Some(name), Some(part))?;
     Ok(Chosen { node, desc, selection, part: Some(part.to_string()) })
