@@ -82,7 +82,7 @@ pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
             wide = Range::new(wide.low, wide.high);
         } else if bars {
             // The lowest bar of a logarithmic axis has to have some height.
-            wide.low = range.low - 0.3;
+            wide = Range::new(y.low - 0.3, y.high + (0.05 * (y.high - y.low)).max(0.1));
         }
         Some(wide)
     });
@@ -92,7 +92,7 @@ pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
 /// Whether there is anything to draw at all.
 pub(crate) fn is_empty(figure: &Figure) -> bool {
     let mut empty = true;
-    each_series(figure, |_, _, _, _| empty = false);
+    each_series(figure, |_, _, _, high| empty &= !high.is_finite());
     let coloured =
         |m: &HeatMap| m.size().is_some() && m.values.iter().any(|v| m.colour.place(*v).is_finite());
     empty && !figure.map.as_ref().is_some_and(coloured)
@@ -126,19 +126,15 @@ fn each(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
     }
 }
 
-/// The same for every point, bucket and bar of the series that is finite.
+/// The same for every point, bucket and bar of the series that is finite. A bar without a logarithm
+/// has no height but still its place along x.
 fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
     let (px, py) = (|v| figure.x.place(v), |v| figure.y.place(v));
     for series in &figure.series {
-        let mut bucket = |start: f64, step: f64, k: usize, low: f64, high: f64| {
-            let a = px(start + k as f64 * step);
-            let b = px(start + (k + 1) as f64 * step);
-            let (low, high) = (py(low.min(high)), py(low.max(high)));
-            // The foot of a band may have no logarithm; its head counts all the same.
-            let low = if figure.y.log && !low.is_finite() { high } else { low };
-            if a.is_finite() && b.is_finite() && low.is_finite() && high.is_finite() {
-                see(a.min(b), a.max(b), low, high);
-            }
+        // The ends of bucket `k` along x.
+        let ends = |start: f64, step: f64, k: usize| {
+            let [a, b] = [k, k + 1].map(|k| px(start + k as f64 * step));
+            (a.is_finite() && b.is_finite()).then(|| (a.min(b), a.max(b)))
         };
         match &series.points {
             Points::Line { x, y } | Points::Dots { x, y } => {
@@ -150,15 +146,23 @@ fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
             }
             Points::Envelope { start, step, low, high } => {
                 for (k, (&low, &high)) in low.iter().zip(high).enumerate() {
-                    if low.is_finite() && high.is_finite() {
-                        bucket(*start, *step, k, low, high);
+                    let finite = low.is_finite() && high.is_finite();
+                    let (low, high) = (py(low.min(high)), py(low.max(high)));
+                    // The foot of a band may have no logarithm; its head counts all the same.
+                    let low = if low.is_finite() { low } else { high };
+                    if let (Some((a, b)), true) =
+                        (ends(*start, *step, k), finite && high.is_finite())
+                    {
+                        see(a, b, low, high);
                     }
                 }
             }
             Points::Bars { start, step, high } => {
-                for (k, &high) in high.iter().enumerate() {
-                    if high.is_finite() {
-                        bucket(*start, *step, k, 0.0, high);
+                for (k, &high) in high.iter().enumerate().filter(|(_, high)| high.is_finite()) {
+                    let (foot, head) = (py(high.min(0.0)), py(high.max(0.0)));
+                    let foot = if foot.is_finite() { foot } else { head };
+                    if let Some((a, b)) = ends(*start, *step, k) {
+                        see(a, b, foot, head);
                     }
                 }
             }

@@ -242,5 +242,12 @@ fn bars_stand_on_zero() {
     near(middle, PAPER);
     figure.y.log = true;
     let svg = figure.to_svg();
-    assert!(svg.contains(">5<") && svg.contains(">10<"), "{svg}");
+    assert!(svg.contains(">4<") && svg.contains(">10<"), "{svg}");
+    // What has no logarithm still has its place along x.
+    let sides = Series::bars("h", 0.0, 1.0, vec![0.0, 0.0, 7.0, 0.0]);
+    figure.series = vec![sides];
+    let svg = figure.to_svg();
+    assert!(svg.contains(">0.0<") && svg.contains(">4.0<"), "{svg}");
+    figure.series = vec![Series::bars("h", 0.0, 1.0, vec![0.0; 3])];
+    assert!(figure.to_svg().contains("no positive values"));
 }
