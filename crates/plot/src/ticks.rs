@@ -46,6 +46,8 @@ impl Ticks {
         let unit_only = |marks| Self { marks, unit: unit.trim().to_owned(), note: String::new() };
         let inside =
             |tick: &Tick| tick.value >= range.low - 1e-9 && tick.value <= range.high + 1e-9;
+        // These are not equally far apart, and no label may touch the next.
+        let gap = 0.45 * range.span() / most.clamp(1, 100) as f64;
         if last - first <= most as i32 {
             // Small powers are written out, unless others beside them would be long.
             let written = (first - 1..=last).all(|power| (-3..=3).contains(&power));
@@ -61,16 +63,20 @@ impl Ticks {
                 })
                 .filter(inside)
                 .collect();
-            if (3..=most.max(4)).contains(&marks.len()) {
+            let crowded = marks.windows(2).any(|w| w[1].value - w[0].value < gap);
+            if (3..=most.max(4)).contains(&marks.len()) && !crowded {
                 return unit_only(marks);
             }
         }
         if last <= first {
             let values = Range::new(10f64.powf(range.low), 10f64.powf(range.high));
             let mut ticks = Self::new(values, unit, most);
+            let mut last = f64::NEG_INFINITY;
             ticks.marks.retain_mut(|tick| {
                 tick.value = tick.value.log10();
-                tick.value.is_finite()
+                let free = inside(tick) && tick.value - last >= gap;
+                last = if free { tick.value } else { last };
+                free
             });
             return ticks;
         }
