@@ -103,6 +103,34 @@ fn a_field_of_two_dimensions_is_a_map_between_the_nodes_of_its_mesh() {
 }
 
 #[test]
+fn cells_of_a_stretched_mesh_lie_between_its_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(dump()).unwrap();
+    let old = spile(&["cat", &dump(), "Grid/Grid/X", "--raw"]).stdout;
+    let at = bytes.windows(old.len()).position(|w| w == old).unwrap();
+    let nodes: Vec<f64> = (0..45).map(|k| f64::from(k * k) * 1e-8).collect();
+    let new: Vec<u8> = nodes.iter().flat_map(|v| v.to_le_bytes()).collect();
+    bytes[at..at + old.len()].copy_from_slice(&new);
+    let path = folder.path().join("stretched.sdf");
+    fs::write(&path, bytes).unwrap();
+    let path = path.to_str().unwrap();
+    let edges = |words: &[&str]| {
+        let all: Vec<&str> = ["plot", path].into_iter().chain(words.iter().copied()).collect();
+        numbers(&json(&all)["map"]["x_edges"])
+    };
+    let out = ["-o", "x.png"];
+    assert_eq!(edges(&[&["number_density"], &out[..]].concat()), nodes);
+    assert_eq!(edges(&[&["number_density", "10:20, :"], &out[..]].concat()), nodes[10..21]);
+    // Points on the faces have cells that end in the middle between them.
+    let faces = edges(&[&["ex"], &out[..]].concat());
+    let middles: Vec<f64> = nodes[1..].windows(2).map(|w| f64::midpoint(w[0], w[1])).collect();
+    alike(&faces[1..44], &middles, 1e-12);
+    // In a drawing of few columns narrow cells are joined.
+    let few = edges(&["number_density", "--width", "30"]);
+    assert!(few.len() < 31 && few.iter().all(|e| nodes.contains(e)), "{few:?}");
+}
+
+#[test]
 fn pictures_name_what_they_show() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("n.svg");

@@ -1,9 +1,10 @@
 //! Where the points of a dimension are, and where the cells around them end.
 
 use spile::layout::{ArrayDesc, Coord};
-use spile::read::Axes;
+use spile::read::{Array, Axes};
 use spile::reduce::even_cuts;
 use spile::select::{Selection, Slice, Span};
+use spile::tree::{Node, NodeId};
 use spile_plot::Axis;
 
 use super::super::cat;
@@ -106,33 +107,15 @@ fn around(first: f64, step: f64) -> Edges {
 fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Option<Edges> {
     let Some(Coord::Node(id)) = desc.coords.get(dimension) else { return None };
     let tree = job.file.reader.tree();
-    let node = tree.node(*id);
-    // The points of every frame, or the same for all.
-    let place = node.array.as_ref()?;
-    let open = |frame| cat::open(job.file, place, frame, job.context);
-    let (_, points) = open(job.args.frame).or_else(|_| open(None)).ok()?;
+    let points = open(job, tree.node(*id))?;
     let length = tree.resolve(desc).ok()?.shape.lengths().get(dimension).copied()?;
     let given = points.shape().count()?;
     let read = |slice: Slice| points.read_f64(&Selection(vec![slice]), Axes::Stored).ok();
-    let ordered = |v: &[f64]| {
-        v.iter().all(|p| p.is_finite())
-            && (v.is_sorted_by(|a, b| a < b) || v.is_sorted_by(|a, b| a > b))
-    };
-    if points.shape().rank() != 1 || span.count == 0 {
+    if span.count == 0 {
         return None;
     }
     if span.count > MOST_POINTS {
-        let last = span.count - 1;
-        let one = |k: u64| read(Slice::Index(i64::try_from(index(span, k)).ok()?))?.pop();
-        let (start, end) = (one(0)?, one(last)?);
-        let step = (end - start) / last as f64;
-        let even = |k: u64| {
-            one(k).is_some_and(|v| (v - start - k as f64 * step).abs() < 1e-3 * step.abs())
-        };
-        return [1, last / 3, last / 2, last - 1]
-            .into_iter()
-            .all(even)
-            .then(|| around(start, step));
+        return evenly(span, |k| read(Slice::Index(i64::try_from(index(span, k)).ok()?))?.pop());
     }
     // One more than there are elements are the edges themselves.
     if given == length + 1 && span.step == 1 {
@@ -150,17 +133,59 @@ fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Opti
         step: span.step,
     };
     let centres = read(slice)?;
-    if !ordered(&centres) {
-        return None;
+    match centres[..] {
+        _ if !ordered(&centres) => None,
+        [one] => Some(around(one, neighbour(&points_near(&read, span, length)?, one)?)),
+        _ => nodes(job, *id, length, span, &centres).or_else(|| between(&centres)),
     }
-    let &[first, .., before, last] = &centres[..] else {
-        return match centres[..] {
-            [one] => Some(around(one, neighbour(&points_near(&read, span, length)?, one)?)),
-            [a, b] => Some(around(a, b - a)),
-            _ => None,
+}
+
+/// A list of points, in the frame that is drawn or the same for all.
+fn open(job: &Job<'_>, node: &Node) -> Option<Array> {
+    let place = node.array.as_ref()?;
+    let open = |frame| cat::open(job.file, place, frame, job.context);
+    let (_, points) = open(job.args.frame).or_else(|_| open(None)).ok()?;
+    (points.shape().rank() == 1).then_some(points)
+}
+
+fn ordered(points: &[f64]) -> bool {
+    points.iter().all(|p| p.is_finite())
+        && (points.is_sorted_by(|a, b| a < b) || points.is_sorted_by(|a, b| a > b))
+}
+
+/// Cells around very many points, if the few that are looked at are evenly spaced.
+fn evenly(span: Span, one: impl Fn(u64) -> Option<f64>) -> Option<Edges> {
+    let last = span.count - 1;
+    let (start, end) = (one(0)?, one(last)?);
+    let step = (end - start) / last as f64;
+    let near =
+        |k: u64| one(k).is_some_and(|v| (v - start - k as f64 * step).abs() < 1e-3 * step.abs());
+    [1, last / 3, last / 2, last - 1].into_iter().all(near).then(|| around(start, step))
+}
+
+/// The nodes of the mesh, where the points are the middles between them: an array beside the
+/// points with one more element. Only these tell how wide each cell of an uneven mesh is.
+fn nodes(job: &Job<'_>, points: NodeId, length: u64, span: Span, centres: &[f64]) -> Option<Edges> {
+    let tree = job.file.reader.tree();
+    let parent = tree.node(points).parent;
+    let beside = tree.arrays().filter(|(_, node, desc)| {
+        node.parent == parent && desc.shape.lengths() == [length + 1] && span.step == 1
+    });
+    beside.filter_map(|(_, node, _)| open(job, node)).find_map(|array| {
+        let part = Slice::range(span.start, span.start + span.count + 1);
+        let nodes = array.read_f64(&Selection(vec![part]), Axes::Stored).ok()?;
+        let middle = |(w, c): (&[f64], &f64)| {
+            (f64::midpoint(w[0], w[1]) - c).abs() <= 1e-6 * (w[1] - w[0]).abs()
         };
-    };
-    let mut edges = vec![first - (centres[1] - first) / 2.0];
+        let fits = nodes.len() == centres.len() + 1 && ordered(&nodes);
+        (fits && nodes.windows(2).zip(centres).all(middle)).then_some(Edges::Each(nodes))
+    })
+}
+
+/// Cells that end in the middle between points, of which there are at least two.
+fn between(centres: &[f64]) -> Option<Edges> {
+    let (&[first, second, ..], &[.., before, last]) = (centres, centres) else { return None };
+    let mut edges = vec![first - (second - first) / 2.0];
     edges.extend(centres.windows(2).map(|w| f64::midpoint(w[0], w[1])));
     edges.push(last + (last - before) / 2.0);
     Some(Edges::Each(edges))
