@@ -12,6 +12,7 @@
 //! | `cat` | its values: text, JSON, raw bytes |
 //! | `hash` | sums of its arrays and of its format's own objects |
 //! | `content` | the sum of what it says, whatever its layout |
+//! | `diff` | how two files differ |
 //! | `map` | which bytes are what |
 //! | `check` | what is wrong with it |
 //! | `formats` | the table of formats |
@@ -37,6 +38,7 @@
 pub mod cat;
 pub mod check;
 pub mod content;
+pub mod diff;
 pub mod formats;
 pub mod hash;
 pub mod info;
@@ -48,6 +50,7 @@ pub mod stat;
 
 pub use check::check;
 pub use content::content;
+pub use diff::diff;
 pub use formats::formats;
 pub use hash::hash;
 pub use info::info;
