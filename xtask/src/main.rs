@@ -7,6 +7,7 @@
 //! | `fuzz` | builds and runs the targets of `fuzz/` |
 //! | `bench` | measures against NumPy, h5py and plain C |
 //! | `readme` | the table of formats in `README.md` |
+//! | `gallery` | the pictures of `docs/gallery.md` |
 //! | `dist` | the static binary |
 //! | `tools` `shell` | finding and installing what is needed; running programs |
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod bench;
 mod dist;
 mod doors;
 mod fuzz;
+mod gallery;
 mod readme;
 mod shell;
 mod step;
@@ -42,6 +44,7 @@ cargo xtask <command>
       --keep               keeps the files (taf: in target/bench, others: in memory)
   dist                     builds the static binary and the C library
   readme [--check]         rewrites (or compares) the table of formats in README.md
+  gallery                  draws the pictures of docs/gallery.md
   help                     this text
 ";
 
@@ -73,6 +76,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["bench", "gsd", rest @ ..] => bench::gsd(rest),
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
         ["dist"] => dist::run(),
+        ["gallery"] => gallery::write(),
         ["readme"] => readme::write(),
         ["readme", "--check"] => readme::check(),
         _ => Err(format!("`{}` is not a command\n\n{HELP}", words.join(" "))),

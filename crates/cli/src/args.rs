@@ -130,7 +130,6 @@ pub(crate) enum Command {
     Convert(cmd::convert::ConvertArgs),
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
-    /// Draw the arrays of a file
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::Array;
+use super::{Array, Axes};
 use crate::convert;
 use crate::error::{Error, Result};
 use crate::plan::{Axis, Block, Plan, Scratch};
@@ -69,6 +69,26 @@ impl Selected<'_> {
     pub fn shape(&self) -> Shape {
         let kept = self.spans.iter().filter(|s| !s.dropped).map(|s| s.count);
         Shape::new(kept.collect::<Vec<_>>())
+    }
+
+    /// Elements `first` to `first + count`, not included, of a selection along one dimension: so
+    /// that several arrays can be read side by side whatever their element types are.
+    pub fn part(&self, first: u64, count: u64) -> Result<Self> {
+        let end = first.checked_add(count).filter(|end| *end <= self.count());
+        let mut moving = self.spans.iter().enumerate().filter(|(_, s)| s.count != 1);
+        let (one, more) = (moving.next(), moving.next());
+        if end.is_none() || more.is_some() {
+            let message = format!("{count} elements from {first} on are no run of the selection");
+            return Err(Error::argument(message));
+        }
+        let mut spans = self.spans.clone();
+        if let Some((k, span)) = one {
+            let start = span.start.wrapping_add_signed(first as i64 * span.step);
+            spans[k] = Span { start: if count == 0 { 0 } else { start }, count, ..*span };
+        } else if let Some(span) = spans.first_mut() {
+            span.count = count;
+        }
+        self.array.select_spans(spans, Axes::Stored)
     }
 
     /// The same in blocks of about `bytes`; larger ones suit a change of order.
