@@ -19,7 +19,7 @@ use crate::plan::{Axis, Plan, Scratch};
 use crate::select::{Selection, Span};
 use crate::shape::{Order, Shape};
 use crate::source::Source;
-use crate::store::{Store, read_whole};
+use crate::store::{Decoded, Store, read_whole};
 use crate::tree::Tree;
 use crate::wire::ByteOrder;
 
@@ -232,6 +232,28 @@ impl Array {
             Ok(())
         })?;
         Ok(out)
+    }
+
+    /// All elements, little-endian, as stored, into memory of the caller. Bytes that lie together
+    /// in a file are read to where they belong, without a buffer in between.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        let needed = self.shape.bytes(self.dtype.size())?;
+        if needed != out.len() as u64 {
+            let message = format!("the array has {needed} bytes, not {}", out.len());
+            return Err(Error::argument(message));
+        }
+        let selected = self.all()?;
+        if selected.plan(selected.block_bytes).contiguous() != Some(0) {
+            let mut done = 0;
+            return selected.stream(|_, block| {
+                out[done..done + block.len()].copy_from_slice(block);
+                done += block.len();
+                Ok(())
+            });
+        }
+        self.store.fetch(&self.source, &self.limits, 0, out, &mut Decoded::default())?;
+        convert::to_little(self.dtype, out);
+        Ok(())
     }
 
     /// All elements of `selection` as `f64`, mapped.
