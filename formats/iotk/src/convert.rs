@@ -16,7 +16,7 @@ use spile_core::source::Source;
 use spile_core::tree::Tree;
 
 use crate::data::{Described, describe, integer_kind, stream_numbers, stream_words};
-use crate::event::{Data, Event, Events, Form, Item, data_type, says_qe_syntax};
+use crate::event::{Data, Event, Events, Form, Item, says_qe_syntax};
 use crate::number::{Scalar, Style, words};
 use crate::wire::{Control, Tag, Type, escape};
 use crate::write::{Target, Writer};
@@ -123,8 +123,8 @@ impl<W: Write> Converter<'_, W> {
                 self.start()?;
                 self.done.elements += 1;
                 self.open.push(tag.name().to_vec());
-                let kind = data_type(tag, self.qe_syntax);
-                if let (Some(kind), Some(Item { event: Event::Data(data), .. })) = (kind, next) {
+                if let (Some(kind), Some(Item { event: Event::Data(data), .. })) = (item.kind, next)
+                {
                     self.element(tag, kind, data, item)?;
                     return Ok(true);
                 }

@@ -294,7 +294,7 @@ impl Codec for Numbers {
         self.parse_pieces(stored, 0, &mut |values| {
             let slot = out.get_mut(filled..filled + values.len());
             let slot = slot.ok_or_else(|| self.miscounted(None))?;
-            slot.copy_from_slice(&values);
+            slot.copy_from_slice(values);
             filled += values.len();
             Ok(())
         })?;
@@ -312,7 +312,7 @@ impl Numbers {
         &self,
         stored: &[u8],
         at: usize,
-        each: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut pieces = Vec::new();
         let mut from = 0;
@@ -337,7 +337,7 @@ impl Numbers {
                 self.parse(&stored[piece.clone()], at + piece.start)
             };
             let parsed: Vec<Vec<u8>> = wave.par_iter().map(parse).collect::<Result<_>>()?;
-            parsed.into_iter().try_for_each(&mut *each)?;
+            parsed.iter().try_for_each(|values| each(values))?;
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ pub(crate) fn stream_numbers(
     data: &Data,
     scalar: Scalar,
     limits: &Limits,
-    each: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (base, parts) = (data.parts.offset(), data.parts.count());
     let numbers = Numbers { scalar, width: None, base, parts };
@@ -382,6 +382,7 @@ pub(crate) fn stream_words(
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut text = Vec::new();
+    // What stands around a comment belongs together.
     for part in data.parts.iter() {
         let (mut from, end) = (part.offset, part.offset + part.len);
         while from < end {
@@ -391,12 +392,12 @@ pub(crate) fn stream_words(
             text.resize(limits.allow(kept as u64 + len, "a word")?, 0);
             source.read_exact_at(from, &mut text[kept..])?;
             from += len;
-            let word = if from < end { last_word(&text) } else { text.len() };
+            let word = last_word(&text);
             each(&text[..word])?;
             text.drain(..word);
         }
     }
-    Ok(())
+    each(&text)
 }
 
 /// Takes strings out of their lines.

@@ -8,7 +8,7 @@ use spile_core::wire::ByteOrder;
 use crate::binary::BinaryEvents;
 use crate::record::{Framing, Parts};
 use crate::text::TextEvents;
-use crate::wire::{Tag, Type};
+use crate::wire::{Tag, Type, logical};
 
 /// Which of the two forms a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,21 @@ pub struct Item {
     pub indent: u32,
     /// What it is.
     pub event: Event,
+    /// The type of the data that a begin tag announces.
+    pub kind: Option<Type>,
     /// A departure from the letter of the format that does no harm: code and sentence.
-    pub remark: Option<(&'static str, String)>,
+    pub remark: Option<Box<(&'static str, String)>>,
+}
+
+impl Item {
+    /// Sets what follows from the tag itself and from the head that was read before.
+    pub(crate) fn know(&mut self, qe_syntax: &mut Option<bool>) {
+        match &self.event {
+            Event::Begin(tag) => self.kind = data_type(tag, *qe_syntax),
+            Event::Instruction(_) => *qe_syntax = says_qe_syntax(&self.event).or(*qe_syntax),
+            _ => {}
+        }
+    }
 }
 
 /// The events of a file.
@@ -124,14 +137,22 @@ impl Events {
 /// `qe_syntax` those of a tag that is itself called `real`, `integer` and so on. Where no head says
 /// whether there is such a syntax, a rank or kind shows it. Data marked as truncated were left out
 /// on purpose.
-pub(crate) fn data_type(tag: &Tag, qe_syntax: Option<bool>) -> Option<Type> {
-    let shown = || tag.raw("rank").is_some() || tag.raw("kind").is_some();
-    let name = match tag.raw("type") {
-        Some(name) => name.trim_ascii(),
-        None if qe_syntax.unwrap_or_else(shown) => tag.name(),
-        None => return None,
-    };
-    Type::named(name).filter(|_| tag.flag("trunc") != Some(true))
+fn data_type(tag: &Tag, qe_syntax: Option<bool>) -> Option<Type> {
+    let mut shape = false;
+    let mut named = None;
+    for attribute in tag.attributes() {
+        match attribute.name {
+            b"type" if named.is_none() => named = Some(attribute.value),
+            b"rank" | b"kind" => shape = true,
+            b"trunc" if logical(attribute.value.trim_ascii()) == Some(true) => return None,
+            _ => {}
+        }
+    }
+    match named {
+        Some(name) => Type::named(name.trim_ascii()),
+        None if qe_syntax.unwrap_or(shape) => Type::named(tag.name()),
+        None => None,
+    }
 }
 
 /// What `<?iotk qe_syntax="..."?>` says, if this is it.

@@ -7,10 +7,10 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `record` | Fortran records, useful for any unformatted file |
-//! | `wire` `number` | tags, attributes, types; numbers as text |
+//! | `wire` `number` `float` | tags, attributes, types; numbers as text |
 //! | `event` `binary` `text` | the same events from both forms |
 //! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
-//! | `data` `read` | what data are; [`File`] and its tree view |
+//! | `data` `read` `get` | what data are; [`File`], its tree view, its values |
 //! | `schema` | what Quantum ESPRESSO means by its files |
 //! | `write` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
@@ -39,6 +39,8 @@ mod check;
 mod convert;
 mod data;
 mod event;
+mod float;
+mod get;
 mod index;
 mod number;
 mod plant;
@@ -54,7 +56,7 @@ mod write;
 pub use convert::{Converted, convert};
 pub use data::Described;
 pub use event::{Data, Event, Events, Form, Item};
-pub use index::{Cursor, Element, Index};
+pub use index::{Cursor, Element, Index, Pieces};
 pub use number::Style;
 pub use read::File;
 pub use write::{Target, Writer};

@@ -7,8 +7,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
+use spile_core::read::Array;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
@@ -128,6 +127,11 @@ impl File {
         Cursor::new(&self.index)
     }
 
+    /// The limits it was opened with.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The events, from the beginning.
     pub fn events(&self) -> Events {
         Events::new(&self.source, self.form, &self.limits)
@@ -156,22 +160,6 @@ impl File {
         };
         let array = self.data(element)?.map(open).transpose();
         array.map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
-    }
-
-    /// The numbers of an element as `f64`, whatever their kind; nothing if it is not there.
-    pub fn read_f64(&self, path: &str) -> Result<Option<Vec<f64>>> {
-        let Some(element) = self.index.find(path) else { return Ok(None) };
-        let array = self.array(element)?;
-        array.map(|a| a.read_f64(&Selection::all(), Axes::Stored)).transpose()
-    }
-
-    /// The strings of an element without the blanks behind them; nothing if it is not there.
-    pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
-        let Some(element) = self.index.find(path) else { return Ok(None) };
-        let Some(array) = self.array(element)? else { return Ok(None) };
-        let bytes = array.read(&Selection::all(), Axes::Stored)?;
-        let field = |f: &[u8]| spile_core::convert::text_of(f);
-        Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(field).collect()))
     }
 
     /// The file that a link stands for. It is looked for beside this one and must lie inside
@@ -424,7 +412,7 @@ impl Reader for File {
     /// The data as they are stored: bytes of records in the file's own order, or characters.
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (id, element) in self.index.elements().iter().enumerate() {
-            for data in &element.data {
+            for data in element.data.iter() {
                 each(Object {
                     path: self.index.path(id),
                     id: None,

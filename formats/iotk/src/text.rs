@@ -3,19 +3,17 @@
 
 use std::collections::VecDeque;
 
+use memchr::{memchr, memchr_iter};
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-use crate::event::{Data, Event, Item, data_type, says_qe_syntax};
+use crate::event::{Data, Event, Item};
 use crate::record::{Parts, Window};
 use crate::wire::{Control, Tag, is_space};
 
 /// Bytes of a name that are looked at to tell a tag from other text.
 const LONGEST_NAME: usize = 512;
-
-/// Bytes searched at once.
-const BLOCK: usize = 256;
 
 /// Reads a text file from its beginning.
 pub struct TextEvents {
@@ -85,8 +83,10 @@ impl TextEvents {
                 self.ready.extend(aside);
                 return Ok(());
             };
-            let head = self.window.get(mark, 9)?.to_vec();
-            if head == b"<![CDATA[" {
+            let mut head = [0; 9];
+            let start_of_it = self.window.get(mark, 9)?;
+            head[..start_of_it.len()].copy_from_slice(start_of_it);
+            if head == *b"<![CDATA[" {
                 let end = self.find(mark + 9, b"]]>")?.ok_or_else(|| unclosed(mark, "CDATA"))?;
                 push(&mut parts, mark + 9, end);
                 (literal, blank, from) = (true, false, end + 3);
@@ -100,17 +100,17 @@ impl TextEvents {
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
                 from = self.declaration(mark)?;
             } else {
-                let item = self.tag(mark)?;
+                let mut item = self.tag(mark)?;
                 let closes = matches!(item.event, Event::End(_));
                 if !blank || (closes && self.announced()) {
                     self.add_data(parts, literal, start, mark);
                 }
                 self.at = item.end;
-                self.qe_syntax = says_qe_syntax(&item.event).or(self.qe_syntax);
+                item.know(&mut self.qe_syntax);
                 self.ready.extend(aside);
                 self.open = match &item.event {
                     Event::Begin(tag) => Some(Open {
-                        announced: data_type(tag, self.qe_syntax).is_some(),
+                        announced: item.kind.is_some(),
                         closing: tag.raw("fmt").is_some().then(|| [b"</", tag.name()].concat()),
                     }),
                     _ => None,
@@ -128,7 +128,7 @@ impl TextEvents {
     fn add_data(&mut self, parts: Option<Parts>, literal: bool, offset: u64, end: u64) {
         let parts = parts.unwrap_or_else(|| Parts::one(end, 0));
         let event = Event::Data(Data { parts, literal });
-        self.ready.push_back(Item { offset, end, indent: 0, event, remark: None });
+        self.ready.push_back(Item { offset, end, indent: 0, event, kind: None, remark: None });
     }
 
     /// The next `<` that begins a tag.
@@ -164,7 +164,7 @@ impl TextEvents {
         };
         let to = to.ok_or_else(missing)?;
         let end = to + close.len() as u64;
-        let text = self.window.copy(from, to, &self.limits).map_err(|e| e.at(at))?;
+        let text = self.window.part(from, to, &self.limits).map_err(|e| e.at(at))?;
         let mut remark = None;
         let event = match control {
             Control::Comment => Event::Comment(join_lines(&text)),
@@ -189,7 +189,8 @@ impl TextEvents {
             return Err(Error::malformed("iotk-006", "a tag without a name").at(at));
         }
         let indent = self.indent(at)?;
-        Ok(Item { offset: at, end, indent, event, remark })
+        let remark = remark.map(Box::new);
+        Ok(Item { offset: at, end, indent, event, kind: None, remark })
     }
 
     /// The `>` that ends a begin tag: one inside a quoted value does not.
@@ -249,7 +250,7 @@ impl TextEvents {
     /// Blanks between the beginning of a line and the tag at `at`.
     fn indent(&mut self, at: u64) -> Result<u32> {
         let from = at.saturating_sub(64);
-        let before = self.window.copy(from, at, &self.limits)?;
+        let before = self.window.part(from, at, &self.limits)?;
         let blanks = before.iter().rev().take_while(|b| **b == b' ').count();
         let line = before.len() == blanks || before[before.len() - blanks - 1] == b'\n';
         Ok(if line { blanks as u32 } else { 0 })
@@ -274,16 +275,10 @@ impl TextEvents {
             if rest.len() < wanted.len() {
                 return Ok(None);
             }
-            for (k, block) in rest.chunks(BLOCK).enumerate() {
-                // Long data have no mark at all, and this looks at many bytes at a time.
-                if !block.contains(&wanted[0]) {
-                    continue;
-                }
-                let begins = |at: &usize| rest[*at..].starts_with(wanted);
-                let places = k * BLOCK..k * BLOCK + block.len();
-                if let Some(at) = places.into_iter().find(begins) {
-                    return Ok(Some(from + at as u64));
-                }
+            // The next one is seldom far.
+            let mut places = memchr_iter(wanted[0], rest);
+            if let Some(at) = places.find(|at| rest[*at..].starts_with(wanted)) {
+                return Ok(Some(from + at as u64));
             }
             // What is looked for may begin in the last bytes of the window.
             from += (rest.len() - wanted.len() + 1) as u64;
@@ -322,6 +317,9 @@ fn unclosed(at: u64, what: &str) -> Error {
 /// A tag that was broken into lines, in one: the library breaks at a blank, so a line end stands
 /// for one. An empty line stands for a line end that is part of the tag.
 fn join_lines(text: &[u8]) -> Vec<u8> {
+    if memchr(b'\n', text).is_none() {
+        return text.to_vec();
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {

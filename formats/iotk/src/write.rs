@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
-use spile_core::convert::swap;
+use rayon::prelude::*;
+use spile_core::convert::{Number, swap};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::read::Array;
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
+use zerocopy::IntoBytes;
 
 use crate::number::{Scalar, Style};
 use crate::record::{Framing, RecordWriter, SUBRECORD};
@@ -157,10 +159,41 @@ impl<W: Write> Writer<W> {
 
     /// An element with the numbers or strings of `array`; its tag gets type, size and kind.
     pub fn dat(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let (kind, number) = Type::of(array.dtype()).ok_or_else(|| {
-            Error::unsupported("iotk-017", format!("Fortran has no {} elements", array.dtype()))
-        })?;
         let count = array.shape().count().unwrap_or(0);
+        self.begin_dat(name, attrs, array.dtype(), count)?;
+        self.array(array, 1)?;
+        self.end()
+    }
+
+    /// An element with numbers that are in memory. Nothing is copied on the way to a binary file.
+    pub fn dat_slice<T: Number + IntoBytes>(
+        &mut self,
+        name: &str,
+        attrs: &[(String, Value)],
+        numbers: &[T],
+    ) -> Result<()> {
+        let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
+        self.begin_dat(name, attrs, dtype, numbers.len() as u64)?;
+        let bytes = numbers.as_bytes();
+        if matches!(self.out, Out::Binary(_)) {
+            self.begin_data(bytes.len() as u64)?;
+            self.data_bytes(dtype, bytes)?;
+            self.end_data()?;
+        } else {
+            self.numbers_in_memory(dtype, bytes)?;
+        }
+        self.end()
+    }
+
+    /// The begin tag of an element with data.
+    fn begin_dat(
+        &mut self,
+        name: &str,
+        attrs: &[(String, Value)],
+        dtype: DType,
+        count: u64,
+    ) -> Result<()> {
+        let (kind, number) = fortran_type(dtype)?;
         let mut text = name.as_bytes().to_vec();
         write_attribute("type", kind.name().as_bytes(), &mut text);
         write_attribute("size", count.to_string().as_bytes(), &mut text);
@@ -169,16 +202,12 @@ impl<W: Write> Writer<W> {
         write_values(attrs, &mut text);
         let tag = Tag::new(text);
         let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
-        self.begin(&if library { tag.without("kind") } else { tag })?;
-        self.array(array, 1)?;
-        self.end()
+        self.begin(&if library { tag.without("kind") } else { tag })
     }
 
     /// The same with `qe_syntax`: the type is a tag of its own and has the shape.
     pub fn dat_qe(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let (kind, number) = Type::of(array.dtype()).ok_or_else(|| {
-            Error::unsupported("iotk-017", format!("Fortran has no {} elements", array.dtype()))
-        })?;
+        let (kind, number) = fortran_type(array.dtype())?;
         let mut text = name.as_bytes().to_vec();
         write_values(attrs, &mut text);
         self.begin(&Tag::new(text))?;
@@ -249,12 +278,17 @@ impl<W: Write> Writer<W> {
             Out::Text(out) => out,
             Out::Binary(_) => {
                 self.begin_data(array.shape().bytes(dtype.size())?)?;
-                array.all()?.stream(|_, bytes| self.data_bytes(dtype, bytes.to_vec()))?;
+                if let Some(bytes) = array.view() {
+                    self.data_bytes(dtype, bytes)?;
+                } else {
+                    let little = dtype.with_order(ByteOrder::Little);
+                    array.all()?.stream(|_, bytes| self.data_bytes(little, bytes))?;
+                }
                 return self.end_data();
             }
         };
-        let end: &[u8] = if inline { b"" } else { b"\n" };
         let Some((scalar, _)) = Scalar::of(dtype) else {
+            let end: &[u8] = if inline { b"" } else { b"\n" };
             let size = dtype.size();
             if size == 0 {
                 let lines = array.limits().allow(count, "lines without a character")?;
@@ -276,22 +310,43 @@ impl<W: Write> Writer<W> {
         if count == 0 {
             out.write_all(b"\n")?;
         }
-        let columns = columns.max(1);
+        let lines = Lines { scalar, size: dtype.size(), style, columns, count, inline };
         array.all()?.with_smaller_blocks(BLOCK).ordered(
-            |block, bytes| {
-                let mut text = Vec::with_capacity(4 * bytes.len());
-                let last = block.first + block.count == count;
-                let elements = bytes.chunks_exact(dtype.size());
-                for (k, element) in elements.enumerate() {
-                    let number = block.first + k as u64 + 1;
-                    write_element(scalar, element, style, &mut text);
-                    let line = number.is_multiple_of(columns) || (last && number == count);
-                    text.extend_from_slice(if line { end } else { b" " });
-                }
-                Ok(text)
-            },
+            |block, bytes| Ok(lines.format(block.first, bytes)),
             |text| Ok(out.write_all(&text)?),
         )
+    }
+
+    /// Numbers in memory as text, formatted by all threads.
+    fn numbers_in_memory(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
+        let (Out::Text(out), Some((scalar, _))) = (&mut self.out, Scalar::of(dtype)) else {
+            return Ok(());
+        };
+        let size = dtype.size();
+        let count = (bytes.len() / size) as u64;
+        if count == 0 {
+            out.write_all(b"\n")?;
+        }
+        let lines = Lines { scalar, size, style: self.style, columns: 1, count, inline: false };
+        let blocks: Vec<&[u8]> = bytes.chunks(BLOCK / size * size).collect();
+        let wave = 2 * rayon::current_num_threads();
+        for (k, blocks) in blocks.chunks(wave).enumerate() {
+            let texts: Vec<Vec<u8>> = blocks
+                .par_iter()
+                .enumerate()
+                .map(|(j, block)| {
+                    let first = (k * wave + j) * (BLOCK / size);
+                    if !dtype.needs_swap(ByteOrder::Little) {
+                        return lines.format(first as u64, block);
+                    }
+                    let mut little = block.to_vec();
+                    swap(&mut little, dtype.word());
+                    lines.format(first as u64, &little)
+                })
+                .collect();
+            texts.iter().try_for_each(|text| out.write_all(text))?;
+        }
+        Ok(())
     }
 
     /// Strings of full length, several to a line and not escaped: data under a format.
@@ -319,13 +374,20 @@ impl<W: Write> Writer<W> {
         records.write(&[0; 4])
     }
 
-    /// Little-endian elements of a data record.
-    pub(crate) fn data_bytes(&mut self, dtype: DType, mut bytes: Vec<u8>) -> Result<()> {
+    /// Elements of a data record, in any byte order.
+    pub(crate) fn data_bytes(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
-        if records.framing().order == ByteOrder::Big {
-            swap(&mut bytes, dtype.word());
+        if !dtype.needs_swap(records.framing().order) {
+            return records.write(bytes);
         }
-        records.write(&bytes)
+        let mut block = Vec::new();
+        for part in bytes.chunks(BLOCK / dtype.size().max(1) * dtype.size().max(1)) {
+            block.clear();
+            block.extend_from_slice(part);
+            swap(&mut block, dtype.word());
+            records.write(&block)?;
+        }
+        Ok(())
     }
 
     /// Bytes of a data record as they are.
@@ -370,13 +432,49 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn write_element(scalar: Scalar, element: &[u8], style: Style, out: &mut Vec<u8>) {
-    let (first, second) = element.split_at(scalar.size());
-    scalar.write(first, style, out);
-    if !second.is_empty() {
-        out.push(b',');
-        scalar.write(second, style, out);
+/// How numbers stand in lines.
+struct Lines {
+    scalar: Scalar,
+    /// Bytes of an element.
+    size: usize,
+    style: Style,
+    columns: u64,
+    /// All of them.
+    count: u64,
+    /// On the line of the tags.
+    inline: bool,
+}
+
+impl Lines {
+    /// Little-endian elements as text; `first` is the place of the first of them in the array.
+    fn format(&self, first: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(4 * bytes.len());
+        let end: &[u8] = if self.inline { b"" } else { b"\n" };
+        let columns = self.columns.max(1);
+        let mut column = first % columns;
+        let mut left = self.count - first;
+        for element in bytes.chunks_exact(self.size) {
+            let (real, imaginary) = element.split_at(self.scalar.size());
+            self.scalar.write(real, self.style, &mut text);
+            if !imaginary.is_empty() {
+                text.push(b',');
+                self.scalar.write(imaginary, self.style, &mut text);
+            }
+            (column, left) = (column + 1, left - 1);
+            if column == columns || left == 0 {
+                text.extend_from_slice(end);
+                column = 0;
+            } else {
+                text.push(b' ');
+            }
+        }
+        text
     }
+}
+
+fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
+    let message = || format!("Fortran has no {dtype} elements");
+    Type::of(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
 }
 
 /// Four bytes in the file's order.

@@ -237,6 +237,73 @@ fn numbers_of_kinds_that_are_not_told_get_the_kind_they_need() {
 }
 
 #[test]
+fn kinds_are_converted_to_what_a_program_asks_for() {
+    let text = "<R><i type='integer' size='3' kind='8'>-1 300 9007199254740993</i>\
+                <r type='real' size='2' kind='8'>0.1 1e300</r><s type='real' size='1' kind='4'>0.1</s>\
+                <q type='real' size='1' kind='16'>0.1</q><c type='complex' size='2' kind='4'>1.5,2 -3,4</c>\
+                <l type='logical' size='3' kind='1'>T .false. true</l></R>";
+    for bytes in [text.as_bytes().to_vec(), converted(text.as_bytes(), Target::default())] {
+        let file = read(&bytes);
+        // Every integer, not only those that a double can hold.
+        assert_eq!(file.read::<i64>("R/i").unwrap().unwrap(), [-1, 300, 9_007_199_254_740_993]);
+        let misfit = file.read::<i16>("R/i").unwrap_err();
+        assert!(misfit.to_string().contains("does not fit"), "{misfit}");
+        assert_eq!(file.read::<f64>("R/r").unwrap().unwrap(), [0.1, 1e300]);
+        assert!(file.read::<f32>("R/r").is_err());
+        assert_eq!(file.read::<f64>("R/s").unwrap().unwrap(), [f64::from(0.1_f32)]);
+        assert_eq!(file.read::<f32>("R/s").unwrap().unwrap(), [0.1]);
+        assert_eq!(file.read::<f64>("R/q").unwrap().unwrap(), [0.1]);
+        assert_eq!(file.read::<f32>("R/c").unwrap().unwrap(), [1.5, 2.0, -3.0, 4.0]);
+        assert_eq!(file.read::<f64>("R/c").unwrap().unwrap(), [1.5, 2.0, -3.0, 4.0]);
+        assert_eq!(file.read_logicals("R/l").unwrap().unwrap(), [true, false, true]);
+        // A type is not converted, and what is not there is nothing.
+        for path in ["R/r", "R/l", "R/c"] {
+            assert_eq!(file.read::<i32>(path).unwrap_err().kind(), ErrorKind::Argument, "{path}");
+        }
+        assert!(file.read_logicals("R/i").is_err());
+        assert_eq!(file.read::<f64>("R/none").unwrap(), None);
+        assert_eq!(file.read_logicals("R/none").unwrap(), None);
+        let mut two = [0.0; 2];
+        assert!(file.read_into("R/r", &mut two).unwrap() && two == [0.1, 1e300]);
+        assert!(!file.read_into("R/none", &mut two).unwrap());
+        assert_eq!(file.read_into("R/q", &mut two).unwrap_err().kind(), ErrorKind::Argument);
+    }
+    // What the text has instead is told, whichever way it is read.
+    for inside in ["1.0", "1.0 2.0 3.0", "1.0 x"] {
+        let file = read(format!("<R><a type='real' size='2'>{inside}</a></R>").as_bytes());
+        let code = if inside.ends_with('x') { "iotk-012" } else { "iotk-013" };
+        assert_eq!(file.read_into("R/a", &mut [0.0; 2]).unwrap_err().code(), code);
+        assert_eq!(file.read_f64("R/a").unwrap_err().code(), code);
+    }
+}
+
+#[test]
+fn numbers_in_memory_are_written_as_those_of_a_file_are() {
+    let numbers: Vec<f64> = (0..20_000).map(|k| f64::from(k) / 7.0).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let big = Framing { marker: 8, order: ByteOrder::Big };
+    for target in [Target::Text, Target::default(), Target::Binary(big, 1000)] {
+        let mut writers = [(); 2].map(|()| Writer::new(Vec::new(), target, Style::Exact).unwrap());
+        writers[0].dat("x", &[], &array(DType::F64, &[20_000], &bytes)).unwrap();
+        writers[0].dat("n", &[], &array(DType::F64, &[0], &[])).unwrap();
+        writers[1].dat_slice("x", &[], &numbers).unwrap();
+        writers[1].dat_slice::<f64>("n", &[], &[]).unwrap();
+        let [a, b] = writers.map(|writer| writer.finish().unwrap());
+        assert!(a == b, "{target:?}");
+        assert_eq!(read(&a).read::<f64>("x").unwrap().unwrap(), numbers);
+    }
+}
+
+#[test]
+fn digits_around_a_comment_belong_together_on_every_way() {
+    let text = "<R><a type='integer' size='2'>1<!-- a -->2 3</a></R>";
+    assert_eq!(read(text.as_bytes()).read_f64("R/a").unwrap(), Some(vec![12.0, 3.0]));
+    assert_eq!(read(text.as_bytes()).read::<i32>("R/a").unwrap(), Some(vec![12, 3]));
+    let binary = converted(text.as_bytes(), Target::default());
+    assert_eq!(read(&binary).read::<i32>("R/a").unwrap(), Some(vec![12, 3]));
+}
+
+#[test]
 fn a_kind_of_another_compiler_is_read_by_the_length_of_the_record() {
     // NAG numbers kinds 1, 2, 3; two 8-byte reals here, kind 2 there.
     let text = "<R><a type=\"real\" size=\"2\" kind=\"8\">1.5 2.5</a></R>";
