@@ -8,11 +8,13 @@
 //! | `contest` | running the contestants in turn |
 //! | `report` | the table, the promises, its part of the page |
 //! | `page` | `docs/performance.md` and its parts |
+//! | `rounds` | what the benches of the other formats share |
 //! | `scda` | `bench scda`, against plain C |
 
 mod contest;
 mod page;
 mod report;
+mod rounds;
 mod sample;
 mod scda;
 mod tasks;
@@ -65,11 +67,7 @@ impl Options {
 
 /// `bench scda`.
 pub(crate) fn scda(words: &[&str]) -> Result<bool> {
-    let options = Options::parse(words)?;
-    if options.spile.is_some() {
-        return Err("bench scda builds a program of its own; --spile is for bench taf".into());
-    }
-    scda::run(&options)
+    scda::run(&Options::parse(words)?)
 }
 
 /// `bench taf`.
@@ -85,7 +83,7 @@ pub(crate) fn taf(words: &[&str]) -> Result<bool> {
 }
 
 fn measure(options: &Options, folder: &Path) -> Result<bool> {
-    let limit = compile(folder)?;
+    let limit = compile(folder.join("limit"), &["benches/taf/limit.c"])?;
     let spile = or_say("spile", options.spile.clone().map_or_else(build, given));
     let python = or_say("NumPy and h5py", tools::python(&["numpy".into(), "h5py".into()]));
     println!("making files at scale {}", options.scale);
@@ -110,7 +108,9 @@ fn measure(options: &Options, folder: &Path) -> Result<bool> {
         println!("problem: {problem}");
     }
     if results.has_spile() && results.problems.is_empty() {
-        let machine = machine(arena.python.as_deref(), busy);
+        let python = arena.python.as_deref();
+        let versions = python.map_or(String::new(), |p| versions(p, &["numpy", "h5py"]));
+        let machine = machine(&versions, busy);
         page::save(&report::part(&machine, options.scale, options.rounds, &results))?;
     } else {
         println!("docs/performance.md is left alone: not everything was measured");
@@ -118,13 +118,21 @@ fn measure(options: &Options, folder: &Path) -> Result<bool> {
     Ok(results.problems.is_empty() && promises.iter().all(report::Promise::holds))
 }
 
-/// The program in C, for this machine.
-fn compile(folder: &Path) -> Result<PathBuf> {
-    let program_path = folder.join("limit");
+/// A program in C, for this machine; `words` are its source and libraries.
+fn compile(program_path: PathBuf, words: &[&str]) -> Result<PathBuf> {
     let mut command = program(tools::cc()?);
-    command.args(["-O3", "-march=native", "-o"]).arg(&program_path).arg("benches/taf/limit.c");
-    output(&mut command)?;
-    Ok(program_path)
+    command.args(["-O3", "-march=native", "-o"]).arg(&program_path).args(words);
+    output(&mut command).map(|_| program_path)
+}
+
+/// The program that does spile's part of a bench, an example of the format's crate.
+fn driver(format: &str) -> Result<PathBuf> {
+    let (package, example) = (format!("spile-{format}"), format!("bench_{format}"));
+    let words = ["build", "--release", "--package", &package, "--example", &example];
+    if !succeeds(&mut cargo(&words))? {
+        return Err(format!("the bench of {package} does not build"));
+    }
+    Ok(target().join("release/examples").join(example))
 }
 
 fn build() -> Result<PathBuf> {
@@ -155,8 +163,16 @@ fn others() -> f64 {
     (0..20).map(running).sum::<f64>() / 20.0
 }
 
-/// Where and with what it was measured.
-fn machine(python: Option<&Path>, busy: f64) -> String {
+/// Python and its packages, in words.
+fn versions(python: &Path, packages: &[&str]) -> String {
+    let code = "import sys; from importlib.metadata import version as v; \
+                print('Python', ', '.join([sys.version.split()[0]] + [p + ' ' + v(p) for p in sys.argv[1:]]))";
+    let text = output(program(python).args(["-c", code]).args(packages));
+    text.map_or(String::new(), |text| text.trim().to_string())
+}
+
+/// Where and with what it was measured; `versions` are those of the other contestants.
+fn machine(versions: &str, busy: f64) -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
@@ -170,14 +186,10 @@ fn machine(python: Option<&Path>, busy: f64) -> String {
     let cores = thread::available_parallelism().map_or(0, usize::from);
     let kib: f64 =
         field(&read("/proc/meminfo"), "MemTotal").replace(" kB", "").parse().unwrap_or(0.0);
-    let versions = "import sys, numpy, h5py; print('Python', sys.version.split()[0] + ', NumPy', \
-                    numpy.__version__ + ', h5py', h5py.__version__)";
-    let python = python
-        .map(|p| format!("; {}", first(output(program(p).args(["-c", versions])))))
-        .unwrap_or_default();
+    let versions = if versions.is_empty() { String::new() } else { format!("; {versions}") };
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     format!(
-        "- {}, {cores} cores, {:.0} GiB of memory, {}\n- {}; {}{python}\n- {}, {busy:.1} other threads running\n",
+        "- {}, {cores} cores, {:.0} GiB of memory, {}\n- {}; {}{versions}\n- {}, {busy:.1} other threads running\n",
         field(&read("/proc/cpuinfo"), "model name"),
         kib / 1024.0 / 1024.0,
         first(output(program("uname").args(["-s", "-r", "-m"]))),

@@ -95,9 +95,21 @@ impl Context {
         Ok(Source::memory(bytes))
     }
 
-    /// Opens a file in whatever format it is.
+    /// Opens a file in whatever format it is, or a folder that is one dataset, and tells what was
+    /// noticed about it.
     pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
-        spile::REGISTRY.open(self.source(path)?, &self.limits)
+        if !path.is_dir() {
+            return spile::REGISTRY.open(self.source(path)?, &self.limits);
+        }
+        let opened = spile::open(path, &self.limits)?;
+        if self.progress {
+            progress::watch(opened.reader.source());
+        }
+        for finding in opened.reader.findings() {
+            let object = finding.object.as_ref().map_or(String::new(), |o| format!("{o}: "));
+            self.warn(path, &format!("{object}{}", finding.message));
+        }
+        Ok(opened)
     }
 
     /// Does `work` with every file, patterns expanded. One that fails is reported and the rest

@@ -245,7 +245,13 @@ fn files_that_are_not_there_or_not_ours() {
     assert!(err.contains("other: not this format: at byte 0: no known format begins"), "{err}");
     assert!(err.contains("(core-unknown)"), "{err}");
     let (code, err) = bad(&["."]);
-    assert_eq!((code, err.as_str()), (2, ".: is a folder, not a file\n"));
+    assert_eq!(code, 2);
+    assert!(err.contains("a folder without files that belong together"), "{err}");
+    let (code, err) = bad(&["check", "."]);
+    assert_eq!(
+        (code, err.as_str()),
+        (2, ".: is a folder, not a file\nhint: name the files in it\n")
+    );
     let (code, err) = bad(&["info", "nothing-*.taf"]);
     assert_eq!((code, err.as_str()), (2, "nothing-*.taf: no file matches this pattern\n"));
     let (code, err) = bad(&["hash", "../bad/size_beyond_by_1.taf"]);

@@ -79,3 +79,51 @@ fn an_unfinished_dump_is_told_and_rescued() {
     good(temp.path(), &["-q", "check", "saved.sdf"]);
     assert!(good(temp.path(), &["ls", "saved.sdf"]).contains("Electric Field/Ex"));
 }
+
+#[test]
+fn a_folder_of_dumps_is_one_dataset_with_a_time_axis() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = temp.path().join("run");
+    std::fs::create_dir(&run).unwrap();
+    for k in 0..3 {
+        let name = format!("epoch2d_4ranks_id4_000{k}.sdf");
+        std::fs::copy(golden(&name), run.join(&name)).unwrap();
+    }
+    let info = good(temp.path(), &["info", "run"]);
+    assert!(info.contains("3 (step 0 to step 36)"), "{info}");
+    let list = good(temp.path(), &["ls", "-l", "run"]);
+    assert!(list.contains("3 frames"), "{list}");
+    let total = "Total Field Energy in Simulation (J)";
+    let energy = good(temp.path(), &["cat", "run", total, "--frames", "::2"]);
+    let alone = |name: &str| good(&golden(""), &["cat", name, total]);
+    let (first, last) =
+        (alone("epoch2d_4ranks_id4_0000.sdf"), alone("epoch2d_4ranks_id4_0002.sdf"));
+    assert_eq!(energy, format!("0\t{first}2\t{last}"));
+    let x = ["cat", "run", "Grid/Particles/electron/X", "--frames", ":"];
+    let lines = good(temp.path(), &x);
+    assert_eq!(lines.lines().filter(|line| line.starts_with('#')).count(), 3);
+    // As many as there are in each.
+    assert_eq!(lines.lines().count(), 3 + 719 + 713 + 708);
+
+    // A dump that is not complete is left out, and that is said.
+    let whole = std::fs::read(run.join("epoch2d_4ranks_id4_0001.sdf")).unwrap();
+    std::fs::write(run.join("epoch2d_4ranks_id4_0001.sdf"), &whole[..5000]).unwrap();
+    let done = spile(temp.path(), &["info", "run"]);
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(told.contains("epoch2d_4ranks_id4_0001.sdf: left out: the summary"), "{told}");
+    assert!(String::from_utf8_lossy(&done.stdout).contains("2 (step 0 to step 36)"));
+    let json: serde_json::Value =
+        serde_json::from_str(&good(temp.path(), &["info", "run", "--json"])).unwrap();
+    assert_eq!(json["findings"][0]["object"], "epoch2d_4ranks_id4_0001.sdf");
+    assert_eq!(json["frames"]["count"], 2);
+
+    // Verbs that look at the bytes of a file want files.
+    for verb in ["check", "map"] {
+        let done = spile(temp.path(), &[verb, "run"]);
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(2) && told.contains("hint: "), "{verb}: {told}");
+    }
+    std::fs::create_dir(temp.path().join("none")).unwrap();
+    let told = spile(temp.path(), &["none"]);
+    assert!(String::from_utf8_lossy(&told.stderr).contains("files that belong together"));
+}

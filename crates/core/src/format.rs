@@ -1,11 +1,11 @@
 //! What every format offers, and how a file finds its format.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
-use crate::report::Report;
+use crate::report::{Finding, Report};
 use crate::sink::{Overwrite, Sink};
 use crate::source::Source;
 use crate::tree::{Tree, Value};
@@ -128,6 +128,11 @@ pub trait Reader: Send + Sync {
     /// What a person wants to know first, in the format's own words.
     fn summary(&self) -> Vec<(String, Value)>;
 
+    /// What was noticed while it was opened and did not stop that.
+    fn findings(&self) -> &[Finding] {
+        &[]
+    }
+
     /// Every byte range with its meaning, in the order of the file.
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()>;
 
@@ -144,6 +149,47 @@ pub struct Salvage {
     pub lost: Vec<String>,
 }
 
+/// A folder, for formats whose datasets are more than a file.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Lists a folder.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let list = || -> std::io::Result<Vec<PathBuf>> {
+            let mut files = Vec::new();
+            for entry in std::fs::read_dir(path)? {
+                let entry = entry?;
+                // What a link points to counts; a link to nothing is no file.
+                let file = std::fs::metadata(entry.path()).is_ok_and(|meta| meta.is_file());
+                if file && !entry.file_name().to_string_lossy().starts_with('.') {
+                    files.push(entry.path());
+                }
+            }
+            files.sort();
+            Ok(files)
+        };
+        let files = list().map_err(|e| Error::io(path, e))?;
+        Ok(Self { path: path.to_path_buf(), files })
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its files with that ending, in the order of their names; none whose name begins with a dot.
+    pub fn with_extension(&self, extension: &str) -> Vec<PathBuf> {
+        let ends =
+            |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
+        self.files.iter().filter(ends).cloned().collect()
+    }
+}
+
 /// A file format.
 pub trait Format: Send + Sync {
     /// What it is.
@@ -154,6 +200,12 @@ pub trait Format: Send + Sync {
 
     /// Reads the metadata.
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>>;
+
+    /// Opens a folder as one dataset, where the format has such a thing and this is one.
+    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
+        let _ = (folder, limits);
+        Ok(None)
+    }
 
     /// Looks for everything the specification forbids. `strict` adds what readers need not mind.
     /// An error means that the file could not be examined at all.
@@ -215,6 +267,25 @@ impl Registry {
             }
         })?;
         Ok(Opened { format, reader })
+    }
+
+    /// Opens a file, or a folder that is one dataset.
+    pub fn open_path(&self, path: impl AsRef<Path>, limits: &Limits) -> Result<Opened> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return self.open(Source::open(path)?, limits);
+        }
+        let folder = Folder::open(path)?;
+        for format in self.0 {
+            let opened = format.open_folder(&folder, limits);
+            let opened = opened.map_err(|e| e.with_format(format.info().name).with_path(path))?;
+            if let Some(reader) = opened {
+                return Ok(Opened { format: *format, reader });
+            }
+        }
+        Err(Error::not_this_format("core-folder", "a folder without files that belong together")
+            .with_path(path)
+            .hint("name files, or a folder with the dumps of a run (*.sdf)"))
     }
 
     fn unknown(&self, source: &Source) -> Error {

@@ -46,6 +46,17 @@ impl Extents {
         Ok(Self { parts: parts.into(), starts: starts.into() })
     }
 
+    /// The same ranges `by` bytes further on.
+    fn shifted(&self, by: u64) -> Result<Self> {
+        let shift = |part: &Extent| {
+            let offset = part.offset.checked_add(by);
+            offset.map(|offset| Extent { offset, len: part.len })
+        };
+        let parts: Option<Vec<Extent>> = self.parts.iter().map(shift).collect();
+        let parts = parts.ok_or_else(|| Error::limit("ranges past the end of any file"))?;
+        Ok(Self { parts: parts.into(), starts: self.starts.clone() })
+    }
+
     /// Bytes in all.
     pub fn len(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
@@ -140,6 +151,24 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The layout of the same bytes where they lie `by` bytes further on; a table of frames and a
+    /// reference to another array cannot be moved.
+    pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
+        let mut moved = self.clone();
+        match &mut moved {
+            Self::Plain { extents: data, .. }
+            | Self::Rows { extents: data, .. }
+            | Self::Text { extents: data, .. }
+            | Self::Ragged { data, .. }
+            | Self::Encoded { data, .. } => *data = data.shifted(by)?,
+            Self::Inline(..) | Self::Fill(_) => {}
+            Self::PerFrame(_) | Self::Same(_) => {
+                return Err(Error::unsupported("core-series", "an array that refers to others"));
+            }
+        }
+        Ok(moved)
+    }
+
     /// [`ArrayDesc::ragged`] for an array that says it has `bytes`.
     pub(crate) fn ragged(&self, bytes: Option<u64>) -> Option<&[u64]> {
         match self {

@@ -15,6 +15,7 @@
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
+//! | `series` | many files of one run as one dataset |
 //! | `error` `report` `limits` | failures, findings, budgets |
 //! | `comm` | the ranks of a parallel job and the file they share: one, threads, later MPI |
 //! | `testkit` | the conformance suite that every format runs (feature `testkit`) |
@@ -51,6 +52,7 @@ pub mod read;
 pub mod reduce;
 pub mod report;
 pub mod select;
+pub mod series;
 pub mod shape;
 pub mod sink;
 pub mod source;

@@ -1,10 +1,13 @@
 //! Bytes in.
 //!
-//! A [`Source`] is read at any position, from any thread, without a cursor. It is one of three
-//! things: an open file read with `pread`, the same file with a memory map beside it, or memory.
+//! A [`Source`] is read at any position, from any thread, without a cursor. It is one of four
+//! things: an open file read with `pread`, the same file with a memory map beside it, memory, or
+//! several files one behind the other.
 //!
 //! Copying reads never touch the map, so a file that shrinks under us gives a `Truncated` error.
 //! The map serves [`Source::view`] alone, for callers who asked for zero-copy access.
+
+mod joined;
 
 use std::fs::File;
 use std::io;
@@ -16,6 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::Mmap;
 
 use crate::error::{Error, Result, human_bytes};
+use joined::Joined;
+
+pub use joined::Part;
 
 /// Bytes to read from; cheap to clone.
 #[derive(Clone)]
@@ -32,13 +38,17 @@ enum Bytes {
     File(File),
     Mapped { file: File, map: Mmap },
     Memory(Vec<u8>),
+    Joined(Joined),
 }
 
 impl Source {
     /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let (file, len) = open_regular(path).map_err(|e| Error::io(path, e))?;
+        let (file, len) = open_regular(path).map_err(|e| match e.kind() {
+            io::ErrorKind::IsADirectory => Error::io(path, e).hint("name the files in it"),
+            _ => Error::io(path, e),
+        })?;
         Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
     }
 
@@ -75,6 +85,22 @@ impl Source {
         Self::new(None, bytes.len() as u64, Bytes::Memory(bytes))
     }
 
+    /// The bytes of several files one behind the other, under the name of `folder`. A file is opened
+    /// when it is read.
+    pub fn joined(folder: impl AsRef<Path>, files: &[PathBuf]) -> Result<Self> {
+        let joined = Joined::new(files)?;
+        let folder = folder.as_ref().to_path_buf();
+        Ok(Self::new(Some(folder), joined.len(), Bytes::Joined(joined)))
+    }
+
+    /// The files, where there are several.
+    pub fn parts(&self) -> &[Part] {
+        match &self.0.bytes {
+            Bytes::Joined(joined) => &joined.parts,
+            _ => &[],
+        }
+    }
+
     fn new(path: Option<PathBuf>, len: u64, bytes: Bytes) -> Self {
         Self(Arc::new(Inner { path, len, bytes, read: AtomicU64::new(0) }))
     }
@@ -100,7 +126,7 @@ impl Source {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 Ok(file.metadata().map_err(|e| self.io(e))?.len())
             }
-            Bytes::Memory(_) => Ok(self.0.len),
+            Bytes::Memory(_) | Bytes::Joined(_) => Ok(self.0.len),
         }
     }
 
@@ -120,20 +146,12 @@ impl Source {
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
-                let mut done = 0;
-                while done < buffer.len() {
-                    // Past i64::MAX the system call itself refuses; there are no bytes there.
-                    let Some(at) = offset.checked_add(done as u64).filter(|at| *at >> 63 == 0)
-                    else {
-                        break;
-                    };
-                    match file.read_at(&mut buffer[done..], at) {
-                        Ok(0) => break,
-                        Ok(n) => done += n,
-                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                        Err(e) => return Err(self.io(e).at(at)),
-                    }
-                }
+                let done = read_file(file, offset, buffer).map_err(|(e, at)| self.io(e).at(at))?;
+                self.0.read.fetch_add(done as u64, Ordering::Relaxed);
+                Ok(done)
+            }
+            Bytes::Joined(joined) => {
+                let done = joined.read_at_most(offset, buffer)?;
                 self.0.read.fetch_add(done as u64, Ordering::Relaxed);
                 Ok(done)
             }
@@ -171,7 +189,7 @@ impl Source {
             Bytes::Memory(bytes) => bytes,
             // A file that has become shorter has no bytes behind the end of its map.
             Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
-            Bytes::Mapped { .. } | Bytes::File(_) => return None,
+            Bytes::Mapped { .. } | Bytes::File(_) | Bytes::Joined(_) => return None,
         };
         let start = usize::try_from(offset).ok()?;
         all.get(start..start.checked_add(usize::try_from(len).ok()?)?)
@@ -185,18 +203,46 @@ impl Source {
     }
 
     fn short(&self, offset: u64, wanted: usize, got: usize) -> Error {
-        let end = self.current_len().unwrap_or(self.0.len);
+        let mut at = offset.saturating_add(got as u64);
+        let mut end = self.current_len().unwrap_or(self.0.len);
+        let mut path = self.path();
+        if let Bytes::Joined(joined) = &self.0.bytes
+            && let Some(part) = joined.find(at).map(|k| &joined.parts[k])
+        {
+            (at, path) = (at - part.start(), Some(part.path()));
+            end = std::fs::metadata(part.path()).map_or(at, |meta| meta.len());
+        }
         let message = format!(
             "{} wanted here, the file ends after {}",
             human_bytes(wanted as u64),
             human_bytes(end)
         );
-        let error = Error::truncated("core-eof", message).at(offset.saturating_add(got as u64));
-        match self.path() {
+        let error = Error::truncated("core-eof", message).at(at);
+        match path {
             Some(path) => error.with_path(path),
             None => error,
         }
     }
+}
+
+/// Reads until `buffer` is full or the file ends; a failure comes with its place.
+fn read_file(
+    file: &File,
+    offset: u64,
+    buffer: &mut [u8],
+) -> std::result::Result<usize, (io::Error, u64)> {
+    let mut done = 0;
+    while done < buffer.len() {
+        // Past i64::MAX the system call itself refuses; there are no bytes there.
+        let Some(at) = offset.checked_add(done as u64).filter(|at| *at >> 63 == 0) else { break };
+        match file.read_at(&mut buffer[done..], at) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err((e, at)),
+        }
+    }
+    Ok(done)
 }
 
 fn open_regular(path: &Path) -> io::Result<(File, u64)> {
@@ -238,14 +284,20 @@ mod tests {
     }
 
     #[test]
-    fn all_three_answer_alike() {
+    fn all_answer_alike() {
         let bytes: Vec<u8> = (0..=255).collect();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let parts = ["a", "empty", "b"].map(|name| folder.path().join(name));
+        std::fs::write(&parts[0], &bytes[..252]).unwrap();
+        std::fs::write(&parts[1], []).unwrap();
+        std::fs::write(&parts[2], &bytes[252..]).unwrap();
         let sources = [
             Source::open(file.path()).unwrap(),
             Source::map_copy(&bytes).unwrap(),
             Source::memory(bytes.clone()),
+            Source::joined(folder.path(), &parts).unwrap(),
         ];
         for source in &sources {
             assert_eq!(source.len(), 256);
@@ -257,5 +309,34 @@ mod tests {
         }
         assert!(sources[0].view(0, 4).is_none());
         assert_eq!(sources[1].view(3, 2), sources[2].view(3, 2));
+    }
+
+    #[test]
+    fn a_part_that_changes_is_not_read_and_never_replaced_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let parts: Vec<_> = (0..50).map(|k| folder.path().join(k.to_string())).collect();
+        for (k, part) in parts.iter().enumerate() {
+            std::fs::write(part, [k as u8; 10]).unwrap();
+        }
+        let source = Source::joined(folder.path(), &parts).unwrap();
+        assert_eq!(source.len(), 500);
+        assert_eq!(source.parts()[7].start(), 70);
+        assert_eq!(source.read_vec(68, 4).unwrap(), [6, 6, 7, 7]);
+        // Still open: what is missing is missing, though more bytes follow in the next file.
+        let open = std::fs::OpenOptions::new().write(true).open(&parts[7]).unwrap();
+        open.set_len(4).unwrap();
+        let error = source.read_vec(72, 10).unwrap_err();
+        assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(4)));
+        assert_eq!(error.path(), Some(parts[7].as_path()));
+        // Closed meanwhile: another file of that name is not the one that was opened.
+        std::fs::remove_file(&parts[0]).unwrap();
+        std::fs::write(&parts[0], [9; 11]).unwrap();
+        let error = source.read_vec(0, 4).unwrap_err();
+        assert_eq!(error.code(), "core-changed");
+        std::fs::remove_file(&parts[1]).unwrap();
+        assert_eq!(source.read_vec(12, 1).unwrap_err().kind(), ErrorKind::Io);
+        for k in 2..50 {
+            assert_eq!(source.read_vec(k * 10, 1).unwrap(), [k as u8]);
+        }
     }
 }

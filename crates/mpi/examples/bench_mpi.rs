@@ -2,7 +2,7 @@
 //! standard input of rank 0.
 
 #[cfg(feature = "mpi")]
-#[path = "../../../formats/scda/examples/bench/work.rs"]
+#[path = "../../../formats/scda/examples/bench_scda/work.rs"]
 mod work;
 
 #[cfg(not(feature = "mpi"))]

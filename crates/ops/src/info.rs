@@ -4,6 +4,7 @@ use serde::Serialize;
 use spile_core::error::Result;
 use spile_core::format::Opened;
 
+use crate::check::Row;
 use crate::json::{Pairs, Real};
 
 /// A file in a few lines.
@@ -24,6 +25,9 @@ pub struct Info {
     pub frames: Option<Frames>,
     /// In the format's own words.
     pub summary: Pairs,
+    /// What was noticed while it was opened and did not stop that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Row>,
 }
 
 /// The step or time axis.
@@ -76,5 +80,6 @@ pub fn info(file: &Opened) -> Result<Info> {
         arrays,
         frames,
         summary: Pairs(file.reader.summary()),
+        findings: file.reader.findings().iter().cloned().map(Row::from).collect(),
     })
 }

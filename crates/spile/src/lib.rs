@@ -33,7 +33,7 @@ use std::path::Path;
 
 pub use spile_core::{
     comm, convert, dtype, error, format, frames, layout, limits, read, reduce, report, select,
-    shape, sink, source, tree, wire,
+    series, shape, sink, source, tree, wire,
 };
 
 mod formats;
@@ -42,9 +42,9 @@ pub use formats::REGISTRY;
 use error::Result;
 use format::Opened;
 use limits::Limits;
-use source::Source;
 
-/// Opens a file in whatever format it is. Reads its metadata, no array.
+/// Opens a file in whatever format it is, or a folder with the dumps of a run. Reads metadata, no
+/// array.
 pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Opened> {
-    REGISTRY.open(Source::open(path)?, limits)
+    REGISTRY.open_path(path, limits)
 }

@@ -44,9 +44,10 @@ pub use read::{File, Options};
 pub use write::{Data, Writer, write_file};
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::series::Series;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -81,6 +82,15 @@ impl Format for Sdf {
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
         Ok(Box::new(File::from_source(source, Options::default(), limits)?))
+    }
+
+    /// The dumps of a run, a frame each.
+    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
+        let files = folder.with_extension("sdf");
+        if files.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Series::open(self, folder.path(), &files, limits)?)))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {

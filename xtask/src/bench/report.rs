@@ -61,8 +61,9 @@ pub(super) fn table(results: &Results) -> String {
     text
 }
 
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     match seconds {
+        s if s < 1e-3 => format!("{:.1} us", s * 1e6),
         s if s < 0.1 => format!("{:.1} ms", s * 1e3),
         s if s < 10.0 => format!("{s:.2} s"),
         s => format!("{s:.1} s"),

@@ -1,5 +1,6 @@
 //! `spile cat`.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use spile::layout::{ArrayDesc, Layout};
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
 use spile::tree::{Node, Tree};
+use spile_ops::Pick;
 use spile_ops::cat::{self, Values};
 
 use crate::context::{Context, Entry};
@@ -41,6 +43,9 @@ pub(crate) struct CatArgs {
     /// The frame, of an array that has frames
     #[arg(long, value_name = "N")]
     frame: Option<u64>,
+    /// Several frames, as a slice: 0:100, ::10; a single value is a line with the frame's number
+    #[arg(long, value_name = "A:B:C", conflicts_with = "frame", allow_hyphen_values = true)]
+    frames: Option<String>,
     /// One element, counted from zero, of an array whose elements have different lengths too
     #[arg(long, value_name = "N", conflicts_with = "selection")]
     element: Option<u64>,
@@ -52,7 +57,26 @@ pub(crate) struct CatArgs {
 pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(std::slice::from_ref(&args.file), out, |entry, out| {
         let file = context.open(entry.path)?;
-        print(args, entry, &file, context, out)?;
+        let Some(frames) = &args.frames else {
+            print(args, entry, &file, args.frame, context, out)?;
+            return Ok(Exit::Yes);
+        };
+        let tree = file.reader.tree();
+        let (_, desc, _) = choose(tree, args.name.as_deref(), args.selection.as_deref())?;
+        let Layout::PerFrame(table) = &tree.resolve(desc)?.layout else {
+            return Err(Error::argument("this array has no frames").hint("leave --frames away"));
+        };
+        for frame in Pick::default().with_frames(frames)?.frames(table.len())? {
+            // Not every frame has every array.
+            let Some(cell) = table.cell(frame)? else { continue };
+            if !args.raw && !context.json {
+                match cell.shape.rank() {
+                    0 => write!(out, "{frame}\t")?,
+                    _ => writeln!(out, "# frame {frame}")?,
+                }
+            }
+            print(args, entry, &file, Some(frame), context, out)?;
+        }
         Ok(Exit::Yes)
     })
 }
@@ -61,6 +85,7 @@ fn print(
     args: &CatArgs,
     entry: Entry<'_>,
     file: &Opened,
+    frame: Option<u64>,
     context: &Context,
     out: &mut Output,
 ) -> Result<()> {
@@ -75,7 +100,7 @@ fn print(
         ErrorKind::Argument | ErrorKind::Io => e,
         _ => e.in_object(format!("\"{}\"", node.path)),
     };
-    let (frame, array) = open(file, desc, args.frame, context).map_err(place)?;
+    let (frame, array) = open(file, desc, frame, context).map_err(place)?;
     let values = if args.stored { Values::Stored } else { Values::Mapped };
     if context.json {
         let shape = array.select(&selection, Axes::Stored)?.shape();
@@ -186,7 +211,7 @@ pub(super) fn open(
         (Some(1), None) => 0,
         (Some(n), None) => {
             return Err(Error::argument(format!("this array has {n} frames; name one"))
-                .hint("for example --frame 0"));
+                .hint("for example --frame 0; `cat` prints several with --frames 0:10"));
         }
     };
     match Array::open_frame(source, tree, desc, frame, &context.limits)? {

@@ -1,19 +1,15 @@
-//! The table, the promises, and the part of `docs/performance.md`.
-
-use std::fmt::Write as _;
+//! The cells of the table, the promises, and how it is measured.
 
 use super::super::report::Promise;
+use super::super::rounds::Results;
 use super::tasks::{
-    DECODE, DECODE_FULL, ENCODE, ENCODE_FULL, FORMAT_LONG, FORMAT_SHORT, MPI_ONE, MPI_TWO,
-    NUMBER_OF_ENTRIES, ONE, PARSE_LONG, PARSE_SHORT, READ_8, READ_64, READ_MIB, TASKS, TWO_RANKS,
-    TWO_THREADS, WRITE_8, WRITE_64, WRITE_MIB,
+    C, C_KEEPS, DECODE, DECODE_FULL, ENCODE, ENCODE_FULL, FORMAT_LONG, FORMAT_SHORT,
+    NUMBER_OF_ENTRIES, ONE, PARSE_LONG, PARSE_SHORT, READ_8, READ_64, READ_MIB, TWO_THREADS,
+    WRITE_8, WRITE_64, WRITE_MIB,
 };
-use super::{C, C_KEEPS, Results};
 
-/// The columns.
-const CONTESTANTS: [&str; 6] = [C, ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO];
-
-const HOW: &str = "\
+/// How it is measured.
+pub(super) const HOW: &str = "\
 Sizes at scale 1: A sections of 1 GiB; V sections of 10^6 elements of 48 to 80 bytes, 64 MB in all;
 10^5 elements of 1 KiB to compress (2 * 10^4 of those with all digits); 10^6 size entries.
 
@@ -25,12 +21,12 @@ Sizes at scale 1: A sections of 1 GiB; V sections of 10^6 elements of 48 to 80 b
   it is fresh memory each time, which is most of the time it takes. That is what the loop is,
   and what is compared; how fast it is where the C library is told to keep memory is said
   below the table.
-- **spile** is `formats/scda/examples/bench`: `Writer::array` to `Writer::close`, `Cursor::open` to
+- **spile** is `formats/scda/examples/bench_scda`: `Writer::array` to `Writer::close`, `Cursor::open` to
   the last byte. Level 9. Two ranks are threads of one process and compress on two threads; with
   MPI (Open MPI's MPI-IO as it comes) they are processes of one thread each, started for each
   task before its clock starts.
 - Numbers in the table are megabytes (10^6) of data in a second, before compression and without
-  headers and size entries.
+  headers and size entries; nanoseconds for each size entry.
 - The data are in memory and memory for them is there before the clock starts, on both sides: used
   before, used again from round to round, and beginning with a page (the copies of the system are a
   third slower into memory that begins 16 bytes behind one, as that of `malloc` does). A file that
@@ -44,96 +40,81 @@ Sizes at scale 1: A sections of 1 GiB; V sections of 10^6 elements of 48 to 80 b
 - What is read is compared with what was written.
 ";
 
-/// How it was measured.
-pub(super) struct Made {
-    pub(super) scale: f64,
-    pub(super) rounds: usize,
-    pub(super) in_memory: bool,
+const ENTRIES: [&str; 4] = [FORMAT_SHORT, PARSE_SHORT, FORMAT_LONG, PARSE_LONG];
+
+/// Megabytes of a task's data in a second; nanoseconds for an entry.
+pub(super) fn cell(results: &Results, task: &'static str, who: &'static str) -> String {
+    let text = if ENTRIES.contains(&task) {
+        nanoseconds(results, task, who).map(|each| format!("{each:.1} ns"))
+    } else {
+        rate(results, task, who).map(|rate| format!("{rate:.0}"))
+    };
+    text.unwrap_or("-".into())
 }
 
-/// The table in Markdown.
-pub(super) fn table(results: &Results) -> String {
-    let mut text = String::from(
-        "| MB/s | C | 1 rank | 1 rank, 2 threads | 2 ranks | MPI, 1 rank | MPI, 2 ranks | \
-         1 rank / C | 2 threads / 1 | 2 ranks / 1 |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-    );
-    let ratio =
-        |task, over, under| match (results.seconds(task, over), results.seconds(task, under)) {
-            (Some(over), Some(under)) => format!("{:.2}", under / over),
-            _ => "-".into(),
-        };
-    // Entries are not measured by their bytes.
-    for task in TASKS.iter().filter(|task| !task.c.is_empty()) {
-        let rate = |who| results.rate(task.name, who).map_or("-".into(), |r| format!("{r:.0}"));
-        let rates = CONTESTANTS.map(rate).join(" | ");
-        let _ = writeln!(
-            text,
-            "| {} | {rates} | {} | {} | {} |",
-            task.name,
-            ratio(task.name, ONE, C),
-            ratio(task.name, TWO_THREADS, ONE),
-            ratio(task.name, TWO_RANKS, ONE),
-        );
+fn nanoseconds(results: &Results, task: &'static str, who: &'static str) -> Option<f64> {
+    Some(results.seconds(task, who)? * 1e9 / NUMBER_OF_ENTRIES as f64)
+}
+
+fn rate(results: &Results, task: &'static str, who: &'static str) -> Option<f64> {
+    Some(data(results, task)? as f64 / results.seconds(task, who)? / 1e6)
+}
+
+/// Bytes of a task's data. C also counts headers, and who encodes says what is stored; but spile
+/// says what the data are when it reads them.
+fn data(results: &Results, task: &'static str) -> Option<u64> {
+    let read = match task {
+        ENCODE => DECODE,
+        ENCODE_FULL => DECODE_FULL,
+        other => other,
+    };
+    results.bytes(read, ONE)
+}
+
+/// Bytes that are stored for a byte of the data.
+fn stored(results: &Results, task: &'static str, who: &'static str) -> Option<f64> {
+    Some(results.bytes(task, who)? as f64 / data(results, task)? as f64)
+}
+
+/// What is said below the table.
+pub(super) fn remark(results: &Results) -> String {
+    match (rate(results, ENCODE, C_KEEPS), results.speed(ENCODE, ONE, C_KEEPS)) {
+        (Some(kept), Some(speed)) => format!(
+            "\n{ENCODE}, by C that keeps its memory: {kept:.0} MB/s; {ONE} / C: {speed:.2}.\n"
+        ),
+        _ => String::new(),
     }
-    if let Some((kept, one)) = results.rate(ENCODE, C_KEEPS).zip(results.rate(ENCODE, ONE)) {
-        let _ = writeln!(
-            text,
-            "\n{ENCODE}, by C that keeps its memory: {kept:.0} MB/s; 1 rank / C: {:.2}.",
-            one / kept
-        );
-    }
-    text
 }
 
 /// What spile promises.
 pub(super) fn promises(results: &Results) -> Vec<Promise> {
     let mut all = Vec::new();
-    // At least `times` as fast as another.
-    let mut faster = |text: String, task, who, than, times: f64| {
-        let both = results.seconds(task, who).zip(results.seconds(task, than));
-        let found = both.map(|(mine, theirs)| (format!("{:.2}", theirs / mine), theirs / mine));
-        all.push(Promise { text, found: found.map(|(text, ratio)| (text, ratio >= times)) });
-    };
     for task in [WRITE_8, READ_8, WRITE_64, READ_64, WRITE_MIB, READ_MIB] {
-        faster(format!("{task}: 0.9 times as fast as C or faster"), task, ONE, C, 0.9);
+        let text = format!("{task}: 0.9 times as fast as C or faster");
+        all.push(results.faster(text, task, ONE, C, 0.9));
     }
     for (task, times) in [(ENCODE, 4.0), (ENCODE_FULL, 4.0), (DECODE, 1.3), (DECODE_FULL, 1.3)] {
         let text = format!("{task}: {times} times as fast as C or faster, on one thread");
-        faster(text, task, ONE, C, times);
+        all.push(results.faster(text, task, ONE, C, times));
         let text = format!("{task}: 1.7 times as fast again, or faster, on two threads");
-        faster(text, task, TWO_THREADS, ONE, 1.7);
+        all.push(results.faster(text, task, TWO_THREADS, ONE, 1.7));
     }
     for task in [ENCODE, ENCODE_FULL] {
+        let both = stored(results, task, ONE).zip(stored(results, task, C));
         all.push(Promise {
             text: format!("{task}: no more bytes than C's"),
-            found: results.stored(task, ONE).zip(results.stored(task, C)).map(|(mine, theirs)| {
+            found: both.map(|(mine, theirs)| {
                 let text = format!("{:.2} % and {:.2} % of the data", mine * 1e2, theirs * 1e2);
                 (text, mine <= theirs)
             }),
         });
     }
-    for task in [FORMAT_SHORT, PARSE_SHORT, FORMAT_LONG, PARSE_LONG] {
-        let each = results.seconds(task, ONE).map(|s| s * 1e9 / NUMBER_OF_ENTRIES as f64);
+    for task in ENTRIES {
+        let each = nanoseconds(results, task, ONE);
         all.push(Promise {
             text: format!("{task}: 20 ns each or less"),
             found: each.map(|each| (format!("{each:.1} ns"), each <= 20.0)),
         });
     }
     all
-}
-
-/// The part of the page.
-pub(super) fn part(machine: &str, made: &Made, results: &Results) -> String {
-    let promises: Vec<String> = promises(results).iter().map(Promise::line).collect();
-    let place = if made.in_memory { "in memory (tmpfs)" } else { "on a disk" };
-    format!(
-        "# Performance: scda\n\nMade by `cargo xtask bench scda --scale {}`, {} rounds, files {place}; run it \
-         to repeat this on your machine.\n\n{machine}\n{}\n## What is promised of scda\n\n```text\n{}\n```\n\n\
-         ## What is measured of scda\n\n{HOW}",
-        made.scale,
-        made.rounds,
-        table(results),
-        promises.join("\n"),
-    )
 }

@@ -1,22 +1,25 @@
 //! The jobs, the tasks and their sizes.
 
-use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
 
+use super::super::rounds::{Task, Words};
 use crate::Result;
 use crate::shell::program;
+
+/// The contestants that are not spile: plain C, and C that keeps its memory (see `peer.c`).
+pub(super) const C: &str = "C";
+pub(super) const C_KEEPS: &str = "C, memory kept";
 
 /// What spile's driver runs as. Ranks that are threads share the threads that compress.
 pub(super) struct Job {
     pub(super) name: &'static str,
     ranks: usize,
     threads: usize,
-    /// Ranks are processes of MPI. They wait for each other without rest, so they run for one
-    /// task only: nothing else could be measured while they are there.
+    /// Ranks are processes of MPI.
     pub(super) mpi: bool,
 }
 
@@ -53,34 +56,14 @@ impl Job {
     }
 }
 
-/// Something to do, for spile and for C. Words in braces are filled in; `{length}` is the length of
-/// `file`, which spile has written.
-pub(super) struct Task {
-    pub(super) name: &'static str,
-    pub(super) spile: &'static str,
-    pub(super) c: &'static str,
-    /// The jobs that do it.
-    pub(super) jobs: &'static [&'static str],
-    pub(super) file: &'static str,
-    /// What is compressed.
-    pub(super) field: &'static str,
-    /// Repetitions in each round.
-    pub(super) times: usize,
-}
-
-impl Task {
-    /// It reads what the task before it has written.
-    pub(super) fn reads(&self) -> bool {
-        self.spile.starts_with("read-")
-    }
-}
-
 pub(super) const WRITE_8: &str = "write A, E = 8";
 pub(super) const READ_8: &str = "read A, E = 8";
 pub(super) const WRITE_64: &str = "write A, E = 64";
 pub(super) const READ_64: &str = "read A, E = 64";
 pub(super) const WRITE_MIB: &str = "write A, E = 1 MiB";
 pub(super) const READ_MIB: &str = "read A, E = 1 MiB";
+pub(super) const WRITE_V: &str = "write V";
+pub(super) const READ_V: &str = "read V";
 pub(super) const ENCODE: &str = "write encoded A, single precision";
 pub(super) const DECODE: &str = "read encoded A, single precision";
 pub(super) const ENCODE_FULL: &str = "write encoded A, all digits";
@@ -90,114 +73,114 @@ pub(super) const PARSE_SHORT: &str = "parse sizes, 1 or 2 digits";
 pub(super) const FORMAT_LONG: &str = "format sizes, 1 to 12 digits";
 pub(super) const PARSE_LONG: &str = "parse sizes, 1 to 12 digits";
 
-/// A section written or read from memory, next to all its bytes by `write()` or `read()`.
-const PLAIN: Task = Task {
-    name: "",
-    spile: "",
-    c: "",
-    jobs: &[ONE, TWO_RANKS, MPI_ONE, MPI_TWO],
-    file: "{array}",
-    field: "",
-    times: 1,
-};
-const ENCODED: Task = Task {
-    jobs: &[ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO],
-    file: "{encoded}",
-    field: "{single}",
-    ..PLAIN
-};
-const ENTRIES: Task = Task { jobs: &[ONE], times: 3, ..PLAIN };
+/// Those that read and write plain sections, and those that encode.
+const PLAIN: &[&str] = &[ONE, TWO_RANKS, MPI_ONE, MPI_TWO];
+const ENCODED: &[&str] = &[ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO];
+
+/// What C does next to a section that spile writes or reads: all its bytes.
+const C_WRITE: (&[&str], &str) = (&[C], "write {plain} {length of array}");
+const C_READ: (&[&str], &str) = (&[C], "read {array} {length of array}");
 
 pub(super) const TASKS: [Task; 16] = [
     Task {
         name: WRITE_8,
-        spile: "write-array {array} {bytes} 8",
-        c: "write {plain} {length}",
-        ..PLAIN
+        lines: &[(PLAIN, "write-array {array} {bytes} 8"), C_WRITE],
+        times: 1,
+        warm: false,
     },
     Task {
         name: READ_8,
-        spile: "read-array {array} {bytes} 8",
-        c: "read {array} {length}",
-        ..PLAIN
+        lines: &[(PLAIN, "read-array {array} {bytes} 8"), C_READ],
+        times: 1,
+        warm: true,
     },
     Task {
         name: WRITE_64,
-        spile: "write-array {array} {bytes} 64",
-        c: "write {plain} {length}",
-        ..PLAIN
+        lines: &[(PLAIN, "write-array {array} {bytes} 64"), C_WRITE],
+        times: 1,
+        warm: false,
     },
     Task {
         name: READ_64,
-        spile: "read-array {array} {bytes} 64",
-        c: "read {array} {length}",
-        ..PLAIN
+        lines: &[(PLAIN, "read-array {array} {bytes} 64"), C_READ],
+        times: 1,
+        warm: true,
     },
     Task {
         name: WRITE_MIB,
-        spile: "write-array {array} {bytes} 1048576",
-        c: "write {plain} {length}",
-        ..PLAIN
+        lines: &[(PLAIN, "write-array {array} {bytes} 1048576"), C_WRITE],
+        times: 1,
+        warm: false,
     },
     Task {
         name: READ_MIB,
-        spile: "read-array {array} {bytes} 1048576",
-        c: "read {array} {length}",
-        ..PLAIN
+        lines: &[(PLAIN, "read-array {array} {bytes} 1048576"), C_READ],
+        times: 1,
+        warm: true,
     },
     Task {
-        name: "write V",
-        spile: "write-varray {array} {number}",
-        c: "write {plain} {length}",
+        name: WRITE_V,
+        lines: &[(PLAIN, "write-varray {array} {number}"), C_WRITE],
         times: 3,
-        ..PLAIN
+        warm: false,
     },
     Task {
-        name: "read V",
-        spile: "read-varray {array} {number}",
-        c: "read {array} {length}",
+        name: READ_V,
+        lines: &[(PLAIN, "read-varray {array} {number}"), C_READ],
         times: 3,
-        ..PLAIN
+        warm: true,
     },
     Task {
         name: ENCODE,
-        spile: "write-encoded {encoded} {single} 1024",
-        c: "encode {peer} {single} 1024",
-        ..ENCODED
+        lines: &[
+            (ENCODED, "write-encoded {encoded} {single} 1024"),
+            (&[C, C_KEEPS], "encode {peer} {single} 1024"),
+        ],
+        times: 1,
+        warm: false,
     },
     Task {
         name: DECODE,
-        spile: "read-encoded {encoded} {single} 1024",
-        c: "decode {peer} {single} 1024",
+        lines: &[
+            (ENCODED, "read-encoded {encoded} {single} 1024"),
+            (&[C], "decode {peer} {single} 1024"),
+        ],
         times: 3,
-        ..ENCODED
+        warm: true,
     },
     Task {
         name: ENCODE_FULL,
-        spile: "write-encoded {encoded} {double} 1024",
-        c: "encode {peer} {double} 1024",
-        field: "{double}",
-        ..ENCODED
+        lines: &[
+            (ENCODED, "write-encoded {encoded} {double} 1024"),
+            (&[C], "encode {peer} {double} 1024"),
+        ],
+        times: 1,
+        warm: false,
     },
     Task {
         name: DECODE_FULL,
-        spile: "read-encoded {encoded} {double} 1024",
-        c: "decode {peer} {double} 1024",
-        field: "{double}",
+        lines: &[
+            (ENCODED, "read-encoded {encoded} {double} 1024"),
+            (&[C], "decode {peer} {double} 1024"),
+        ],
         times: 3,
-        ..ENCODED
+        warm: true,
     },
-    Task { name: FORMAT_SHORT, spile: "format-entries 2 {entries}", ..ENTRIES },
-    Task { name: PARSE_SHORT, spile: "parse-entries 2 {entries}", ..ENTRIES },
-    Task { name: FORMAT_LONG, spile: "format-entries 12 {entries}", ..ENTRIES },
-    Task { name: PARSE_LONG, spile: "parse-entries 12 {entries}", ..ENTRIES },
+    entries(FORMAT_SHORT, &[(&[ONE], "format-entries 2 {entries}")]),
+    entries(PARSE_SHORT, &[(&[ONE], "parse-entries 2 {entries}")]),
+    entries(FORMAT_LONG, &[(&[ONE], "format-entries 12 {entries}")]),
+    entries(PARSE_LONG, &[(&[ONE], "parse-entries 12 {entries}")]),
 ];
+
+const fn entries(
+    name: &'static str,
+    lines: &'static [(&'static [&'static str], &'static str)],
+) -> Task {
+    Task { name, lines, times: 3, warm: false }
+}
 
 /// Size entries that are formatted and parsed.
 pub(super) const NUMBER_OF_ENTRIES: u64 = 1_000_000;
-
-/// What stands for the words in braces.
-pub(super) type Words = BTreeMap<&'static str, String>;
 
 pub(super) fn words(folder: &Path, scale: f64) -> Words {
     let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
@@ -212,14 +195,6 @@ pub(super) fn words(folder: &Path, scale: f64) -> Words {
     words.insert("single-count", scaled(1e5).to_string());
     words.insert("double-count", scaled(2e4).to_string());
     words
-}
-
-pub(super) fn filled(line: &str, words: &Words) -> String {
-    let mut out = line.to_string();
-    for (name, value) in words {
-        out = out.replace(&format!("{{{name}}}"), value);
-    }
-    out
 }
 
 /// Elements of 128 doubles, rows of ten of them: two waves that cross, one of them damped, with all

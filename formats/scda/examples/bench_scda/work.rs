@@ -10,7 +10,7 @@
 //! | `write-varray FILE NUMBER` | NUMBER elements of 48 to 80 bytes | of all elements |
 //! | `read-varray FILE NUMBER` | | of all elements |
 //! | `write-encoded FILE FIELD SIZE` | the elements in FIELD, compressed | as they are stored |
-//! | `read-encoded FILE FIELD SIZE` | | as they are stored |
+//! | `read-encoded FILE FIELD SIZE` | | as they were before |
 //! | `format-entries DIGITS NUMBER` | size entries of up to DIGITS digits, nothing else | of the entries |
 //! | `parse-entries DIGITS NUMBER` | | of the entries |
 //!
@@ -167,7 +167,7 @@ impl Bench<'_> {
         if *self.memory.first(mine) != self.field.1 {
             return Err("other elements came back".into());
         }
-        Ok((time, self.stored(file, &counts)?))
+        Ok((time, self.sum(mine as u64)?))
     }
 
     /// The elements of each rank.

@@ -1,0 +1,460 @@
+//! Many files of one run as one dataset: a file is a frame.
+//!
+//! The tree has every array that any of the files has, with a table of frames. Coordinates that are
+//! the same in all files are kept once; those that move are looked up frame by frame. Numbers of
+//! particles may change from file to file, arrays may come and go. A file that cannot be opened is
+//! left out and named in [`Series::findings`].
+//!
+//! What is said about an array or the file is kept where all files say the same; the moment of a
+//! file, its root's attributes `step` and `time`, is the axis.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Format, Object, Reader, Region};
+use crate::frames::{FrameAxis, FrameCell, FrameTable};
+use crate::layout::{ArrayDesc, Coord, Layout};
+use crate::limits::Limits;
+use crate::report::{Finding, Report};
+use crate::source::Source;
+use crate::tree::{Attrs, NodeId, ROOT, Tree, Value};
+
+/// Files that are open at once while the series is put together, and whose trees are in memory.
+const BATCH: usize = 64;
+
+/// Coordinates of more bytes than this are not compared from file to file.
+const SHARED_BYTES: u64 = 1 << 20;
+
+/// About what the table of an array needs for a frame.
+const CELL_BYTES: u64 = 256;
+
+/// Files of one run, opened as one.
+pub struct Series {
+    source: Source,
+    tree: Tree,
+    findings: Vec<Finding>,
+    summary: Attrs,
+}
+
+/// When a file was written, and which it is.
+#[derive(Clone, Debug, PartialEq)]
+struct Moment {
+    file: usize,
+    step: Option<u64>,
+    time: Option<f64>,
+}
+
+impl Series {
+    /// Opens `files` as a dataset under the name of `folder`, in the order of their times (steps
+    /// where there are no times, names where there is neither). Reads metadata and coordinates.
+    pub fn open(
+        format: &dyn Format,
+        folder: &Path,
+        files: &[PathBuf],
+        limits: &Limits,
+    ) -> Result<Self> {
+        // Before any is opened: one that changes meanwhile is noticed when it is read.
+        let source = Source::joined(folder, files)?;
+        let mut union = Union::new(limits);
+        let mut failure = None;
+        for (batch, paths) in files.chunks(BATCH).enumerate() {
+            let known = &union.coordinates;
+            let opened: Vec<Result<Member>> =
+                paths.par_iter().map(|path| Member::open(format, path, known, limits)).collect();
+            for (k, (path, member)) in paths.iter().zip(opened).enumerate() {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let file = batch * BATCH + k;
+                match member {
+                    Ok(member) => union.add(file, source.parts()[file].start(), &name, member)?,
+                    Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
+                    Err(error) => {
+                        union.report.error("core-series", left_out(&error)).in_object(name);
+                        failure.get_or_insert(error.with_path(path));
+                    }
+                }
+            }
+        }
+        match failure {
+            Some(failure) if union.moments.is_empty() => Err(failure),
+            _ => union.finish(source, files.len()),
+        }
+    }
+}
+
+impl Reader for Series {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Attrs {
+        self.summary.clone()
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        Err(one_by_one())
+    }
+
+    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        Err(one_by_one())
+    }
+}
+
+fn one_by_one() -> Error {
+    Error::unsupported("", "these are many files").hint("look at them one by one")
+}
+
+fn left_out(error: &Error) -> String {
+    match error.offset() {
+        Some(at) => format!("left out: {} (at byte {at})", error.message()),
+        None => format!("left out: {}", error.message()),
+    }
+}
+
+/// What is learnt about a file while it is open.
+struct Member {
+    tree: Tree,
+    summary: Attrs,
+    /// What decides its coordinates, by path; nothing where that is known already.
+    coordinates: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl Member {
+    fn open(
+        format: &dyn Format,
+        path: &Path,
+        known: &HashMap<String, Vec<u8>>,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let reader = format.open(Source::open(path)?, limits)?;
+        let (tree, source) = (reader.tree(), reader.source());
+        if tree.frames().is_some() {
+            return Err(Error::unsupported("core-series", "the file has frames of its own"));
+        }
+        let mut coordinates = Vec::new();
+        // Arrays beside a coordinate are coordinates, too: nodes beside the middles of cells.
+        let used = tree.arrays().flat_map(|(_, _, array)| &array.coords);
+        let groups: HashSet<NodeId> = used
+            .filter_map(
+                |c| if let Coord::Node(id) = c { Some(tree.node(*id).parent) } else { None },
+            )
+            .collect();
+        for (_, node, desc) in tree.arrays().filter(|(_, node, _)| groups.contains(&node.parent)) {
+            let (Layout::Plain { extents, .. } | Layout::Text { extents, .. }) = &desc.layout
+            else {
+                continue;
+            };
+            if extents.len() > SHARED_BYTES {
+                continue;
+            }
+            let mut decides =
+                format!("{} {} {:?} {:?}", desc.dtype, desc.shape, desc.map, desc.layout)
+                    .into_bytes();
+            for part in extents.parts() {
+                decides.extend(source.read_vec(part.offset, part.len)?);
+            }
+            let new = known.get(&node.path) != Some(&decides);
+            coordinates.push((node.path.clone(), new.then_some(decides)));
+        }
+        Ok(Self { tree: tree.clone(), summary: reader.summary(), coordinates })
+    }
+
+    fn moment(&self, file: usize) -> Moment {
+        let attr = |name: &str| self.tree.attrs().iter().find(|(n, _)| n == name).map(|(_, v)| v);
+        Moment {
+            file,
+            step: attr("step").and_then(|v| u64::try_from(v).ok()),
+            time: attr("time").and_then(|v| f64::try_from(v).ok()),
+        }
+    }
+}
+
+/// A node of the tree that is being made.
+struct Entry {
+    parent: usize,
+    name: String,
+    path: String,
+    id: Option<String>,
+    attrs: Attrs,
+    array: Option<Column>,
+}
+
+/// An array over all files.
+struct Column {
+    /// As the first file has it, at its place among all bytes.
+    first: ArrayDesc,
+    /// Where its coordinates are, and what it is the same as.
+    coords: Vec<Place>,
+    same: Option<String>,
+    /// By file.
+    cells: Vec<(usize, FrameCell)>,
+    /// Files in which it is a coordinate with the values of the first file.
+    alike: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    None,
+    Uniform(f64, f64),
+    Path(String),
+}
+
+impl Place {
+    fn of(coord: &Coord, tree: &Tree) -> Self {
+        match coord {
+            Coord::None => Self::None,
+            Coord::Uniform { start, step } => Self::Uniform(*start, *step),
+            Coord::Node(id) => Self::Path(tree.node(*id).path.clone()),
+        }
+    }
+}
+
+/// Everything that is in any of the files.
+struct Union {
+    limits: Limits,
+    moments: Vec<Moment>,
+    /// The root first, then parents before their children.
+    entries: Vec<Entry>,
+    places: HashMap<String, usize>,
+    /// What decides the coordinates of the first file.
+    coordinates: HashMap<String, Vec<u8>>,
+    cells: u64,
+    summary: Attrs,
+    report: Report,
+}
+
+impl Union {
+    fn new(limits: &Limits) -> Self {
+        let (name, path) = (String::new(), String::new());
+        let root = Entry { parent: 0, name, path, id: None, attrs: Vec::new(), array: None };
+        Self {
+            limits: *limits,
+            moments: Vec::new(),
+            entries: vec![root],
+            places: HashMap::from([(String::new(), 0)]),
+            coordinates: HashMap::new(),
+            cells: 0,
+            summary: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    fn add(&mut self, file: usize, start: u64, name: &str, member: Member) -> Result<()> {
+        let first = self.moments.is_empty();
+        self.moments.push(member.moment(file));
+        let Member { tree, summary, coordinates } = member;
+        if first {
+            self.entries[0].attrs.clone_from(tree.attrs());
+            self.summary = summary;
+        } else {
+            self.entries[0].attrs.retain(|attr| tree.attrs().contains(attr));
+            self.summary.retain(|row| summary.contains(row));
+        }
+        for (_, node) in tree.iter() {
+            let Some(&k) = self.places.get(&node.path) else {
+                self.places.insert(node.path.clone(), self.entries.len());
+                let array = node.array.as_ref().map(|desc| Column::new(desc, &tree, start));
+                self.entries.push(Entry {
+                    parent: self.places[&tree.node(node.parent).path],
+                    name: node.name.clone(),
+                    path: node.path.clone(),
+                    id: node.id.clone(),
+                    attrs: node.attrs.clone(),
+                    array: array.transpose()?,
+                });
+                let new = self.entries.len() - 1;
+                self.cell(new, file, start, name, node.array.as_ref(), &tree)?;
+                continue;
+            };
+            let entry = &mut self.entries[k];
+            entry.attrs.retain(|attr| node.attrs.contains(attr));
+            if entry.id != node.id {
+                entry.id = None;
+            }
+            self.cell(k, file, start, name, node.array.as_ref(), &tree)?;
+        }
+        for (path, decides) in coordinates {
+            if let (true, Some(decides)) = (first, &decides) {
+                self.coordinates.insert(path.clone(), decides.clone());
+            }
+            let alike = decides.is_none_or(|own| self.coordinates.get(&path) == Some(&own));
+            let entry = self.places.get(&path).and_then(|k| self.entries[*k].array.as_mut());
+            if let (Some(column), true) = (entry, alike) {
+                column.alike += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes where entry `k` is in `file`.
+    fn cell(
+        &mut self,
+        k: usize,
+        file: usize,
+        start: u64,
+        name: &str,
+        desc: Option<&ArrayDesc>,
+        tree: &Tree,
+    ) -> Result<()> {
+        let Entry { array, path, .. } = &mut self.entries[k];
+        let differs = match (array, desc) {
+            (None, None) => return Ok(()),
+            (Some(column), Some(desc)) => {
+                let own = tree.resolve(desc)?;
+                for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
+                    if *known != Place::of(coord, tree) {
+                        *known = Place::None;
+                    }
+                }
+                if own.dtype != column.first.dtype {
+                    format!("{} instead of {}", own.dtype, column.first.dtype)
+                } else if own.shape.rank() != column.first.shape.rank() {
+                    format!("{} elements instead of {}", own.shape, column.first.shape)
+                } else if own.map != column.first.map {
+                    "another factor from stored to meant values".into()
+                } else {
+                    let layout = own.layout.shifted(start)?;
+                    column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
+                    self.cells += 1;
+                    self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the series")?;
+                    return Ok(());
+                }
+            }
+            (Some(_), None) => "a group instead of an array".into(),
+            (None, Some(_)) => "an array instead of a group".into(),
+        };
+        let message = format!("left out in {name}: {differs}");
+        self.report.warn("core-series", message).in_object(format!("\"{path}\""));
+        Ok(())
+    }
+
+    fn finish(mut self, source: Source, files: usize) -> Result<Series> {
+        self.moments.sort_by(|a, b| {
+            let time = |m: &Moment| m.time.unwrap_or(f64::NEG_INFINITY);
+            time(a).total_cmp(&time(b)).then(a.step.cmp(&b.step)).then(a.file.cmp(&b.file))
+        });
+        let mut frames = vec![None; files];
+        for (frame, moment) in self.moments.iter().enumerate() {
+            frames[moment.file] = Some(frame);
+        }
+        let count = self.moments.len();
+        let mut tree = Tree::new(&self.limits);
+        tree.node_mut(ROOT).attrs = std::mem::take(&mut self.entries[0].attrs);
+        let mut ids = vec![ROOT];
+        let mut links = Vec::new();
+        for entry in self.entries.into_iter().skip(1) {
+            let parent = ids[entry.parent];
+            let id = match entry.array {
+                None => tree.add_group(parent, &entry.name)?,
+                Some(column) => {
+                    let (mut desc, coords) = (column.first, column.coords);
+                    let everywhere = column.alike == count && column.cells.len() == count;
+                    if !everywhere && column.same.is_none() {
+                        let mut cells = vec![None; count];
+                        for (file, cell) in column.cells {
+                            if let Some(frame) = frames[file] {
+                                cells[frame] = Some(cell);
+                            }
+                        }
+                        if let Some(cell) = cells.iter().flatten().next() {
+                            desc.shape = cell.shape.clone();
+                        }
+                        desc.layout = Layout::PerFrame(Arc::new(Table(cells)));
+                    }
+                    let id = tree.add_array(parent, &entry.name, desc)?;
+                    links.push((id, coords, column.same));
+                    id
+                }
+            };
+            let node = tree.node_mut(id);
+            (node.id, node.attrs) = (entry.id, entry.attrs);
+            ids.push(id);
+        }
+        let find = |path: &String| self.places.get(path).map(|k| ids[*k]);
+        for (id, coords, same) in links {
+            let coords = coords.iter().map(|place| match place {
+                Place::None => Coord::None,
+                Place::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
+                Place::Path(path) => find(path).map_or(Coord::None, Coord::Node),
+            });
+            let coords: Vec<Coord> = coords.collect();
+            if let Some(desc) = &mut tree.node_mut(id).array {
+                desc.coords = coords;
+                if let Some(other) = same.as_ref().and_then(find) {
+                    desc.layout = Layout::Same(other);
+                }
+            }
+        }
+        tree.set_frames(Arc::new(Axis(self.moments)));
+        let mut summary = vec![("files".to_string(), Value::UInt(files as u64))];
+        if count < files {
+            summary.push(("left out".into(), Value::UInt((files - count) as u64)));
+        }
+        summary.extend(self.summary);
+        Ok(Series { source, tree, findings: self.report.findings, summary })
+    }
+}
+
+impl Column {
+    fn new(desc: &ArrayDesc, tree: &Tree, start: u64) -> Result<Self> {
+        let own = tree.resolve(desc)?;
+        let same = match desc.layout {
+            Layout::Same(id) => Some(tree.node(id).path.clone()),
+            _ => None,
+        };
+        let first = ArrayDesc {
+            dtype: own.dtype,
+            map: own.map,
+            layout: own.layout.shifted(start)?,
+            ..desc.clone()
+        };
+        let coords = desc.coords.iter().map(|coord| Place::of(coord, tree)).collect();
+        Ok(Self { first, coords, same, cells: Vec::new(), alike: 0 })
+    }
+}
+
+struct Table(Vec<Option<FrameCell>>);
+
+impl FrameTable for Table {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        Ok(usize::try_from(frame).ok().and_then(|k| self.0.get(k)).cloned().flatten())
+    }
+}
+
+struct Axis(Vec<Moment>);
+
+impl Axis {
+    fn moment(&self, frame: u64) -> Result<&Moment> {
+        let moment = usize::try_from(frame).ok().and_then(|k| self.0.get(k));
+        moment.ok_or_else(|| Error::argument(format!("there is no frame {frame}")))
+    }
+}
+
+impl FrameAxis for Axis {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn step(&self, frame: u64) -> Result<Option<u64>> {
+        Ok(self.moment(frame)?.step)
+    }
+
+    fn time(&self, frame: u64) -> Result<Option<f64>> {
+        Ok(self.moment(frame)?.time)
+    }
+}

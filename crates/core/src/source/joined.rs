@@ -1,0 +1,122 @@
+//! Several files read as one: the bytes of the second follow those of the first.
+//!
+//! A thousand dumps must not need a thousand open files, so a file is opened when it is read, and a
+//! few stay open.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::open_regular;
+use crate::error::{Error, Result};
+
+/// Files that are open at once.
+const OPEN: usize = 32;
+
+/// One of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    path: PathBuf,
+    /// Bytes of the parts before it.
+    start: u64,
+    len: u64,
+    /// Which file it was and when it was written last: what was learnt about one file must not be
+    /// read from another.
+    stamp: [i64; 4],
+}
+
+impl Part {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its bytes begin among those of all.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+}
+
+pub(super) struct Joined {
+    pub(super) parts: Vec<Part>,
+    /// The file used last is at the end.
+    open: Mutex<Vec<(usize, Arc<File>)>>,
+}
+
+impl Joined {
+    pub(super) fn new(paths: &[PathBuf]) -> Result<Self> {
+        let mut parts = Vec::with_capacity(paths.len());
+        let mut start = 0_u64;
+        for path in paths {
+            let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+            let len = meta.len();
+            parts.push(Part { path: path.clone(), start, len, stamp: stamp(&meta) });
+            start = start
+                .checked_add(len)
+                .ok_or_else(|| Error::limit("the files are longer together than any file"))?;
+        }
+        Ok(Self { parts, open: Mutex::new(Vec::new()) })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.start + part.len)
+    }
+
+    /// The part that has the byte at `offset`.
+    pub(super) fn find(&self, offset: u64) -> Option<usize> {
+        let k = self.parts.partition_point(|part| part.start <= offset).checked_sub(1)?;
+        (offset - self.parts[k].start < self.parts[k].len).then_some(k)
+    }
+
+    /// Fills `buffer` as far as there are bytes; never with bytes of a part where those of another
+    /// one are missing.
+    pub(super) fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let Some(at) = offset.checked_add(done as u64) else { break };
+            let Some(k) = self.find(at) else { break };
+            let part = &self.parts[k];
+            let (inside, rest) = (at - part.start, buffer.len() - done);
+            let wanted = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
+            let file = self.file(k)?;
+            let read = super::read_file(&file, inside, &mut buffer[done..done + wanted])
+                .map_err(|(e, at)| Error::io(&part.path, e).at(at))?;
+            done += read;
+            if read < wanted {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn file(&self, k: usize) -> Result<Arc<File>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = open.iter().position(|(number, _)| *number == k);
+        let entry = if let Some(at) = found {
+            open.remove(at)
+        } else {
+            let part = &self.parts[k];
+            let (file, _) = open_regular(&part.path).map_err(|e| Error::io(&part.path, e))?;
+            let meta = file.metadata().map_err(|e| Error::io(&part.path, e))?;
+            if stamp(&meta) != part.stamp {
+                let message = "the file has changed since it was opened";
+                return Err(Error::malformed("core-changed", message)
+                    .with_path(&part.path)
+                    .hint("open it again"));
+            }
+            if open.len() >= OPEN {
+                open.remove(0);
+            }
+            (k, Arc::new(file))
+        };
+        let file = entry.1.clone();
+        open.push(entry);
+        Ok(file)
+    }
+}
+
+/// What differs when a file is another one or has been written to.
+fn stamp(meta: &std::fs::Metadata) -> [i64; 4] {
+    [meta.ino().cast_signed(), meta.len().cast_signed(), meta.mtime(), meta.mtime_nsec()]
+}

@@ -1,0 +1,241 @@
+//! Dumps of a run as one dataset.
+
+use std::path::Path;
+
+use spile_core::error::ErrorKind;
+use spile_core::format::{Folder, Format as _, Reader};
+use spile_core::layout::{Coord, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::report::Severity;
+use spile_core::select::Selection;
+use spile_core::sink::Overwrite;
+use spile_core::tree::Node;
+use spile_sdf::wire::{DataType, FileHeader};
+use spile_sdf::{
+    BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, write_file,
+};
+
+/// What differs from dump to dump.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dump {
+    step: i32,
+    particles: u64,
+    /// Where the window begins.
+    window: f64,
+    /// Four bytes a value instead of eight.
+    single: bool,
+    /// Without the field.
+    bare: bool,
+}
+
+fn bytes(values: impl Iterator<Item = f64>) -> Vec<u8> {
+    values.flat_map(f64::to_le_bytes).collect()
+}
+
+fn write(path: &Path, dump: Dump) {
+    let header = FileHeader {
+        code_name: "Epoch1d".into(),
+        step: dump.step,
+        time: f64::from(dump.step) * 0.25,
+        ..FileHeader::default()
+    };
+    let mesh = |dims: Vec<u64>| Mesh {
+        mults: vec![1.0],
+        labels: vec!["X".into()],
+        units: vec!["m".into()],
+        geometry: 1,
+        minval: vec![dump.window],
+        maxval: vec![dump.window + 4.0],
+        dims,
+    };
+    let real = DataType::Real8;
+    let step = f64::from(dump.step);
+    write_file(path, &header, Overwrite::Never, |file| {
+        let nodes = bytes((0..5).map(|k| dump.window + f64::from(k)));
+        let grid = Meta::Mesh(mesh(vec![5]));
+        file.block("grid", "Grid/Grid", BlockType::PlainMesh, real, &grid, Data::Bytes(&nodes))?;
+        let energy = Meta::Constant((step * 10.0).to_le_bytes().to_vec());
+        file.block("energy", "Energy", BlockType::Constant, real, &energy, Data::None)?;
+        if !dump.bare {
+            let field = Meta::PlainVariable(PlainVariable {
+                mult: 2.0,
+                units: "V/m".into(),
+                mesh_id: "grid".into(),
+                dims: vec![4],
+                stagger: 0,
+            });
+            let values = (0..4).map(|k| step + f64::from(k));
+            let (datatype, values): (_, Vec<u8>) = if dump.single {
+                (DataType::Real4, values.flat_map(|v| (v as f32).to_le_bytes()).collect())
+            } else {
+                (real, bytes(values))
+            };
+            let kind = BlockType::PlainVariable;
+            file.block("ey", "Field/Ey", kind, datatype, &field, Data::Bytes(&values))?;
+        }
+        let species_id = String::from("e");
+        let places = PointMesh { mesh: mesh(vec![]), np: dump.particles, species_id };
+        let places = Meta::PointMesh(places);
+        let x = bytes((0..dump.particles).map(|k| k as f64));
+        file.block("grid/e", "Grid/e", BlockType::PointMesh, real, &places, Data::Bytes(&x))?;
+        let weight = Meta::PointVariable(PointVariable {
+            mult: 1.0,
+            units: "1".into(),
+            mesh_id: "grid/e".into(),
+            np: dump.particles,
+            species_id: "e".into(),
+        });
+        let w = bytes((0..dump.particles).map(|k| step + k as f64));
+        file.block("w/e", "Weight/e", BlockType::PointVariable, real, &weight, Data::Bytes(&w))?;
+        Ok(())
+    })
+    .unwrap();
+}
+
+fn open(folder: &Path) -> Box<dyn Reader> {
+    let folder = Folder::open(folder).unwrap();
+    Sdf.open_folder(&folder, &Limits::default()).unwrap().expect("there are dumps")
+}
+
+fn node<'a>(series: &'a dyn Reader, path: &str) -> &'a Node {
+    series.tree().node(series.tree().find(path).unwrap())
+}
+
+/// The meant values of an array in a frame.
+fn values(series: &dyn Reader, path: &str, frame: u64) -> Option<Vec<f64>> {
+    let (source, tree, limits) = (series.source(), series.tree(), Limits::default());
+    let desc = node(series, path).array.as_ref().unwrap();
+    let array = Array::open_frame(source, tree, desc, frame, &limits).unwrap()?;
+    Some(array.read_f64(&Selection::all(), Axes::Stored).unwrap())
+}
+
+#[test]
+fn dumps_are_frames_in_the_order_of_time() {
+    let folder = tempfile::tempdir().unwrap();
+    // The names do not tell the order.
+    for (name, step, particles) in [("b.sdf", 0, 3), ("c.SDF", 10, 5), ("a.sdf", 20, 0)] {
+        write(&folder.path().join(name), Dump { step, particles, ..Dump::default() });
+    }
+    std::fs::write(folder.path().join("notes.txt"), "not a dump").unwrap();
+    std::fs::write(folder.path().join(".hidden.sdf"), "not a dump").unwrap();
+    std::fs::create_dir(folder.path().join("folder.sdf")).unwrap();
+    let series = open(folder.path());
+    let axis = series.tree().frames().unwrap();
+    let moments: Vec<_> =
+        (0..axis.len()).map(|k| (axis.step(k).unwrap(), axis.time(k).unwrap())).collect();
+    assert_eq!(moments, [(Some(0), Some(0.0)), (Some(10), Some(2.5)), (Some(20), Some(5.0))]);
+    assert!(series.findings().is_empty(), "{:?}", series.findings());
+
+    assert_eq!(values(&*series, "Energy", 2), Some(vec![200.0]));
+    assert_eq!(values(&*series, "Field/Ey", 1), Some(vec![20.0, 22.0, 24.0, 26.0]));
+    // As many particles as each dump has.
+    for (frame, step, particles) in [(0, 0.0, 3), (1, 10.0, 5), (2, 20.0, 0)] {
+        let wanted: Vec<f64> = (0..particles).map(|k| step + f64::from(k)).collect();
+        assert_eq!(values(&*series, "Weight/e", frame), Some(wanted));
+    }
+    // The grid does not move: kept once. What all say is kept, what they do not is the axis.
+    let grid = node(&*series, "Grid/Grid/X").array.as_ref().unwrap();
+    assert!(matches!(grid.layout, Layout::Plain { .. }), "{:?}", grid.layout);
+    assert_eq!(values(&*series, "Grid/Grid/X", 2).unwrap()[4], 4.0);
+    let names: Vec<&str> = series.tree().attrs().iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"code_name") && !names.contains(&"time") && !names.contains(&"step"));
+    let ey = node(&*series, "Field/Ey");
+    assert!(ey.attrs.contains(&("units".into(), "V/m".into())));
+    let Coord::Node(middle) = ey.array.as_ref().unwrap().coords[0] else { panic!("no points") };
+    let middle = series.tree().node(middle).path.clone();
+    assert_eq!(values(&*series, &middle, 0), Some(vec![0.5, 1.5, 2.5, 3.5]));
+}
+
+#[test]
+fn a_moving_window_has_its_coordinates_in_every_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    for step in 0..3 {
+        let window = f64::from(step / 2) * 7.0;
+        let path = folder.path().join(format!("{step}.sdf"));
+        write(&path, Dump { step, window, particles: 1, ..Dump::default() });
+    }
+    let series = open(folder.path());
+    let grid = node(&*series, "Grid/Grid/X").array.as_ref().unwrap();
+    assert!(matches!(grid.layout, Layout::PerFrame(_)), "{:?}", grid.layout);
+    let ey = node(&*series, "Field/Ey").array.as_ref().unwrap();
+    let Coord::Node(middle) = ey.coords[0] else { panic!("no points") };
+    let middle = series.tree().node(middle).path.clone();
+    for (frame, start) in [(0, 0.0), (1, 0.0), (2, 7.0)] {
+        assert_eq!(values(&*series, "Grid/Grid/X", frame).unwrap()[0], start);
+        assert_eq!(values(&*series, &middle, frame).unwrap()[0], start + 0.5);
+    }
+}
+
+#[test]
+fn bad_dumps_and_arrays_that_change_are_left_out_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let dump = |step| Dump { step, particles: 2, ..Dump::default() };
+    for step in 0..5 {
+        let name = format!("{step}.sdf");
+        let (bare, single) = (step == 1, step == 3);
+        write(&path(&name), Dump { single, bare, ..dump(step) });
+    }
+    let whole = std::fs::read(path("2.sdf")).unwrap();
+    std::fs::write(path("2.sdf"), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(path("empty.sdf"), []).unwrap();
+    let series = open(folder.path());
+    assert_eq!(series.tree().frames().unwrap().len(), 4);
+    let findings: Vec<_> =
+        series.findings().iter().map(|f| (f.severity, f.object.as_deref().unwrap())).collect();
+    assert_eq!(
+        findings,
+        [
+            (Severity::Error, "2.sdf"),
+            (Severity::Warning, "\"Field/Ey\""),
+            (Severity::Error, "empty.sdf")
+        ]
+    );
+    assert!(series.findings()[0].message.contains("end of the file"));
+    assert!(series.findings()[1].message.contains("3.sdf: float32 instead of float64"));
+    // Steps 0, 1, 3 and 4 are left: without the field, and with another type.
+    assert_eq!(values(&*series, "Field/Ey", 0).unwrap()[0], 0.0);
+    assert_eq!(values(&*series, "Field/Ey", 1), None);
+    assert_eq!(values(&*series, "Field/Ey", 2), None);
+    assert_eq!(values(&*series, "Field/Ey", 3).unwrap()[0], 8.0);
+    assert_eq!(values(&*series, "Energy", 2), Some(vec![30.0]));
+}
+
+#[test]
+fn a_folder_of_nothing_but_bad_dumps_says_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits::default();
+    let list = || Folder::open(folder.path()).unwrap();
+    assert!(Sdf.open_folder(&list(), &limits).unwrap().is_none());
+    std::fs::write(folder.path().join("0000.sdf"), b"SDF1 and nothing").unwrap();
+    let error = Sdf.open_folder(&list(), &limits).err().unwrap();
+    assert!(error.path().unwrap().ends_with("0000.sdf"), "{error}");
+    assert_ne!(error.kind(), ErrorKind::Io);
+}
+
+#[test]
+fn a_dump_that_is_written_anew_is_not_read_by_the_old_map() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("0.sdf");
+    write(&path, Dump { particles: 2, ..Dump::default() });
+    let series = open(folder.path());
+    std::fs::remove_file(&path).unwrap();
+    write(&path, Dump { step: 9, particles: 9, ..Dump::default() });
+    let (source, tree, limits) = (series.source(), series.tree(), Limits::default());
+    let desc = node(&*series, "Weight/e").array.as_ref().unwrap();
+    let array = Array::open_frame(source, tree, desc, 0, &limits).unwrap().unwrap();
+    let error = array.read(&Selection::all(), Axes::Stored).unwrap_err();
+    assert_eq!(error.code(), "core-changed");
+}
+
+#[test]
+fn memory_for_the_series_is_within_the_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    for step in 0..40 {
+        write(&folder.path().join(format!("{step}.sdf")), Dump { step, ..Dump::default() });
+    }
+    let limits = Limits::default().with_memory(20_000);
+    let error = Sdf.open_folder(&Folder::open(folder.path()).unwrap(), &limits).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+}
