@@ -24,13 +24,11 @@ program peer
     do
         read (*, '(a)', iostat=status) line
         if (status /= 0 .or. len_trim(line) == 0) exit
-        read (line, *) task, from
-        to = from
-        if (task(1:3) == 'to-') then
-            read (line, *) task, from, to, count
-        else
-            read (line, *) task, from, count
-        end if
+        task = word(1)
+        from = word(2)
+        to = word(merge(3, 2, task(1:3) == 'to-'))
+        line = word(merge(4, 3, task(1:3) == 'to-'))
+        read (line, *) count
         call prepare
         call system_clock(start)
         select case (task)
@@ -60,6 +58,20 @@ program peer
     end do
 
 contains
+
+    ! The n-th word of the line; a list-directed read would stop at a slash.
+    function word(n)
+        integer, intent(in) :: n
+        character(len=4096) :: word
+        integer :: k, first, last
+        first = 1
+        do k = 1, n
+            first = first + verify(line(first:), ' ') - 1
+            last = first + index(line(first:), ' ') - 2
+            if (k < n) first = last + 1
+        end do
+        word = line(first:last)
+    end function
 
     ! The numbers that are written; before something is read, numbers that no file has.
     subroutine prepare

@@ -10,8 +10,10 @@
 //! | `page` | `docs/performance.md` and its parts |
 //! | `rounds` | what the benches of the other formats share |
 //! | `scda` | `bench scda`, against plain C |
+//! | `iotk` | `bench iotk`, against gfortran and plain C |
 
 mod contest;
+mod iotk;
 mod page;
 mod report;
 mod rounds;
@@ -68,6 +70,11 @@ impl Options {
 /// `bench scda`.
 pub(crate) fn scda(words: &[&str]) -> Result<bool> {
     scda::run(&Options::parse(words)?)
+}
+
+/// `bench iotk`.
+pub(crate) fn iotk(words: &[&str]) -> Result<bool> {
+    iotk::run(&Options::parse(words)?)
 }
 
 /// `bench taf`.

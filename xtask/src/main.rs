@@ -34,6 +34,7 @@ cargo xtask <command>
   fuzz [SECONDS] [TARGET]  runs every fuzz target, SECONDS in all (30), or one of them
   bench taf [OPTIONS]      measures against NumPy, h5py and plain C, writes docs/performance.md
   bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
+  bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
@@ -68,6 +69,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", "taf", rest @ ..] => bench::taf(rest),
         ["bench", "scda", rest @ ..] => bench::scda(rest),
+        ["bench", "iotk", rest @ ..] => bench::iotk(rest),
         ["dist"] => dist::run(),
         ["readme"] => readme::write(),
         ["readme", "--check"] => readme::check(),

@@ -187,7 +187,6 @@ impl Results {
     }
 
     /// Promises that a task takes less than `most` seconds.
-    #[expect(dead_code, reason = "for the benches to come")]
     pub(super) fn within(
         &self,
         text: String,
