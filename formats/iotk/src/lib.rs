@@ -11,7 +11,7 @@
 //! | `event` `binary` `text` | the same events from both forms |
 //! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
 //! | `data` `read` `get` | what data are; [`File`], its tree view, its values |
-//! | `schema` | what Quantum ESPRESSO means by its files |
+//! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
 //! | `write` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
 //! | `check` `salvage` | the rules; what can be saved of a damaged file |
@@ -48,6 +48,7 @@ mod read;
 pub mod record;
 mod resync;
 mod salvage;
+mod save;
 mod schema;
 mod text;
 pub mod wire;
@@ -59,10 +60,11 @@ pub use event::{Data, Event, Events, Form, Item};
 pub use index::{Cursor, Element, Index, Pieces};
 pub use number::Style;
 pub use read::File;
+pub use save::Save;
 pub use write::{Target, Writer};
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
@@ -105,6 +107,11 @@ impl Format for Iotk {
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
         Ok(Box::new(File::from_source(source, limits)?))
+    }
+
+    /// `prefix.save` of Quantum ESPRESSO.
+    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
+        Ok(Save::open(folder, limits)?.map(|save| Box::new(save) as Box<dyn Reader>))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {

@@ -50,6 +50,8 @@ pub struct File {
     index: Index,
     tree: Tree,
     remarks: Vec<Remark>,
+    /// Elements that stand for other files, and their nodes.
+    links: Vec<(usize, NodeId)>,
     /// Records without tags: any other Fortran file.
     raw: Vec<Record>,
     limits: Limits,
@@ -81,6 +83,7 @@ impl File {
             index,
             tree: Tree::new(limits),
             remarks: Vec::new(),
+            links: Vec::new(),
             raw: Vec::new(),
             limits: *limits,
         };
@@ -103,8 +106,9 @@ impl File {
                 .map_err(|e| e.at(record.offset))?;
             raw.push(record);
         }
-        let (form, remarks) = (Form::Binary(framing), Vec::new());
-        Ok(Self { source, form, index: Index::default(), tree, remarks, raw, limits: *limits })
+        let (form, index) = (Form::Binary(framing), Index::default());
+        let (remarks, links, limits) = (Vec::new(), Vec::new(), *limits);
+        Ok(Self { source, form, index, tree, remarks, links, raw, limits })
     }
 
     /// The records of a Fortran file without tags.
@@ -125,6 +129,15 @@ impl File {
     /// Before the first tag, for a walk by the library's rule.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor::new(&self.index)
+    }
+
+    /// Elements that stand for other files, and their nodes in the tree.
+    pub fn links(&self) -> &[(usize, NodeId)] {
+        &self.links
+    }
+
+    pub(crate) fn into_tree(self) -> Tree {
+        self.tree
     }
 
     /// The limits it was opened with.
@@ -186,7 +199,11 @@ impl File {
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.index.elements().len());
         for id in 0..self.index.elements().len() {
             let parent = self.index.elements()[id].parent.map_or(ROOT, |parent| nodes[parent]);
-            nodes.push(self.plant_element(id, parent)?);
+            let node = self.plant_element(id, parent)?;
+            if self.index.elements()[id].tag.raw("iotk_link").is_some() {
+                self.links.push((id, node));
+            }
+            nodes.push(node);
         }
         Ok(())
     }
@@ -352,9 +369,8 @@ impl Reader for File {
         } else {
             rows.push(("records without tags".into(), (self.raw.len() as u64).into()));
         }
-        let links = self.index.elements().iter().filter(|e| e.link().is_some()).count();
-        if links > 0 {
-            rows.push(("links".into(), (links as u64).into()));
+        if !self.links.is_empty() {
+            rows.push(("links".into(), (self.links.len() as u64).into()));
         }
         rows.extend(schema::summary(self));
         rows
