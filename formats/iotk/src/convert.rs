@@ -193,8 +193,17 @@ impl<W: Write> Converter<'_, W> {
         let inline = tag.raw("type").is_none() && known.array.shape.rank() == 0;
         match self.target {
             Target::Text => self.as_text(tag, &known, inline, indent).map_err(place),
-            Target::Binary(..) => self.as_binary(tag, kind, known, data, indent).map_err(place),
+            Target::Binary(..) => {
+                self.as_binary(tag, kind, known, data, inline, indent).map_err(place)
+            }
         }
+    }
+
+    fn begin(&mut self, tag: &Tag, inline: bool, indent: u32) -> Result<()> {
+        if inline {
+            return self.writer.begin_inline(tag, indent);
+        }
+        self.writer.begin_at(tag, indent)
     }
 
     fn as_text(&mut self, tag: &Tag, known: &Described, inline: bool, indent: u32) -> Result<()> {
@@ -223,11 +232,7 @@ impl<W: Write> Converter<'_, W> {
                 new = new.with("spile_kind", &actual.to_string(), "kind");
             }
         }
-        if inline {
-            self.writer.begin_inline(&new, indent)?;
-        } else {
-            self.writer.begin_at(&new, indent)?;
-        }
+        self.begin(&new, inline, indent)?;
         let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
         if plain {
             return self.writer.fields(&array, columns);
@@ -241,12 +246,13 @@ impl<W: Write> Converter<'_, W> {
         kind: Type,
         known: Described,
         data: &Data,
+        inline: bool,
         indent: u32,
     ) -> Result<()> {
         let Form::Binary(framing) = self.form else {
-            return self.text_to_binary(tag, kind, known, data, indent);
+            return self.text_to_binary(tag, kind, known, data, inline, indent);
         };
-        self.writer.begin_at(tag, indent)?;
+        self.begin(tag, inline, indent)?;
         let Target::Binary(wanted, _) = self.target else { return Ok(()) };
         if wanted.order == framing.order || known.array.dtype.word() == 1 {
             return self.copy(data);
@@ -277,6 +283,7 @@ impl<W: Write> Converter<'_, W> {
         kind: Type,
         mut known: Described,
         data: &Data,
+        inline: bool,
         indent: u32,
     ) -> Result<()> {
         let mut new = tag.without("spile_kind");
@@ -298,10 +305,13 @@ impl<W: Write> Converter<'_, W> {
             known.array.dtype = dtype.unwrap_or(known.array.dtype);
             let number = Type::of(known.array.dtype).map_or(number, |(_, kind)| kind);
             new = new.with("kind", &number.to_string(), "size");
+        } else if self.library() && tag.raw("type").is_none() {
+            // With `qe_syntax` the library tells a kind of strings, too.
+            new = new.with("kind", "4", "");
         } else if !numeric && tag.raw("type").is_some() && tag.count("len").is_none() {
             new = new.with("len", &known.array.dtype.size().to_string(), "size");
         }
-        self.writer.begin_at(&new, indent)?;
+        self.begin(&new, inline, indent)?;
         let dtype = known.array.dtype;
         let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.raw("fmt").is_none()) else {
             let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;

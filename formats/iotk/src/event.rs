@@ -7,7 +7,7 @@ use spile_core::wire::ByteOrder;
 
 use crate::binary::BinaryEvents;
 use crate::record::{Framing, Parts};
-use crate::text::TextEvents;
+use crate::text::{MARK, TextEvents};
 use crate::wire::{Tag, Type, logical};
 
 /// Which of the two forms a file has.
@@ -40,7 +40,7 @@ impl Form {
 
 /// Text whose first mark is that of a tag. A byte-order mark and blank lines may come before.
 pub(crate) fn looks_like_text(head: &[u8]) -> bool {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let head = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
     matches!(head, [b'<', b'?' | b'!' | b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }
 

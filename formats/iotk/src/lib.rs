@@ -14,7 +14,8 @@
 //! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
 //! | `write` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
-//! | `check` `salvage` | the rules; what can be saved of a damaged file |
+//! | `check` `regions` | the rules; which bytes are what |
+//! | `salvage` `resync` | what can be saved of a damaged file |
 //!
 //! ```
 //! use spile_core::{limits::Limits, source::Source};
@@ -46,6 +47,7 @@ mod number;
 mod plant;
 mod read;
 pub mod record;
+mod regions;
 mod resync;
 mod salvage;
 mod save;

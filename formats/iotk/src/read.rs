@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Object, Reader, Region};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::Array;
@@ -13,9 +13,10 @@ use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
 use crate::data::{Described, describe};
-use crate::event::{Event, Events, Form};
+use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index, Remark};
 use crate::record::{Framing, Parts, Record, Records};
+use crate::regions;
 use crate::schema;
 use crate::wire::{Tag, Type, unescape};
 
@@ -377,52 +378,7 @@ impl Reader for File {
     }
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        for (k, record) in self.raw.iter().enumerate() {
-            let (offset, len) = (record.offset, record.end - record.offset);
-            let (name, value) = (format!("record {}", k + 1), String::new());
-            each(Region { offset, len, role: Role::Data, name, value })?;
-        }
-        if !self.raw.is_empty() {
-            return Ok(());
-        }
-        let mut events = self.events();
-        let mut end = 0;
-        let mut element = String::new();
-        while let Some(item) = events.next()? {
-            // Comments inside data are told after them.
-            if item.offset < end {
-                continue;
-            }
-            let text = |tag: &Tag| String::from_utf8_lossy(tag.text()).into_owned();
-            let (role, name, value) = match &item.event {
-                Event::Begin(tag) => {
-                    element = tag.title();
-                    (Role::Header, format!("begin {element}"), text(tag))
-                }
-                Event::End(tag) => (Role::Header, format!("end {}", tag.title()), String::new()),
-                Event::Empty(tag) => (Role::Header, format!("empty {}", tag.title()), text(tag)),
-                Event::Comment(text) => {
-                    let text = String::from_utf8_lossy(text).into_owned();
-                    (Role::Text, "comment".to_string(), text)
-                }
-                Event::Instruction(tag) => {
-                    (Role::Header, "processing instruction".to_string(), text(tag))
-                }
-                Event::Data(data) => {
-                    let subrecords = match data.parts.count() {
-                        1 => String::new(),
-                        n => format!("{n} parts"),
-                    };
-                    (Role::Data, format!("data {element}"), subrecords)
-                }
-            };
-            end = item.end;
-            if item.end > item.offset {
-                let len = item.end - item.offset;
-                each(Region { offset: item.offset, len, role, name, value })?;
-            }
-        }
-        Ok(())
+        regions::regions(self, each)
     }
 
     /// The data as they are stored: bytes of records in the file's own order, or characters.

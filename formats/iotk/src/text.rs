@@ -15,6 +15,9 @@ use crate::wire::{Control, Tag, is_space};
 /// Bytes of a name that are looked at to tell a tag from other text.
 const LONGEST_NAME: usize = 512;
 
+/// What some editors put before a text: U+FEFF.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads a text file from its beginning.
 pub struct TextEvents {
     window: Window,
@@ -63,6 +66,9 @@ impl TextEvents {
 
     /// Reads up to and including the next tag. Comments inside data are moved behind them.
     fn read_on(&mut self) -> Result<()> {
+        if self.at == 0 && self.window.get(0, MARK.len())? == MARK {
+            self.at = MARK.len() as u64;
+        }
         let start = self.at;
         let mut parts: Option<Parts> = None;
         let mut blank = true;

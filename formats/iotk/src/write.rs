@@ -42,7 +42,7 @@ pub struct Writer<W: Write> {
     out: Out<W>,
     style: Style,
     open: Vec<Vec<u8>>,
-    /// The next end tag stands on the line of its data.
+    /// The next end tag stands on the line of its data, and without an indent in records.
     inline: bool,
 }
 
@@ -222,7 +222,7 @@ impl<W: Write> Writer<W> {
         }
         let word = if kind == Type::Character { "len" } else { "kind" };
         write_attribute(word, number.to_string().as_bytes(), &mut text);
-        self.inline = lengths.is_empty() && matches!(self.out, Out::Text(_));
+        self.inline = lengths.is_empty();
         self.begin(&Tag::new(text))?;
         self.array(array, 1)?;
         self.end()?;
@@ -231,7 +231,7 @@ impl<W: Write> Writer<W> {
 
     /// The begin tag of a value that stands on one line with it.
     pub(crate) fn begin_inline(&mut self, tag: &Tag, indent: u32) -> Result<()> {
-        self.inline = matches!(self.out, Out::Text(_));
+        self.inline = true;
         self.begin_at(tag, indent)
     }
 
@@ -255,7 +255,6 @@ impl<W: Write> Writer<W> {
                 if ends || !self.inline {
                     out.write_all(b"\n")?;
                 }
-                self.inline &= !ends;
             }
             Out::Binary(records) => {
                 let len = blanks.len() + tag.len() + 2;
@@ -267,6 +266,7 @@ impl<W: Write> Writer<W> {
                 records.record(&[&header, b"\n", &blanks, &tag, b"\n"])?;
             }
         }
+        self.inline &= control != Control::End;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Damaged and hostile files, each with its verdict; and odd ones that are fine.
 
+use std::path::Path;
+
 use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, Reader as _};
 use spile_core::limits::Limits;
@@ -271,6 +273,33 @@ fn odd_texts_are_read_right() {
     let root = file.tree().node(file.tree().find("R").unwrap());
     let wanted = [Value::Int(1), Value::Text("a > b".into()), Value::Text("&a;A".into())];
     assert_eq!(root.attrs.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn every_byte_of_a_text_is_something() {
+    let odd = "\u{feff}\n<!DOCTYPE x [ <!ENTITY a \"b\"> ]>\n<R>\n  <!-- c -->\n  <a type='real' size='2'>1.0 <!-- in \
+               between --> 2.0\n  </a>\n  <b>words</b>\n</R>\n\n";
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
+    let qe = std::fs::read_to_string(golden.join("qe54_si/si.save/data-file.xml")).unwrap();
+    let hand = std::fs::read_to_string(golden.join("golden/hand_written.xml")).unwrap();
+    for text in [odd, &qe, &hand, "\n <R/>", "<R/>"] {
+        let file = open(text).unwrap();
+        let mut end = 0;
+        let mut names = Vec::new();
+        file.regions(&mut |region| {
+            assert_eq!(region.offset, end, "{names:?}");
+            end += region.len;
+            names.push(region.name);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(end, text.len() as u64, "{names:?}");
+        if text == odd {
+            let report = Iotk.check(file.source(), &limits(), false).unwrap();
+            assert!(report.findings.is_empty(), "{:?}", report.findings);
+            assert_eq!(names[..3], ["declaration", "begin R", "comment"]);
+        }
+    }
 }
 
 #[test]
