@@ -54,8 +54,8 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
             let message = format!("type \"{}\" is unknown; read as text", name.escape_ascii());
             report.warn("iotk-036", message).in_object(object()).at(element.offset);
         }
-        if element.data.len() > 1 {
-            let message = "more than one piece of data; the tree shows the first";
+        if element.data.len() > 1 && element.kind.is_some() {
+            let message = "more than one piece of data; the tree shows all but the first as text";
             report.warn("iotk-037", message).in_object(object()).at(element.offset);
         }
         if strict && element.tag.name().len() > NAME {

@@ -122,6 +122,10 @@ impl<W: Write> Converter<'_, W> {
             Event::Begin(tag) => {
                 self.start()?;
                 self.done.elements += 1;
+                if self.open.len() as u64 >= u64::from(self.limits.depth) {
+                    let message = format!("tags nested deeper than {}", self.limits.depth);
+                    return Err(Error::limit(message));
+                }
                 self.open.push(tag.name().to_vec());
                 if let (Some(kind), Some(Item { event: Event::Data(data), .. })) = (item.kind, next)
                 {

@@ -1,8 +1,8 @@
 //! Values of elements as a program wants them, whatever their kind: the library's `iotk_scan_dat`.
 //! Nothing is given back for what is not there, so a default is `unwrap_or`.
 
-use spile_core::convert::{Number, from_f64, recode_integers, swap, text_of, to_f64};
-use spile_core::dtype::{DType, Kind};
+use spile_core::convert::{Number, swap, text_of};
+use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader as _;
 use spile_core::read::{Array, Axes};
@@ -14,6 +14,7 @@ use crate::data::stream_numbers;
 use crate::event::Form;
 use crate::number::Scalar;
 use crate::read::File;
+use crate::recast::{Recast, halves};
 
 impl File {
     /// The numbers of the element at `path`, into memory of the caller; false if it is not there or
@@ -53,10 +54,10 @@ impl File {
             array.read_into(out.as_mut_bytes()).map_err(place)?;
         } else {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
-            let mut change = Change::new(part, T::DTYPE);
+            let mut change = Recast::new(part, None, T::DTYPE);
             array
                 .all()?
-                .stream(|_, bytes| filler.take(change.kind(bytes)?))
+                .stream(|_, bytes| filler.take(change.apply(bytes)?))
                 .and_then(|()| filler.end())
                 .map_err(place)?;
         }
@@ -107,16 +108,6 @@ impl File {
     }
 }
 
-/// Complex numbers as what they are made of.
-fn halves(dtype: DType) -> (DType, u64) {
-    let half = match dtype.kind() {
-        Kind::Complex => Kind::Float,
-        Kind::ComplexX87 => Kind::X87,
-        _ => return (dtype, 1),
-    };
-    (DType::new(half, dtype.word() as u32, dtype.order()).unwrap_or(dtype), 2)
-}
-
 /// Numbers are little-endian on their way here.
 fn native<T: Number + IntoBytes>(numbers: &mut [T]) {
     if ByteOrder::NATIVE == ByteOrder::Big {
@@ -144,36 +135,5 @@ impl Filler<'_> {
             return Err(Error::malformed("iotk-013", "fewer numbers than were promised"));
         }
         Ok(())
-    }
-}
-
-/// From one kind to another of the same type.
-struct Change {
-    from: DType,
-    to: DType,
-    numbers: Vec<f64>,
-    out: Vec<u8>,
-}
-
-impl Change {
-    fn new(from: DType, to: DType) -> Self {
-        let from = from.with_order(ByteOrder::Little);
-        Self { from, to: to.with_order(ByteOrder::Little), numbers: Vec::new(), out: Vec::new() }
-    }
-
-    fn kind(&mut self, bytes: &[u8]) -> Result<&[u8]> {
-        let (from, to) = (self.from, self.to);
-        let real = |dtype: DType| matches!(dtype.kind(), Kind::Float | Kind::X87);
-        let misfits = if real(from) && real(to) {
-            to_f64(from, None, bytes, &mut self.numbers);
-            from_f64(to, None, &self.numbers, &mut self.out)
-        } else {
-            recode_integers(from, to, bytes, &mut self.out)
-        };
-        match misfits {
-            Some(0) => Ok(&self.out),
-            Some(_) => Err(Error::argument(format!("a {from} number does not fit {to}"))),
-            None => Err(Error::argument(format!("{from} elements are not read as {to}"))),
-        }
     }
 }

@@ -12,7 +12,7 @@
 //! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
 //! | `data` `read` `get` | what data are; [`File`], its tree view, its values |
 //! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
-//! | `write` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
+//! | `write` `recast` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
 //! | `check` `regions` | the rules; which bytes are what |
 //! | `salvage` `resync` | what can be saved of a damaged file |
@@ -46,6 +46,7 @@ mod index;
 mod number;
 mod plant;
 mod read;
+mod recast;
 pub mod record;
 mod regions;
 mod resync;
@@ -82,7 +83,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "IOTK binary files (2016), iotk 1.2",
     extensions: &["dat", "xml", "upf", "iotk"],
     read: Grade::Complete,
-    write: Grade::Partial,
+    write: Grade::Complete,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };

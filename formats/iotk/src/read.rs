@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::dtype::DType;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region};
 use spile_core::layout::{ArrayDesc, Layout};
@@ -21,7 +21,7 @@ use crate::schema;
 use crate::wire::{Tag, Type, unescape};
 
 /// Attributes that say how data are stored; the array has them in its type and shape.
-const STORAGE: [&str; 17] = [
+pub(crate) const STORAGE: [&str; 18] = [
     "type",
     "size",
     "kind",
@@ -39,6 +39,7 @@ const STORAGE: [&str; 17] = [
     "trunc",
     "spile_fmt",
     "spile_kind",
+    "spile_type",
 ];
 
 /// An attribute with more numbers than this stays text.
@@ -156,7 +157,7 @@ impl File {
         self.index.remarks.iter().chain(&self.remarks)
     }
 
-    /// The data of an element, or nothing if it has none.
+    /// The data of an element, the first piece where there are several; nothing if it has none.
     pub fn data(&self, element: usize) -> Result<Option<Described>> {
         let known = &self.index.elements()[element];
         let Some(data) = known.data.first() else { return Ok(None) };
@@ -218,8 +219,12 @@ impl File {
         }
         let carrier = self.holds_type(id).unwrap_or(id);
         let name = element.tag.title();
-        let alone = self.index.elements()[carrier].children.is_empty();
-        let data = self.data(carrier)?;
+        let holder = &self.index.elements()[carrier];
+        let alone = holder.children.is_empty() && holder.data.len() < 2;
+        let mut data = self.data(carrier)?;
+        if let Some(data) = data.as_mut().filter(|data| data.fault.is_none()) {
+            restore(&self.index.elements()[carrier].tag, &mut data.array);
+        }
         let hidden: &[&str] = if data.is_some() && alone { &STORAGE } else { &[] };
         let attrs = attributes(&element.tag, hidden);
         if let Some(data) = &data {
@@ -230,18 +235,34 @@ impl File {
                 }
             }
         }
+        let at = self.index.elements()[id].offset;
         let node = match data {
             Some(data) if alone => self.tree.add_array(parent, &name, data.array),
-            Some(data) => self.tree.add_group(parent, &name).and_then(|group| {
-                self.tree.add_array(group, "text", data.array)?;
-                Ok(group)
-            }),
+            Some(data) => self.plant_pieces(parent, &name, carrier, data.array),
             None => self.tree.add_group(parent, &name),
         };
-        let node = node.map_err(|e| e.at(self.index.elements()[id].offset))?;
+        let node = node.map_err(|e| e.at(at))?;
         let entry = self.tree.node_mut(node);
         entry.attrs = attrs;
         Ok(node)
+    }
+
+    /// Adds a group with all data of an element that has other elements, too, or several pieces.
+    fn plant_pieces(
+        &mut self,
+        parent: NodeId,
+        name: &str,
+        element: usize,
+        first: ArrayDesc,
+    ) -> Result<NodeId> {
+        let group = self.tree.add_group(parent, name)?;
+        self.tree.add_array(group, "text", first)?;
+        for data in &self.index.elements()[element].data[1..] {
+            let (source, none) = (&self.source, Tag::default());
+            let piece = describe(&none, None, data, self.form, source, &self.limits)?;
+            self.tree.add_array(group, "text", piece.array)?;
+        }
+        Ok(group)
     }
 
     /// The only child of an element, if that is nothing but the type of its data.
@@ -253,6 +274,28 @@ impl File {
         let own = typed && inner.kind.is_some() && inner.children.is_empty();
         (own && element.data.is_empty() && element.kind.is_none()).then_some(child)
     }
+}
+
+/// Bytes that were written as integers for want of a type, as what they were.
+fn restore(tag: &Tag, array: &mut ArrayDesc) {
+    let Some(was) = tag.text_of("spile_type").and_then(|word| word.parse::<DType>().ok()) else {
+        return;
+    };
+    let (size, lengths) = (was.size() as u64, array.shape.lengths());
+    if was.kind() != Kind::Opaque
+        || size == 0
+        || (array.dtype.kind(), array.dtype.size()) != (Kind::Int, 1)
+    {
+        return;
+    }
+    let shape = match lengths {
+        _ if size == 1 => lengths.to_vec(),
+        [all] if tag.raw("rank").is_none() && all.is_multiple_of(size) => vec![all / size],
+        [first, rest @ ..] if tag.raw("rank").is_some() && *first == size => rest.to_vec(),
+        _ => return,
+    };
+    let (shape, layout) = (Shape::new(shape), array.layout.clone());
+    *array = ArrayDesc::new(was, shape, layout);
 }
 
 /// One of the first two records of an IOTK file is a tag.

@@ -1,17 +1,23 @@
 //! Writing, in both forms.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use rayon::prelude::*;
-use spile_core::convert::{Number, swap};
+use spile_core::convert::{Number, swap, to_little};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::read::Array;
+use spile_core::layout::Linear;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::Order;
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
 use crate::number::{Scalar, Style};
+use crate::read::STORAGE;
+use crate::recast::{Recast, fortran};
 use crate::record::{Framing, RecordWriter, SUBRECORD};
 use crate::text::begins_tag;
 use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
@@ -21,6 +27,9 @@ const LINE: usize = 128;
 
 /// Bytes of numbers that are formatted at once; their text is about three times as long.
 const BLOCK: usize = 64 << 10;
+
+/// The shape of an array has attributes `n1` to `n7`.
+pub(crate) const MOST_DIMENSIONS: usize = 7;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,10 +166,11 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// An element with the numbers or strings of `array`; its tag gets type, size and kind.
+    /// An element with the numbers or strings of `array`; its tag gets type, size and kind. What
+    /// Fortran does not have becomes what it has, and `spile_type` tells what it was.
     pub fn dat(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
         let count = array.shape().count().unwrap_or(0);
-        self.begin_dat(name, attrs, array.dtype(), count)?;
+        self.begin_dat(name, attrs, (array.dtype(), array.map()), count)?;
         self.array(array, 1)?;
         self.end()
     }
@@ -173,14 +183,20 @@ impl<W: Write> Writer<W> {
         numbers: &[T],
     ) -> Result<()> {
         let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
-        self.begin_dat(name, attrs, dtype, numbers.len() as u64)?;
-        let bytes = numbers.as_bytes();
+        self.begin_dat(name, attrs, (dtype, None), numbers.len() as u64)?;
+        let mut bytes = Cow::Borrowed(numbers.as_bytes());
+        let (mut written, _) = fortran(dtype, None);
+        if written != dtype {
+            to_little(dtype, bytes.to_mut());
+            bytes = Cow::Owned(Recast::new(dtype, None, written).apply(&bytes)?.to_vec());
+            written = written.with_order(ByteOrder::Little);
+        }
         if matches!(self.out, Out::Binary(_)) {
             self.begin_data(bytes.len() as u64)?;
-            self.data_bytes(dtype, bytes)?;
+            self.data_bytes(written, &bytes)?;
             self.end_data()?;
         } else {
-            self.numbers_in_memory(dtype, bytes)?;
+            self.numbers_in_memory(written, &bytes)?;
         }
         self.end()
     }
@@ -190,16 +206,19 @@ impl<W: Write> Writer<W> {
         &mut self,
         name: &str,
         attrs: &[(String, Value)],
-        dtype: DType,
+        (dtype, map): (DType, Option<Linear>),
         count: u64,
     ) -> Result<()> {
-        let (kind, number) = fortran_type(dtype)?;
+        let (written, each) = fortran(dtype, map);
+        let (kind, number) = fortran_type(written)?;
         let mut text = name.as_bytes().to_vec();
         write_attribute("type", kind.name().as_bytes(), &mut text);
-        write_attribute("size", count.to_string().as_bytes(), &mut text);
+        let size = count.saturating_mul(each);
+        write_attribute("size", size.to_string().as_bytes(), &mut text);
         let word = if kind == Type::Character { "len" } else { "kind" };
         write_attribute(word, number.to_string().as_bytes(), &mut text);
-        write_values(attrs, &mut text);
+        write_origin(dtype, written, &mut text);
+        write_values(attrs, &STORAGE, &mut text);
         let tag = Tag::new(text);
         let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
         self.begin(&if library { tag.without("kind") } else { tag })
@@ -207,13 +226,22 @@ impl<W: Write> Writer<W> {
 
     /// The same with `qe_syntax`: the type is a tag of its own and has the shape.
     pub fn dat_qe(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let (kind, number) = fortran_type(array.dtype())?;
+        let (written, each) = fortran(array.dtype(), array.map());
+        let (kind, number) = fortran_type(written)?;
+        let mut lengths = array.shape().lengths().to_vec();
+        if each != 1 {
+            lengths.insert(0, each);
+        }
+        if lengths.len() > MOST_DIMENSIONS {
+            let message = format!("an array of {} dimensions", lengths.len());
+            return Err(Error::unsupported("iotk-017", message)
+                .hint(format!("arrays of Fortran have at most {MOST_DIMENSIONS}")));
+        }
         let mut text = name.as_bytes().to_vec();
-        write_values(attrs, &mut text);
+        write_values(attrs, &STORAGE, &mut text);
         self.begin(&Tag::new(text))?;
         let word = if kind == Type::Character { "string" } else { kind.name() };
         let mut text = word.as_bytes().to_vec();
-        let lengths = array.shape().lengths();
         if !lengths.is_empty() {
             write_attribute("rank", lengths.len().to_string().as_bytes(), &mut text);
         }
@@ -222,6 +250,7 @@ impl<W: Write> Writer<W> {
         }
         let word = if kind == Type::Character { "len" } else { "kind" };
         write_attribute(word, number.to_string().as_bytes(), &mut text);
+        write_origin(array.dtype(), written, &mut text);
         self.inline = lengths.is_empty();
         self.begin(&Tag::new(text))?;
         self.array(array, 1)?;
@@ -270,19 +299,28 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// The data of an element: `columns` numbers a line, a string on each line.
+    /// The data of an element, first index fastest: `columns` numbers a line, a string on each line.
     pub(crate) fn array(&mut self, array: &Array, columns: u64) -> Result<()> {
-        let (dtype, style, inline) = (array.dtype(), self.style, self.inline);
-        let count = array.shape().count().unwrap_or(0);
+        let (style, inline) = (self.style, self.inline);
+        let (stored, map) = (array.dtype().with_order(ByteOrder::Little), array.map());
+        let (dtype, each) = fortran(stored, map);
+        let count = array.shape().count().unwrap_or(0).saturating_mul(each);
+        let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
+        let recast = || (dtype != stored).then(|| Recast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,
             Out::Binary(_) => {
-                self.begin_data(array.shape().bytes(dtype.size())?)?;
-                if let Some(bytes) = array.view() {
-                    self.data_bytes(dtype, bytes)?;
+                let bytes = count.checked_mul(dtype.size() as u64);
+                self.begin_data(bytes.ok_or_else(|| Error::limit("data longer than any file"))?)?;
+                let together = array.order() == Order::F || array.shape().rank() < 2;
+                if let (None, true, Some(bytes)) = (recast(), together, array.view()) {
+                    self.data_bytes(array.dtype(), bytes)?;
                 } else {
-                    let little = dtype.with_order(ByteOrder::Little);
-                    array.all()?.stream(|_, bytes| self.data_bytes(little, bytes))?;
+                    let mut recast = recast();
+                    all.stream(|_, bytes| match &mut recast {
+                        Some(recast) => self.data_bytes(dtype, recast.apply(bytes)?),
+                        None => self.data_bytes(dtype, bytes),
+                    })?;
                 }
                 return self.end_data();
             }
@@ -296,7 +334,7 @@ impl<W: Write> Writer<W> {
                 return Ok(());
             }
             let mut line = Vec::new();
-            array.all()?.stream(|_, bytes| {
+            all.stream(|_, bytes| {
                 for field in bytes.chunks_exact(size) {
                     line.clear();
                     escape(field, &mut line);
@@ -311,8 +349,11 @@ impl<W: Write> Writer<W> {
             out.write_all(b"\n")?;
         }
         let lines = Lines { scalar, size: dtype.size(), style, columns, count, inline };
-        array.all()?.with_smaller_blocks(BLOCK).ordered(
-            |block, bytes| Ok(lines.format(block.first, bytes)),
+        all.with_smaller_blocks(BLOCK).ordered(
+            |block, bytes| match recast() {
+                Some(mut recast) => Ok(lines.format(block.first * each, recast.apply(bytes)?)),
+                None => Ok(lines.format(block.first, bytes)),
+            },
             |text| Ok(out.write_all(&text)?),
         )
     }
@@ -472,6 +513,14 @@ impl Lines {
     }
 }
 
+/// Tells what elements were before they became what Fortran has.
+fn write_origin(dtype: DType, written: DType, out: &mut Vec<u8>) {
+    let dtype = dtype.with_order(ByteOrder::Little);
+    if dtype != written.with_order(ByteOrder::Little) {
+        write_attribute("spile_type", dtype.to_string().as_bytes(), out);
+    }
+}
+
 fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
     let message = || format!("Fortran has no {dtype} elements");
     Type::of(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
@@ -542,11 +591,15 @@ fn representable(control: Control, text: &[u8]) -> bool {
     }
 }
 
-/// Attributes with typed values.
-pub(crate) fn write_values(attrs: &[(String, Value)], out: &mut Vec<u8>) {
+/// Attributes with typed values. A name that would be taken for something else, one of `taken`,
+/// gets a stroke behind it.
+pub(crate) fn write_values(attrs: &[(String, Value)], taken: &[&str], out: &mut Vec<u8>) {
     for (name, value) in attrs {
-        let name: String =
-            name.chars().map(|c| if " =\"'<>/".contains(c) { '_' } else { c }).collect();
+        let odd = |c: char| " =\"'<>/\t\r\n".contains(c);
+        let mut name: String = name.chars().map(|c| if odd(c) { '_' } else { c }).collect();
+        if name.is_empty() || taken.contains(&name.as_str()) {
+            name.push('_');
+        }
         write_attribute(&name, &value_text(value), out);
     }
 }

@@ -5,9 +5,12 @@ use std::path::Path;
 use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, Reader as _};
 use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
+use spile_iotk::record::{Framing, RecordWriter, Records, SUBRECORD};
 use spile_iotk::{File, Iotk, Style, Target, convert};
 
 fn limits() -> Limits {
@@ -125,6 +128,104 @@ fn bad_records_give_the_right_error() {
     lies[16] ^= 1;
     let report = Iotk.check(&Source::memory(lies), &limits(), false).unwrap();
     assert_eq!(report.findings[0].code, "iotk-031");
+}
+
+#[test]
+fn headers_that_lie_are_told_and_the_tag_is_still_read() {
+    let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
+    // The first tag: 4 | header | 4, then its text behind the second header.
+    let header = i32::from_le_bytes(good[4..8].try_into().unwrap());
+    for (lie, code) in [
+        (header + 256, Some("iotk-031")),
+        (header - 256, Some("iotk-031")),
+        (header + 65_536 * 256, Some("iotk-031")),
+        (header + 1, None),
+        (header | i32::MIN, None),
+        (7 + 256, None),
+        (0, None),
+    ] {
+        let mut bytes = good.clone();
+        bytes[4..8].copy_from_slice(&lie.to_le_bytes());
+        let found = File::from_source(Source::memory(bytes.clone()), &limits());
+        let report = Iotk.check(&Source::memory(bytes), &limits(), false).unwrap();
+        match code {
+            Some(code) => {
+                assert_eq!(found.unwrap().read_f64("R/a").unwrap(), Some(vec![1.0, 2.0]));
+                assert_eq!((report.findings[0].code, report.findings[0].offset), (code, Some(0)));
+            }
+            // Another kind of tag, or none at all: there is no telling what was meant.
+            None => {
+                let error = found.err().unwrap_or_else(|| panic!("{lie}"));
+                let known = ["iotk-005", "iotk-006", "iotk-008"].contains(&error.code());
+                assert!(known && error.offset().is_some(), "{lie}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_anywhere_is_told_where_it_begins() {
+    let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
+    let starts: Vec<u64> = {
+        let framing = Framing::default();
+        let mut records = Records::new(Source::memory(good.clone()), framing, &limits());
+        let mut starts = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            starts.push(record.offset);
+        }
+        starts
+    };
+    for len in 9..good.len() {
+        let error = File::from_source(Source::memory(&good[..len]), &limits()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Truncated, "{len}: {error}");
+        let last = starts.iter().rev().find(|start| **start <= len as u64).copied().unwrap();
+        let at = error.offset().unwrap();
+        assert!(at >= last && at <= len as u64, "{len}: {at}");
+    }
+}
+
+#[test]
+fn a_million_levels_are_refused_at_the_first_that_is_too_many() {
+    let deep = "<a>".repeat(1_000_000);
+    let error = open(&deep).err().unwrap();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Limit, Some(3_000)));
+    let mut records = RecordWriter::new(Vec::new(), Framing::default(), SUBRECORD).unwrap();
+    let header = |control: i32| (control + 256 * 5).to_le_bytes();
+    for _ in 0..1_000_000 {
+        records.record(&[&header(1)]).unwrap();
+        records.record(&[&header(128), b"\n<a>\n"]).unwrap();
+    }
+    let bytes = records.into_inner();
+    let error = File::from_source(Source::memory(bytes), &limits()).err().unwrap();
+    // Each level has two records, of 12 and of 17 bytes.
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Limit, Some(29 * 1_000)));
+    let mut out = Vec::new();
+    for end in ["", &"</a>".repeat(1_000_000)] {
+        let text = Source::memory(format!("{deep}{end}"));
+        let done = convert(&text, Target::default(), Style::Exact, &mut out, &limits());
+        assert_eq!(done.unwrap_err().kind(), ErrorKind::Limit);
+        assert!(Iotk.check(&text, &limits(), true).is_err_and(|e| e.kind() == ErrorKind::Limit));
+    }
+}
+
+#[test]
+fn an_entity_bomb_is_a_few_letters() {
+    let mut bomb = "<!DOCTYPE l [ <!ENTITY l0 \"ha\">".to_string();
+    for k in 1..20 {
+        let before = format!("&l{};", k - 1).repeat(10);
+        bomb.push_str(&format!("<!ENTITY l{k} \"{before}\">"));
+    }
+    bomb.push_str(
+        "]><R x='&l19;'><a type='character' size='1' len='6'>\n&l19;\n</a><b>&l19;</b></R>",
+    );
+    let file = open(&bomb).unwrap();
+    assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["&l19;"]);
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["&l19;"]);
+    let root = file.tree().node(file.tree().find("R").unwrap());
+    assert_eq!(root.attrs[0].1, Value::Text("&l19;".into()));
+    let cut = &bomb[..bomb.find("]>").unwrap()];
+    let error = open(cut).err().unwrap();
+    assert_eq!((error.code(), error.offset()), ("iotk-007", Some(0)));
 }
 
 #[test]
@@ -299,6 +400,29 @@ fn every_byte_of_a_text_is_something() {
             assert!(report.findings.is_empty(), "{:?}", report.findings);
             assert_eq!(names[..3], ["declaration", "begin R", "comment"]);
         }
+    }
+}
+
+#[test]
+fn every_piece_of_mixed_content_is_in_the_tree() {
+    let text = "<R><p>one<x/>two<x/>three</p><d type='real' size='1'>1.5<x/>2.5</d></R>";
+    for file in
+        [open(text).unwrap(), File::from_source(Source::memory(binary(text)), &limits()).unwrap()]
+    {
+        let words = |path: &str| {
+            let node = file.tree().node(file.tree().find(path).unwrap());
+            let array =
+                Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits())
+                    .unwrap();
+            array.read(&Selection::all(), Axes::Stored).unwrap()
+        };
+        assert_eq!(words("R/p/text"), b"one");
+        assert_eq!(words("R/p/text~2"), b"two");
+        assert_eq!(words("R/p/text~3"), b"three");
+        assert_eq!(words("R/d/text"), 1.5_f64.to_le_bytes());
+        assert_eq!(words("R/d/text~2"), b"2.5");
+        let report = Iotk.check(file.source(), &limits(), false).unwrap();
+        assert_eq!(report.findings.iter().map(|f| f.code).collect::<Vec<_>>(), ["iotk-037"]);
     }
 }
 
