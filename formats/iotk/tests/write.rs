@@ -74,9 +74,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..30)
 }
 
-fn write(steps: &[Step], target: Target) -> Vec<u8> {
+fn write(steps: &[Step], qe_syntax: bool, target: Target) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
-    writer.head("1.0", false).unwrap();
+    writer.head("1.0", qe_syntax).unwrap();
     writer.begin(&Tag::new("Root")).unwrap();
     for step in steps {
         match step {
@@ -93,8 +93,19 @@ fn write(steps: &[Step], target: Target) -> Vec<u8> {
                 let dtype = kind.dtype(*number, ByteOrder::Little).unwrap();
                 let count = bytes.len().checked_div(dtype.size()).unwrap_or(2);
                 let bytes = &bytes[..count * dtype.size()];
-                let array = array(dtype, &[count as u64], bytes);
-                writer.dat(name, &[("units".into(), Value::Float(0.1))], &array).unwrap();
+                let units = [("units".into(), Value::Float(0.1))];
+                if qe_syntax {
+                    // A single value has no rank, an even number of them two.
+                    let lengths = match count as u64 {
+                        1 => vec![],
+                        n if n.is_multiple_of(2) => vec![2, n / 2],
+                        n => vec![n],
+                    };
+                    writer.dat_qe(name, &units, &array(dtype, &lengths, bytes)).unwrap();
+                } else {
+                    let array = array(dtype, &[count as u64], bytes);
+                    writer.dat(name, &units, &array).unwrap();
+                }
             }
         }
     }
@@ -108,17 +119,18 @@ proptest! {
     #[test]
     fn any_file_goes_to_text_and_back_byte_for_byte(
         steps in steps(),
+        qe_syntax in any::<bool>(),
         eight in any::<bool>(),
         big in any::<bool>(),
         limit in 9_u64..400,
     ) {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         let framing = Framing { marker: if eight { 8 } else { 4 }, order };
-        let binary = write(&steps, Target::Binary(framing, SUBRECORD));
+        let binary = write(&steps, qe_syntax, Target::Binary(framing, SUBRECORD));
         let text = converted(&binary, Target::Text);
         prop_assert_eq!(&converted(&text, Target::Binary(framing, SUBRECORD)), &binary);
         // The writer itself makes the same text, but for what the conversion keeps of the tags.
-        prop_assert_eq!(&write(&steps, Target::Text), &text);
+        prop_assert_eq!(&write(&steps, qe_syntax, Target::Text), &text);
         assert_same_content(&read(&binary), &read(&text));
         let cut = converted(&binary, Target::Binary(Framing::default(), limit));
         assert_same_content(&read(&binary), &read(&cut));
@@ -142,6 +154,105 @@ proptest! {
             prop_assert_eq!(converted(&text, Target::default()), binary);
         }
     }
+}
+
+#[test]
+fn special_values_of_every_kind_go_to_text_and_back() {
+    let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
+    let mut put = |name: &str, kind: Type, number: u64, values: &[u128]| {
+        let dtype = kind.dtype(number, ByteOrder::Little).unwrap();
+        let word = dtype.word();
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()[..word].to_vec()).collect();
+        let count = bytes.len() / dtype.size();
+        let array = array(dtype, &[count as u64], &bytes[..count * dtype.size()]);
+        writer.dat(name, &[], &array).unwrap();
+    };
+    for size in [1_u32, 2, 4, 8] {
+        let lowest = 1_u128 << (8 * size - 1);
+        let values = [0, 1, lowest, lowest - 1, u128::MAX, lowest + 1];
+        put(&format!("i{size}"), Type::Integer, size.into(), &values);
+        // Only 0 and 1 are usual; other compilers have minus one for true.
+        put(&format!("l{size}"), Type::Logical, size.into(), &values);
+    }
+    // Bits of exponent and fraction; the leading bit is part of the latter for 80 bits.
+    for (number, exponent, fraction) in [(4, 8, 23), (8, 11, 52), (16, 15, 112), (10, 15, 64)] {
+        let (all, sign) = (((1_u128 << exponent) - 1) << fraction, 1_u128 << (exponent + fraction));
+        let one = if number == 10 { 1 << 63 } else { 0 };
+        let quiet = if number == 10 { 3 << 62 } else { 1 << (fraction - 1) };
+        let largest = all - (1 << fraction) + ((1 << fraction) - 1);
+        let smallest = (1 << fraction) | one;
+        let values = [
+            0,
+            sign,
+            1,
+            sign | 1,
+            smallest,
+            largest,
+            sign | largest,
+            all | one,
+            sign | all | one,
+            all | quiet,
+            sign | all | quiet,
+            all | quiet | 7,
+            all | one | 1,
+            all | ((1 << fraction) - 1),
+        ];
+        put(&format!("r{number}"), Type::Real, number, &values);
+        put(&format!("c{number}"), Type::Complex, number, &values);
+    }
+    let binary = writer.finish().unwrap();
+    let text = converted(&binary, Target::Text);
+    assert!(converted(&text, Target::default()) == binary, "{}", String::from_utf8_lossy(&text));
+    for word in ["-9223372036854775808", "-128", "NaN_7f800001", "-0.0", "-Infinity", "T_ff"] {
+        assert!(String::from_utf8_lossy(&text).contains(word), "{word}");
+    }
+    // In the other byte order and with other markers, too.
+    let big = Framing { marker: 8, order: ByteOrder::Big };
+    let swapped = converted(&binary, Target::Binary(big, 64));
+    assert!(converted(&swapped, Target::Text) == text);
+    assert!(converted(&swapped, Target::default()) == binary);
+    assert!(converted(&text, Target::Binary(big, 64)) == swapped);
+}
+
+#[test]
+fn the_packed_file_of_two_gigabytes_is_read_in_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
+    let unpacked = Command::new("tar")
+        .args(["--sparse", "-xJf"])
+        .arg(golden.join("big_2GiB_sparse.tar.xz"))
+        .current_dir(folder.path())
+        .output();
+    match unpacked {
+        Ok(done) if done.status.success() => {}
+        Ok(done) => return skipped(&format!("tar: {}", String::from_utf8_lossy(&done.stderr))),
+        Err(why) => return skipped(&format!("no tar: {why}")),
+    }
+    let small = limits().with_memory(1 << 20);
+    let file = File::open(folder.path().join("big.dat"), &small).unwrap();
+    assert_eq!(file.read::<i32>("Root/before").unwrap(), Some(vec![1]));
+    assert_eq!(file.read::<i32>("Root/after").unwrap(), Some(vec![2]));
+    let element = file.index().find("Root/big").unwrap();
+    assert_eq!(file.index().elements()[element].data[0].parts.count(), 2);
+    let array = file.array(element).unwrap().unwrap();
+    assert_eq!(array.shape().lengths(), [268_436_456]);
+    // Its numbers are 0 but for these; the third lies in both sub-records.
+    let mut found = Vec::new();
+    array
+        .all()
+        .unwrap()
+        .stream(|block, bytes| {
+            if bytes.iter().any(|byte| *byte != 0) {
+                let numbers = bytes.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()));
+                let others = numbers.enumerate().filter(|(_, x)| *x != 0.0);
+                found.extend(others.map(|(k, x)| (block.first + k as u64, x)));
+            }
+            Ok(())
+        })
+        .unwrap();
+    let values: Vec<f64> = found.iter().map(|(_, x)| *x).collect();
+    assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!((found[0].0, found[4].0), (0, 268_436_455));
 }
 
 #[test]
