@@ -6,9 +6,13 @@ use spile_core::format::{Reader as _, Region, Role};
 use crate::event::{Event, Form, Item};
 use crate::read::File;
 use crate::text::MARK;
+use crate::wire::Tag;
 
 /// Bytes between tags that are looked at to see whether they are blanks.
 const BETWEEN: u64 = 4 << 10;
+
+/// Characters of a name that are shown.
+const NAME: usize = 40;
 
 /// Hands out all regions, in the order of the file.
 pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
@@ -65,15 +69,24 @@ fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
     Ok(Some(Region { offset: from, len: to - from, role, name: name.into(), value }))
 }
 
+/// A name as far as it is shown: there are very long ones.
+fn title(tag: &Tag) -> String {
+    let title = tag.title();
+    match title.char_indices().nth(NAME) {
+        Some((cut, _)) => format!("{}...", &title[..cut]),
+        None => title,
+    }
+}
+
 fn region(item: &Item, element: &mut String) -> Region {
     let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let (role, name, value) = match &item.event {
         Event::Begin(tag) => {
-            *element = tag.title();
+            *element = title(tag);
             (Role::Header, format!("begin {element}"), text(tag.text()))
         }
-        Event::End(tag) => (Role::Header, format!("end {}", tag.title()), String::new()),
-        Event::Empty(tag) => (Role::Header, format!("empty {}", tag.title()), text(tag.text())),
+        Event::End(tag) => (Role::Header, format!("end {}", title(tag)), String::new()),
+        Event::Empty(tag) => (Role::Header, format!("empty {}", title(tag)), text(tag.text())),
         Event::Comment(words) => (Role::Text, "comment".to_string(), text(words)),
         Event::Instruction(tag) => {
             (Role::Header, "processing instruction".to_string(), text(tag.text()))

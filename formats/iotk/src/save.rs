@@ -248,7 +248,8 @@ fn summary(members: &[Member]) -> Vec<(String, Value)> {
                     group.len(),
                     first.name.strip_suffix(name).unwrap_or_default().trim_end_matches('/'),
                     last.name.strip_suffix(name).unwrap_or_default().trim_end_matches('/'),
-                    holds(first),
+                    // That of the first is not that of all.
+                    holds(first).split(", k-point").next().unwrap_or_default(),
                 );
                 rows.push((name.to_string(), text.into()));
             }
