@@ -431,7 +431,9 @@ mod tests {
             for kind in [Wide::Binary128, Wide::X87] {
                 // Normal numbers of 80 bits have their leading bit.
                 let bits = if kind == Wide::X87 { (bits >> 48) | 1 << 63 } else { bits };
-                let Value::Finite { .. } = kind.decode(bits) else { continue };
+                let exponent = (bits >> 64) as u16 & 0x7fff;
+                let normal = kind == Wide::Binary128 || exponent > 0;
+                let (Value::Finite { .. }, true) = (kind.decode(bits), normal) else { continue };
                 let mut out = String::new();
                 kind.write(bits, &mut out);
                 let plain = out.trim_start_matches('-');
@@ -440,8 +442,7 @@ mod tests {
                 let power: i64 = power.parse().unwrap();
                 let digits = format!("{whole}{fraction}");
                 let back = kind.from_digits(out.starts_with('-'), digits.as_bytes(), power - fraction.len() as i64);
-                let meant = if kind == Wide::X87 && (bits >> 64) & 0x7fff == 0 { continue } else { bits };
-                prop_assert_eq!(back, meant, "{}", out);
+                prop_assert_eq!(back, bits, "{}", out);
             }
         }
     }

@@ -323,23 +323,9 @@ impl<W: Write> Converter<'_, W> {
         };
         let total = known.array.shape.bytes(dtype.size())?;
         self.writer.begin_data(total)?;
-        let mut written = 0;
-        let miscounted = |written: u64| {
-            let (got, of) = (written / scalar.size() as u64, total / scalar.size() as u64);
-            let message = format!("{got} numbers where {of} were promised");
-            Error::malformed("iotk-013", message).at(data.parts.offset())
-        };
-        let writer = &mut self.writer;
-        stream_numbers(self.source, data, scalar, self.limits, &mut |bytes| {
-            written += bytes.len() as u64;
-            if written > total {
-                return Err(miscounted(written));
-            }
-            writer.data_bytes(dtype, bytes)
-        })?;
-        if written < total {
-            return Err(miscounted(written));
-        }
+        let (source, limits, writer) = (self.source, self.limits, &mut self.writer);
+        let mut each = |bytes: &[u8]| writer.data_bytes(dtype, bytes);
+        stream_numbers(source, data, scalar, total, limits, &mut each)?;
         self.writer.end_data()
     }
 
@@ -367,6 +353,8 @@ impl<W: Write> Converter<'_, W> {
             self.done.lost.push(message);
             return Ok(());
         }
+        // How long it is without its escapes is only known when it is there as a whole.
+        self.limits.allow(data.parts.len(), "text in an element without a type")?;
         let none = Tag::default();
         let known = describe(&none, None, data, self.form, self.source, self.limits)?;
         let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;

@@ -40,11 +40,10 @@ impl File {
             && let (Some((scalar, _)), Some(data)) = (Scalar::of(part), data)
         {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
-            stream_numbers(self.source(), data, scalar, self.limits(), &mut |bytes| {
-                filler.take(bytes)
-            })
-            .and_then(|()| filler.end())
-            .map_err(|e| place(e).at(data.parts.offset()))?;
+            let total = filler.out.len() as u64;
+            let (source, limits) = (self.source(), self.limits());
+            let mut each = |bytes: &[u8]| filler.take(bytes);
+            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(place)?;
             native(out);
             return Ok(true);
         }
@@ -55,11 +54,8 @@ impl File {
         } else {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
             let mut change = Recast::new(part, None, T::DTYPE);
-            array
-                .all()?
-                .stream(|_, bytes| filler.take(change.apply(bytes)?))
-                .and_then(|()| filler.end())
-                .map_err(place)?;
+            let all = array.all().map_err(place)?;
+            all.stream(|_, bytes| filler.take(change.apply(bytes)?)).map_err(place)?;
         }
         native(out);
         Ok(true)
@@ -127,13 +123,6 @@ impl Filler<'_> {
         let slot = self.out.get_mut(self.filled..self.filled + bytes.len());
         slot.ok_or_else(miscounted)?.copy_from_slice(bytes);
         self.filled += bytes.len();
-        Ok(())
-    }
-
-    fn end(&self) -> Result<()> {
-        if self.filled < self.out.len() {
-            return Err(Error::malformed("iotk-013", "fewer numbers than were promised"));
-        }
         Ok(())
     }
 }

@@ -99,6 +99,33 @@ fn a_small_budget_is_kept_whatever_the_text_is() {
 }
 
 #[test]
+fn texts_longer_than_the_budget_are_checked_and_converted() {
+    let numbers = "1.25 ".repeat(200_000);
+    let words = "words ".repeat(200_000);
+    let text = format!("<R><a type='real' size='200000'>{numbers}</a><b>{words}</b></R>");
+    let small = limits().with_memory(512 << 10);
+    let file = File::from_source(Source::memory(text.as_bytes()), &small).unwrap();
+    let report = Iotk.check(file.source(), &small, false).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let mut read = vec![0.0; 200_000];
+    assert!(file.read_into("R/a", &mut read).unwrap() && read.iter().all(|x| *x == 1.25));
+    let mut out = Vec::new();
+    // Only text without a type is converted as a whole.
+    let done = convert(file.source(), Target::default(), Style::Exact, &mut out, &small);
+    assert_eq!(done.unwrap_err().kind(), ErrorKind::Limit);
+    let typed = Source::memory(text.replace(&words, "words"));
+    out.clear();
+    convert(&typed, Target::default(), Style::Exact, &mut out, &small).unwrap();
+    let back = File::from_source(Source::memory(out), &small).unwrap();
+    let mut again = vec![0.0; 200_000];
+    assert!(back.read_into("R/a", &mut again).unwrap() && again == read);
+    let short = text.replace("'200000'", "'200001'");
+    let report = Iotk.check(&Source::memory(short), &small, false).unwrap();
+    assert_eq!(report.findings[0].code, "iotk-013");
+    assert_eq!(report.findings[0].message, "200000 numbers where 200001 were promised");
+}
+
+#[test]
 fn bad_records_give_the_right_error() {
     let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
     let data = good.windows(8).position(|w| w == [20, 0, 0, 0, 0, 0, 0, 0]).unwrap();
