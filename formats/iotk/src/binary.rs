@@ -6,7 +6,7 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::Wire;
 
-use crate::event::{Data, Event, Item};
+use crate::event::{Data, Event, Item, Look, says_qe_syntax};
 use crate::record::{Framing, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
 
@@ -49,7 +49,10 @@ impl BinaryEvents {
                 None => return Ok(None),
             },
         };
-        item.know(&mut self.qe_syntax);
+        match &item.event {
+            Event::Begin(tag) => item.kind = Look::at(tag, self.qe_syntax).kind,
+            other => self.qe_syntax = says_qe_syntax(other).or(self.qe_syntax),
+        }
         Ok(Some(item))
     }
 
@@ -58,9 +61,7 @@ impl BinaryEvents {
         let header = self.header(&record)?;
         if header == 0 {
             let data = Data { parts: record.parts.skip(4), literal: false };
-            let (offset, end) = (record.offset, record.end);
-            let event = Event::Data(data);
-            return Ok(Some(Item { offset, end, indent: 0, event, kind: None, remark: None }));
+            return Ok(Some(Item::data(data, record.offset, record.end)));
         }
         let control = Control::from_code(header.rem_euclid(256));
         let Some(control) = control.filter(|_| header > 0 && record.parts.len() == 4) else {

@@ -88,13 +88,9 @@ pub struct Item {
 }
 
 impl Item {
-    /// Sets what follows from the tag itself and from the head that was read before.
-    pub(crate) fn know(&mut self, qe_syntax: &mut Option<bool>) {
-        match &self.event {
-            Event::Begin(tag) => self.kind = data_type(tag, *qe_syntax),
-            Event::Instruction(_) => *qe_syntax = says_qe_syntax(&self.event).or(*qe_syntax),
-            _ => {}
-        }
+    /// A piece of data.
+    pub(crate) fn data(data: Data, offset: u64, end: u64) -> Self {
+        Self { offset, end, indent: 0, event: Event::Data(data), kind: None, remark: None }
     }
 }
 
@@ -137,21 +133,41 @@ impl Events {
 /// `qe_syntax` those of a tag that is itself called `real`, `integer` and so on. Where no head says
 /// whether there is such a syntax, a rank or kind shows it. Data marked as truncated were left out
 /// on purpose.
-fn data_type(tag: &Tag, qe_syntax: Option<bool>) -> Option<Type> {
-    let mut shape = false;
-    let mut named = None;
-    for attribute in tag.attributes() {
-        match attribute.name {
-            b"type" if named.is_none() => named = Some(attribute.value),
-            b"rank" | b"kind" => shape = true,
-            b"trunc" if logical(attribute.value.trim_ascii()) == Some(true) => return None,
-            _ => {}
-        }
-    }
+fn data_type(tag: &Tag, named: Option<&[u8]>, qe_syntax: bool) -> Option<Type> {
     match named {
         Some(name) => Type::named(name.trim_ascii()),
-        None if qe_syntax.unwrap_or(shape) => Type::named(tag.name()),
+        None if qe_syntax => Type::named(tag.name()),
         None => None,
+    }
+}
+
+/// What is asked of a begin tag before anything else, in one walk through its attributes: there may
+/// be very many tags.
+pub(crate) struct Look {
+    /// The type of the data that follow.
+    pub(crate) kind: Option<Type>,
+    /// They stand there under a format.
+    pub(crate) formatted: bool,
+    /// All attributes have quoted values.
+    pub(crate) sound: bool,
+}
+
+impl Look {
+    pub(crate) fn at(tag: &Tag, qe_syntax: Option<bool>) -> Self {
+        let (mut formatted, mut sound, mut shape, mut left_out) = (false, true, false, false);
+        let mut named = None;
+        for attribute in tag.attributes() {
+            sound &= attribute.sound;
+            match attribute.name {
+                b"type" if named.is_none() => named = Some(attribute.value),
+                b"rank" | b"kind" => shape = true,
+                b"fmt" => formatted = true,
+                b"trunc" => left_out = logical(attribute.value.trim_ascii()) == Some(true),
+                _ => {}
+            }
+        }
+        let kind = data_type(tag, named, qe_syntax.unwrap_or(shape)).filter(|_| !left_out);
+        Self { kind, formatted, sound }
     }
 }
 
