@@ -38,6 +38,7 @@ cargo xtask <command>
   bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
   bench gsd [OPTIONS]      measures against the C library, its Python package, hoomd-gsd and plain C
   bench sdf [OPTIONS]      measures against sdf-xarray, sdfr and plain C, writes its part
+  bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
@@ -75,6 +76,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["bench", "scda", rest @ ..] => bench::scda(rest),
         ["bench", "gsd", rest @ ..] => bench::gsd(rest),
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
+        ["bench", "iotk", rest @ ..] => bench::iotk(rest),
         ["dist"] => dist::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::write(),

@@ -121,15 +121,19 @@ impl Selected<'_> {
         if let (Some(start), Some(element)) = (plan.contiguous(), NonZero::new(size)) {
             // One run: read where it belongs, with no block in between.
             let piece = (READ_INTO / element).max(1) * size;
-            return out.par_chunks_mut(piece).enumerate().try_for_each(|(k, piece_out)| {
+            let fill = |(k, place): (usize, &mut [u8])| {
                 let at = start + (k * piece) as u64;
                 let Array { store, source, limits, dtype, .. } = self.array;
-                shelf.lend(|scratch| {
-                    store.fetch(source, limits, at, piece_out, &mut scratch.decoded)
-                })?;
-                convert::to_little(*dtype, piece_out);
+                shelf
+                    .lend(|scratch| store.fetch(source, limits, at, place, &mut scratch.decoded))?;
+                convert::to_little(*dtype, place);
                 Ok(())
-            });
+            };
+            // Waking other threads would take longer.
+            if out.len() <= piece {
+                return fill((0, out));
+            }
+            return out.par_chunks_mut(piece).enumerate().try_for_each(fill);
         }
         let mut rest = out;
         let mut places = Vec::new();
@@ -139,14 +143,18 @@ impl Selected<'_> {
             places.push((number, place));
             rest = behind;
         }
-        places.into_par_iter().try_for_each(|(number, place)| {
+        let fill = |(number, place): (u64, &mut [u8])| {
             shelf.lend(|scratch| {
                 self.block(&plan, number, scratch, &mut |_, bytes| {
                     place.copy_from_slice(bytes);
                     Ok(())
                 })
             })
-        })
+        };
+        if places.len() == 1 {
+            return places.into_iter().try_for_each(fill);
+        }
+        places.into_par_iter().try_for_each(fill)
     }
 
     /// Hands out the blocks one after the other.
