@@ -283,6 +283,10 @@ fn values_of_every_frame_are_drawn_over_their_steps() {
          hint: for example --frame 0; up to 12 selected elements are drawn over all frames\n"
     );
     assert!(good(&["plot", &file, "particles/position", "--frame", "0"]).contains("frame 0"));
+    assert_eq!(
+        bad(&["plot", &file, "particles/position", "--hist"]),
+        "particles/position has 3 frames; name one\nhint: for example --frame 0\n"
+    );
 }
 
 #[test]
