@@ -306,7 +306,7 @@ impl<W: Write> Writer<W> {
         let (dtype, each) = fortran(stored, map);
         let count = array.shape().count().unwrap_or(0).saturating_mul(each);
         let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
-        let recast = || (dtype != stored).then(|| Recast::new(stored, map, dtype));
+        let recast = || (dtype != stored || map.is_some()).then(|| Recast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,
             Out::Binary(_) => {
