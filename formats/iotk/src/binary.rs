@@ -168,7 +168,9 @@ fn event(control: Control, tag: Tag) -> Event {
 /// The tag in what was written for it: from the first opening mark to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    let starts = |at: &usize, mark: &[u8]| written[*at..].starts_with(mark);
+    // Most bytes are none of a mark, and the first says so.
+    let starts =
+        |at: &usize, mark: &[u8]| written[*at] == mark[0] && written[*at..].starts_with(mark);
     let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
