@@ -222,9 +222,13 @@ pub fn element_f64(dtype: DType, element: &[u8]) -> f64 {
     })
 }
 
-/// The type of one half of a complex number.
-fn part(dtype: DType) -> DType {
-    let kind = if dtype.kind() == Kind::ComplexX87 { Kind::X87 } else { Kind::Float };
+/// The type of one half of a complex number; any other type as it is.
+pub fn part(dtype: DType) -> DType {
+    let kind = match dtype.kind() {
+        Kind::Complex => Kind::Float,
+        Kind::ComplexX87 => Kind::X87,
+        _ => return dtype,
+    };
     DType::new(kind, dtype.word() as u32, dtype.order()).unwrap_or(dtype)
 }
 

@@ -20,16 +20,23 @@ pub struct Extent {
 
 /// Ranges that read as one: several for Fortran sub-records and stitched blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extents {
-    parts: Arc<[Extent]>,
-    /// Bytes before each part, and the total at the end.
-    starts: Arc<[u64]>,
+pub struct Extents(Ranges);
+
+/// Nearly every array is one range, and a file may have a million of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ranges {
+    One(Extent),
+    Several {
+        parts: Arc<[Extent]>,
+        /// Bytes before each part, and the total at the end.
+        starts: Arc<[u64]>,
+    },
 }
 
 impl Extents {
     /// One range.
     pub fn one(offset: u64, len: u64) -> Self {
-        Self { parts: [Extent { offset, len }].into(), starts: [0, len].into() }
+        Self(Ranges::One(Extent { offset, len }))
     }
 
     /// Several ranges, in the order in which they are read.
@@ -43,7 +50,10 @@ impl Extents {
                 .ok_or_else(|| Error::limit("ranges longer than any file"))?;
             starts.push(total);
         }
-        Ok(Self { parts: parts.into(), starts: starts.into() })
+        Ok(Self(match parts[..] {
+            [one] => Ranges::One(one),
+            _ => Ranges::Several { parts: parts.into(), starts: starts.into() },
+        }))
     }
 
     /// The same ranges `by` bytes further on.
@@ -52,14 +62,16 @@ impl Extents {
             let offset = part.offset.checked_add(by);
             offset.map(|offset| Extent { offset, len: part.len })
         };
-        let parts: Option<Vec<Extent>> = self.parts.iter().map(shift).collect();
-        let parts = parts.ok_or_else(|| Error::limit("ranges past the end of any file"))?;
-        Ok(Self { parts: parts.into(), starts: self.starts.clone() })
+        let parts: Option<Vec<Extent>> = self.parts().iter().map(shift).collect();
+        Self::several(parts.ok_or_else(|| Error::limit("ranges past the end of any file"))?)
     }
 
     /// Bytes in all.
     pub fn len(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
+        match &self.0 {
+            Ranges::One(part) => part.len,
+            Ranges::Several { starts, .. } => starts.last().copied().unwrap_or(0),
+        }
     }
 
     /// No bytes.
@@ -69,17 +81,31 @@ impl Extents {
 
     /// The ranges.
     pub fn parts(&self) -> &[Extent] {
-        &self.parts
+        match &self.0 {
+            Ranges::One(part) => std::slice::from_ref(part),
+            Ranges::Several { parts, .. } => parts,
+        }
     }
 
     /// The pieces of the source that hold `len` bytes from `offset` of the joined ranges on.
     pub fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Extent> + '_ {
         let end = offset.saturating_add(len).min(self.len());
-        let first = self.starts.partition_point(|s| *s <= offset).saturating_sub(1);
-        (first..self.parts.len()).map_while(move |k| {
-            let (from, to) = (self.starts[k].max(offset), self.starts[k + 1].min(end));
-            (self.starts[k] < end).then(|| Extent {
-                offset: self.parts[k].offset.saturating_add(from - self.starts[k]),
+        let first = match &self.0 {
+            Ranges::One(_) => 0,
+            Ranges::Several { starts, .. } => {
+                starts.partition_point(|start| *start <= offset).saturating_sub(1)
+            }
+        };
+        let parts = self.parts();
+        // Bytes before a part.
+        let start = move |k: usize| match &self.0 {
+            Ranges::One(part) => part.len * k as u64,
+            Ranges::Several { starts, .. } => starts[k],
+        };
+        (first..parts.len()).map_while(move |k| {
+            let (from, to) = (start(k).max(offset), start(k + 1).min(end));
+            (start(k) < end).then(|| Extent {
+                offset: parts[k].offset.saturating_add(from - start(k)),
                 len: to.saturating_sub(from),
             })
         })
@@ -130,6 +156,8 @@ pub enum Layout {
         data: Extents,
         /// How to decode one.
         codec: Arc<dyn Codec>,
+        /// Which index runs fastest, where they are parts of an array.
+        order: Order,
     },
     /// A table of frames, each with its own shape and layout (GSD).
     PerFrame(Arc<dyn FrameTable>),
@@ -261,9 +289,10 @@ impl ArrayDesc {
     /// The order in which elements are stored; C where the layout has no order of its own.
     pub fn order(&self) -> Order {
         match &self.layout {
-            Layout::Plain { order, .. } | Layout::Inline(_, order) | Layout::Text { order, .. } => {
-                *order
-            }
+            Layout::Plain { order, .. }
+            | Layout::Inline(_, order)
+            | Layout::Text { order, .. }
+            | Layout::Encoded { order, .. } => *order,
             _ => Order::C,
         }
     }

@@ -4,10 +4,6 @@
 //! little-endian, in the order the caller asks for; only the bytes that a selection needs are
 //! read. Blocks are read and worked on by all threads of the current rayon pool.
 
-use std::cell::RefCell;
-use std::sync::Mutex;
-
-use rayon::prelude::*;
 use zerocopy::FromBytes as _;
 
 use crate::convert::{self, Number};
@@ -15,20 +11,19 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{ArrayDesc, Layout, Linear};
 use crate::limits::Limits;
-use crate::plan::{Axis, Plan, Scratch};
+use crate::plan::Axis;
 use crate::select::{Selection, Span};
 use crate::shape::{Order, Shape};
 use crate::source::Source;
-use crate::store::{Decoded, Store, read_whole};
+use crate::store::{Store, read_whole};
 use crate::tree::Tree;
 use crate::wire::ByteOrder;
+use selected::FOLD_THREADS;
+
+mod selected;
 
 pub use crate::plan::Block;
-
-/// A fold is cut into at most this many tasks, in blocks as they are for this many threads;
-/// results do not depend on the number of threads because the cut does not.
-const TASKS: u64 = 512;
-const FOLD_THREADS: usize = 16;
+pub use selected::Selected;
 
 /// Blocks whose elements change order are larger, so that each read of the store is worth it.
 const REORDER_BLOCK: u64 = 16 << 20;
@@ -141,7 +136,8 @@ impl Array {
                 (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
                 Store::File(data.clone())
             }
-            Layout::Encoded { starts, decoded, data, codec } => {
+            Layout::Encoded { starts, decoded, data, codec, order: own } => {
+                order = *own;
                 if layout.ragged(Some(bytes)).is_some() {
                     let total = decoded.last().copied().unwrap_or(0);
                     (dtype, shape) = (DType::opaque(1), Shape::new([total]));
@@ -226,34 +222,15 @@ impl Array {
     pub fn read(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {
         let selected = self.select(selection, axes)?;
         let bytes = selected.count().saturating_mul(self.dtype.size() as u64);
-        let mut out = Vec::with_capacity(self.limits.allow(bytes, "the selection")?);
-        selected.stream(|_, block| {
-            out.extend_from_slice(block);
-            Ok(())
-        })?;
+        let mut out = vec![0; self.limits.allow(bytes, "the selection")?];
+        selected.read_into(&mut out)?;
         Ok(out)
     }
 
-    /// All elements, little-endian, as stored, into memory of the caller. Bytes that lie together
-    /// in a file are read to where they belong, without a buffer in between.
+    /// All elements, little-endian, as stored, into memory of the caller; see
+    /// [`Selected::read_into`].
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
-        let needed = self.shape.bytes(self.dtype.size())?;
-        if needed != out.len() as u64 {
-            let message = format!("the array has {needed} bytes, not {}", out.len());
-            return Err(Error::argument(message));
-        }
-        let selected = self.all()?;
-        if selected.plan(selected.block_bytes).contiguous() != Some(0) {
-            let mut done = 0;
-            return selected.stream(|_, block| {
-                out[done..done + block.len()].copy_from_slice(block);
-                done += block.len();
-                Ok(())
-            });
-        }
-        self.store.fetch(&self.source, &self.limits, 0, out, &mut Decoded::default())?;
-        convert::to_little(self.dtype, out);
-        Ok(())
+        self.all()?.read_into(out)
     }
 
     /// All elements of `selection` as `f64`, mapped.
@@ -329,181 +306,5 @@ impl Array {
             block_bytes: block_bytes(rayon::current_num_threads()),
             fold_bytes: block_bytes(FOLD_THREADS),
         })
-    }
-}
-
-/// Buffers that are not in use. Fresh memory is slow, so a task takes up the buffers that another
-/// one has put down.
-#[derive(Default)]
-struct Shelf(Mutex<Vec<Scratch>>);
-
-impl Shelf {
-    fn lend<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
-        // A poisoned shelf belongs to a panic that is already on its way up.
-        let mut scratch = self.0.lock().ok().and_then(|mut shelf| shelf.pop()).unwrap_or_default();
-        let result = work(&mut scratch);
-        if let Ok(mut shelf) = self.0.lock() {
-            shelf.push(scratch);
-        }
-        result
-    }
-}
-
-/// A part of an array in a given order.
-pub struct Selected<'a> {
-    array: &'a Array,
-    spans: Vec<Span>,
-    axes: Vec<Axis>,
-    base: u64,
-    block_bytes: usize,
-    fold_bytes: usize,
-}
-
-impl Selected<'_> {
-    /// The array it is a part of.
-    pub fn array(&self) -> &Array {
-        self.array
-    }
-
-    /// Number of elements.
-    pub fn count(&self) -> u64 {
-        self.plan(self.block_bytes).elements()
-    }
-
-    /// What was selected, per dimension of the array.
-    pub fn spans(&self) -> &[Span] {
-        &self.spans
-    }
-
-    /// Lengths of the dimensions that are left: those not asked for by a single index.
-    pub fn shape(&self) -> Shape {
-        let kept = self.spans.iter().filter(|s| !s.dropped).map(|s| s.count);
-        Shape::new(kept.collect::<Vec<_>>())
-    }
-
-    /// The same in blocks of about `bytes`; larger ones suit a change of order.
-    pub fn with_block_bytes(mut self, bytes: usize) -> Self {
-        (self.block_bytes, self.fold_bytes) = (bytes, bytes);
-        self
-    }
-
-    /// The same in blocks of at most about `bytes`, for work whose result is much longer.
-    pub fn with_smaller_blocks(self, bytes: usize) -> Self {
-        let bytes = bytes.min(self.block_bytes);
-        self.with_block_bytes(bytes)
-    }
-
-    fn plan(&self, block_bytes: usize) -> Plan {
-        Plan::new(self.base, &self.axes, self.array.dtype.size(), block_bytes)
-    }
-
-    /// Hands out the blocks one after the other.
-    pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
-        let plan = self.plan(self.block_bytes);
-        let mut scratch = Scratch::default();
-        for number in 0..plan.blocks() {
-            self.block(&plan, number, &mut scratch, &mut |block, bytes| each(block, bytes))?;
-        }
-        Ok(())
-    }
-
-    /// Hands out the blocks to all threads, in no order.
-    pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
-        let plan = self.plan(self.block_bytes);
-        let shelf = Shelf::default();
-        (0..plan.blocks()).into_par_iter().try_for_each(|number| {
-            shelf.lend(|scratch| {
-                self.block(&plan, number, scratch, &mut |block, bytes| each(block, bytes))
-            })
-        })
-    }
-
-    /// Folds the blocks on all threads. Neighbouring blocks are folded one after the other and
-    /// the parts merged in order, so the result is the same for any number of threads.
-    pub fn fold<A: Send>(
-        &self,
-        start: impl Fn() -> A + Sync,
-        step: impl Fn(&mut A, Block, &[u8]) -> Result<()> + Sync,
-        merge: impl Fn(A, A) -> A,
-    ) -> Result<A> {
-        let plan = self.plan(self.fold_bytes);
-        let blocks = plan.blocks();
-        let tasks = blocks.min(TASKS);
-        let shelf = Shelf::default();
-        let task = |task: u64| -> Result<A> {
-            let mut part = start();
-            shelf.lend(|scratch| -> Result<()> {
-                for number in blocks * task / tasks..blocks * (task + 1) / tasks {
-                    self.block(&plan, number, scratch, &mut |block, bytes| {
-                        step(&mut part, block, bytes)
-                    })?;
-                }
-                Ok(())
-            })?;
-            Ok(part)
-        };
-        let parts: Vec<A> = (0..tasks).into_par_iter().map(task).collect::<Result<_>>()?;
-        Ok(parts.into_iter().fold(start(), merge))
-    }
-
-    /// Lets all threads work on the blocks and hands the results to `each` in order, a few blocks
-    /// at a time, so that memory stays bounded.
-    pub fn ordered<T: Send>(
-        &self,
-        work: impl Fn(Block, &[u8]) -> Result<T> + Sync,
-        mut each: impl FnMut(T) -> Result<()>,
-    ) -> Result<()> {
-        let plan = self.plan(self.block_bytes);
-        let blocks = plan.blocks();
-        let batch = 2 * rayon::current_num_threads() as u64;
-        let shelf = Shelf::default();
-        let one = |number| -> Result<Option<T>> {
-            let mut result = None;
-            shelf.lend(|scratch| {
-                self.block(&plan, number, scratch, &mut |block, bytes| {
-                    result = Some(work(block, bytes)?);
-                    Ok(())
-                })
-            })?;
-            Ok(result)
-        };
-        let mut first = 0;
-        while first < blocks {
-            let end = blocks.min(first + batch);
-            let done: Vec<T> = (first..end)
-                .into_par_iter()
-                .map(one)
-                .filter_map(Result::transpose)
-                .collect::<Result<_>>()?;
-            done.into_iter().try_for_each(&mut each)?;
-            first = end;
-        }
-        Ok(())
-    }
-
-    fn block(
-        &self,
-        plan: &Plan,
-        number: u64,
-        scratch: &mut Scratch,
-        each: &mut dyn FnMut(Block, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        let (array, size) = (self.array, self.array.dtype.size());
-        let swap = array.dtype.needs_swap(ByteOrder::Little);
-        if !swap && let (Some(start), Some(all)) = (plan.contiguous(), array.view()) {
-            let block = plan.block(number);
-            let from = start as usize + block.first as usize * size;
-            return each(block, &all[from..from + block.count as usize * size]);
-        }
-        let needed = plan.block(number).count.saturating_mul(size as u64);
-        array.limits.allow(needed, "a block of elements")?;
-        let kept = RefCell::new(std::mem::take(&mut scratch.decoded));
-        let fetch = |at, buffer: &mut [u8]| {
-            array.store.fetch(&array.source, &array.limits, at, buffer, &mut kept.borrow_mut())
-        };
-        let block = plan.read(number, scratch, &fetch)?;
-        scratch.decoded = kept.into_inner();
-        convert::to_little(array.dtype, &mut scratch.out);
-        each(block, &scratch.out)
     }
 }

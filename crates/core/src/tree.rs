@@ -1,8 +1,12 @@
 //! What is in a file: groups, arrays and attributes, kept flat and found by path.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::error::{Error, Result};
 use crate::frames::FrameAxis;
@@ -178,7 +182,9 @@ pub struct Node {
 #[derive(Clone)]
 pub struct Tree {
     nodes: Vec<Node>,
-    paths: HashMap<String, NodeId>,
+    /// Nodes by the hash of their paths; the paths themselves are in the nodes.
+    paths: HashTable<NodeId>,
+    hasher: DefaultHashBuilder,
     /// The last number given to namesakes of a path: a million of them must not take a million
     /// tries each.
     namesakes: HashMap<String, u64>,
@@ -199,11 +205,21 @@ impl Tree {
         };
         Self {
             nodes: vec![root],
-            paths: HashMap::from([(String::new(), ROOT)]),
+            paths: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
             namesakes: HashMap::new(),
             frames: None,
             limits: *limits,
         }
+    }
+
+    /// The node that has exactly this path.
+    pub fn at(&self, path: &str) -> Option<NodeId> {
+        if path.is_empty() {
+            return Some(ROOT);
+        }
+        let hash = self.hasher.hash_one(path);
+        self.paths.find(hash, |id| self.node(*id).path == path).copied()
     }
 
     /// Adds a group to `parent`.
@@ -240,28 +256,35 @@ impl Tree {
             return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
         }
         // A slash inside a name would make a level that is not there.
-        let clean = match name.replace('/', "\u{2215}") {
-            empty if empty.is_empty() => "_".to_string(),
-            other => other,
+        let clean = match name {
+            "" => Cow::Borrowed("_"),
+            name if name.contains('/') => Cow::Owned(name.replace('/', "\u{2215}")),
+            name => Cow::Borrowed(name),
         };
         let join = |last: &str| match prefix.as_str() {
             "" => last.to_string(),
-            prefix => format!("{prefix}/{last}"),
+            prefix => [prefix, "/", last].concat(),
         };
+        let mut path = join(&clean);
         let mut unique = clean.clone();
-        let mut path = join(&unique);
         // Two objects of the same name both stay reachable.
-        if self.paths.contains_key(&path) {
-            let count = self.namesakes.entry(path.clone()).or_insert(1);
-            while self.paths.contains_key(&path) {
-                *count += 1;
-                unique = format!("{clean}~{count}");
+        if self.at(&path).is_some() {
+            let mut count = self.namesakes.get(&path).copied().unwrap_or(1);
+            let first = path.clone();
+            while self.at(&path).is_some() {
+                count += 1;
+                unique = Cow::Owned(format!("{clean}~{count}"));
                 path = join(&unique);
             }
+            self.namesakes.insert(first, count);
         }
         let id = NodeId(self.nodes.len() as u32);
-        self.paths.insert(path.clone(), id);
-        self.nodes.push(Node { name: unique, path, parent, id: None, array, attrs: Vec::new() });
+        let hash = self.hasher.hash_one(path.as_str());
+        let name = unique.into_owned();
+        self.nodes.push(Node { name, path, parent, id: None, array, attrs: Vec::new() });
+        let (nodes, hasher) = (&self.nodes, &self.hasher);
+        let hash_of = |id: &NodeId| hasher.hash_one(nodes[id.0 as usize].path.as_str());
+        self.paths.insert_unique(hash, id, hash_of);
         Ok(id)
     }
 
@@ -283,18 +306,14 @@ impl Tree {
     /// The child of that name.
     pub fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
         let prefix = &self.node(parent).path;
-        if prefix.is_empty() {
-            self.paths.get(name).copied()
-        } else {
-            self.paths.get(&format!("{prefix}/{name}")).copied()
-        }
+        if prefix.is_empty() { self.at(name) } else { self.at(&format!("{prefix}/{name}")) }
     }
 
     /// The node at `path`, or an error with the names that come closest.
     pub fn find(&self, path: &str) -> Result<NodeId> {
         let wanted = path.trim_matches('/');
-        if let Some(id) = self.paths.get(wanted) {
-            return Ok(*id);
+        if let Some(id) = self.at(wanted) {
+            return Ok(id);
         }
         if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(wanted)) {
             return Ok(NodeId(k as u32));

@@ -1,8 +1,9 @@
-//! An open SDF file: its header, its blocks, and the tree view of them.
+//! An open SDF file: its header and its blocks; the same with the tree view of them.
 
+use std::ops::Deref;
 use std::path::Path;
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::limits::Limits;
 use spile_core::read::Array;
@@ -19,7 +20,8 @@ use crate::wire::FileHeader;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Add arrays that are computed from others when they are read: fields on faces, edges and
-    /// nodes averaged to the middle of the cells, and the rank that had each cell.
+    /// nodes averaged to the middle of the cells, the ranks of a run and the borders of their parts,
+    /// Cartesian coordinates of cylindrical and spherical meshes.
     pub derived: bool,
 }
 
@@ -28,7 +30,6 @@ pub struct File {
     source: Source,
     header: FileHeader,
     blocks: Vec<Block>,
-    tree: Tree,
     limits: Limits,
 }
 
@@ -36,19 +37,18 @@ impl File {
     /// Opens a file.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
-        Self::from_source(Source::open(path)?, Options::default(), limits)
+        Self::from_source(Source::open(path)?, limits)
             .map_err(|e| e.with_path(path).with_format("sdf"))
     }
 
     /// Opens what is in `source`.
-    pub fn from_source(source: Source, options: Options, limits: &Limits) -> Result<Self> {
+    pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
         let header = FileHeader::read(&source)?;
         let blocks = index::read(&source, &header, limits)?;
         for block in &blocks {
             block.require_data(&source)?;
         }
-        let tree = view::tree(&header, &blocks, options, limits)?;
-        Ok(Self { source, header, blocks, tree, limits: *limits })
+        Ok(Self { source, header, blocks, limits: *limits })
     }
 
     /// The file header.
@@ -68,27 +68,57 @@ impl File {
 
     /// All data of a block in a row, as its data type says.
     pub fn raw(&self, block: &Block) -> Result<Array> {
-        Array::open(&self.source, &self.tree, &block.raw(&self.header), &self.limits)
+        let nothing = Tree::new(&self.limits);
+        Array::open(&self.source, &nothing, &block.raw(&self.header), &self.limits)
             .map_err(|e| e.in_object(block.title()))
+    }
+}
+
+/// A file with its tree.
+pub struct View {
+    file: File,
+    tree: Tree,
+}
+
+impl View {
+    /// Opens a file.
+    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        Self::new(File::open(path, limits)?, Options::default())
+    }
+
+    /// Makes the tree of a file.
+    pub fn new(file: File, options: Options) -> Result<Self> {
+        let tree = view::tree(&file.header, &file.blocks, options, &file.limits)?;
+        Ok(Self { file, tree })
     }
 
     /// An array of the tree, by its path or its block's identifier.
     pub fn array(&self, path: &str) -> Result<Array> {
         let node = self.tree.node(self.tree.find(path)?);
-        let desc = node.array.as_ref().ok_or_else(|| {
-            spile_core::error::Error::argument(format!("\"{path}\" is a group, not an array"))
-        })?;
-        Array::open(&self.source, &self.tree, desc, &self.limits)
+        let desc = node
+            .array
+            .as_ref()
+            .ok_or_else(|| Error::argument(format!("\"{path}\" is a group, not an array")))?;
+        Array::open(&self.file.source, &self.tree, desc, &self.file.limits)
     }
 }
 
-impl Reader for File {
+/// What a file without a tree can do, one with a tree can do.
+impl Deref for View {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Reader for View {
     fn tree(&self) -> &Tree {
         &self.tree
     }
 
     fn source(&self) -> &Source {
-        &self.source
+        &self.file.source
     }
 
     fn summary(&self) -> Vec<(String, Value)> {

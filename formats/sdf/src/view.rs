@@ -40,9 +40,10 @@ pub(crate) fn tree(
     options: Options,
     limits: &Limits,
 ) -> Result<Tree> {
-    let mut view = View {
+    let mut view = Builder {
         file,
         blocks,
+        limits,
         tree: Tree::new(limits),
         places: vec![None; blocks.len()],
         axes: HashMap::new(),
@@ -117,9 +118,10 @@ fn is_array(block: &Block) -> bool {
     }
 }
 
-pub(crate) struct View<'a> {
+pub(crate) struct Builder<'a> {
     pub(crate) file: &'a FileHeader,
     pub(crate) blocks: &'a [Block],
+    pub(crate) limits: &'a Limits,
     pub(crate) tree: Tree,
     /// Where each block went.
     pub(crate) places: Vec<Option<NodeId>>,
@@ -133,7 +135,7 @@ pub(crate) struct View<'a> {
     pub(crate) meshes: Meshes,
 }
 
-impl<'a> View<'a> {
+impl<'a> Builder<'a> {
     fn root(&mut self) {
         let file = self.file;
         let flag = |set: bool| Value::Bool(set);
@@ -240,13 +242,14 @@ impl<'a> View<'a> {
         self.places[k] = Some(node);
         let node = self.tree.node_mut(node);
         node.id = Some(header.id.clone());
-        let mut all =
-            vec![(TYPE.to_string(), Value::Text(BlockType::from_code(header.blocktype).name()))];
+        let mut all = Attrs::with_capacity(2 + attrs.len() + node.attrs.len());
+        all.push((TYPE.into(), BlockType::from_code(header.blocktype).name().into()));
         if node.path != header.name {
             all.push((NAME.into(), header.name.clone().into()));
         }
         all.extend(attrs);
-        node.attrs.splice(0..0, all);
+        all.append(&mut node.attrs);
+        node.attrs = all;
     }
 
     fn array(&mut self, k: usize, desc: ArrayDesc, attrs: Attrs) -> Result<()> {

@@ -204,7 +204,7 @@ pub struct Writer<'s> {
 ///
 /// ```
 /// use spile_core::{limits::Limits, sink::Overwrite};
-/// use spile_sdf::{BlockType, Data, File, Meta, wire::{DataType, FileHeader}};
+/// use spile_sdf::{BlockType, Data, View, Meta, wire::{DataType, FileHeader}};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("0000.sdf");
@@ -216,7 +216,7 @@ pub struct Writer<'s> {
 ///     Ok(())
 /// })?;
 ///
-/// let file = File::open(&path, &Limits::default())?;
+/// let file = View::open(&path, &Limits::default())?;
 /// assert_eq!((file.header().step, file.blocks().len()), (7, 1));
 /// assert_eq!(file.array("Some/Array")?.shape().to_string(), "2");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

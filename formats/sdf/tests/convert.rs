@@ -11,7 +11,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::{Tree, Value};
-use spile_sdf::{BlockType, File, Sdf};
+use spile_sdf::{BlockType, Sdf, View};
 
 /// A file of some other format.
 struct Other {
@@ -39,7 +39,7 @@ impl Other {
         self.tree.node_mut(id).array.as_mut().unwrap()
     }
 
-    fn convert(&self) -> Result<File> {
+    fn convert(&self) -> Result<View> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.sdf");
         let mut sink = Sink::create(&path, Overwrite::Never)?;
@@ -47,7 +47,7 @@ impl Other {
         sink.commit()?;
         let report = Sdf.check(&Source::open(&path)?, &Limits::default(), true)?;
         assert_eq!(report.findings, []);
-        File::open(&path, &Limits::default())
+        View::open(&path, &Limits::default())
     }
 }
 

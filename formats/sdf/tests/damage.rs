@@ -10,7 +10,7 @@ use spile_core::limits::Limits;
 use spile_core::read::Array;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_sdf::{File, Options, Sdf};
+use spile_sdf::{File, Options, Sdf, View};
 
 const FILES: [&str; 6] = [
     "drv_station.sdf",
@@ -27,7 +27,7 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 /// Reads everything; a file's own fault is no failure.
-fn drain(file: &File, limits: &Limits) {
+fn drain(file: &View, limits: &Limits) {
     for (_, _, desc) in file.tree().arrays() {
         let opened = Array::open(file.source(), file.tree(), desc, limits);
         let read = opened.and_then(|array| array.all()?.stream(|_, _| Ok(())));
@@ -65,7 +65,8 @@ proptest! {
         let limits = Limits::default().with_memory(64 << 20);
         let source = Source::memory(bytes);
         let _ = Sdf.check(&source, &limits, true);
-        if let Ok(file) = File::from_source(source.clone(), Options { derived: true }, &limits) {
+        let file = File::from_source(source.clone(), &limits);
+        if let Ok(file) = file.and_then(|file| View::new(file, Options { derived: true })) {
             file.regions(&mut |_| Ok(())).unwrap();
             drain(&file, &limits);
         }
@@ -74,7 +75,7 @@ proptest! {
         let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
         if let Ok(saved) = Sdf.salvage(&source, &mut sink, &limits) {
             sink.commit().unwrap();
-            let again = File::open(&path, &limits).unwrap();
+            let again = View::open(&path, &limits).unwrap();
             prop_assert_eq!(again.blocks().len(), saved.kept.len());
             drain(&again, &limits);
         }

@@ -15,7 +15,7 @@ use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, manifest};
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
-use spile_sdf::{Block, File, Meta, Options, Sdf};
+use spile_sdf::{Block, File, Meta, Options, Sdf, View};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf")
@@ -27,8 +27,8 @@ fn files() -> Vec<(String, Json)> {
     files.iter().map(|f| (f["file"].as_str().unwrap().to_string(), f.clone())).collect()
 }
 
-fn open(name: &str) -> File {
-    File::open(folder().join(name), &Limits::default()).unwrap_or_else(|e| panic!("{e}"))
+fn open(name: &str) -> View {
+    View::open(folder().join(name), &Limits::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn codes(name: &str, strict: bool) -> Vec<(&'static str, String)> {
@@ -95,7 +95,7 @@ fn every_good_file_reads_as_the_manifest_says() {
     assert!(blocks > 1000, "{blocks}");
 }
 
-fn compare(file: &File, block: &Block, want: &Json, place: &str) {
+fn compare(file: &View, block: &Block, want: &Json, place: &str) {
     let header = &block.header;
     assert_eq!(header.id, want["id"], "{place}");
     assert_eq!(header.name, want["name"], "{place}");
@@ -205,7 +205,7 @@ fn compare(file: &File, block: &Block, want: &Json, place: &str) {
 fn every_bad_file_gives_the_right_error_at_the_right_byte() {
     for (name, kind, code, offset) in BAD {
         let path = folder().join(name);
-        let error = File::open(&path, &Limits::default()).err().unwrap();
+        let error = View::open(&path, &Limits::default()).err().unwrap();
         let got = (error.kind(), error.code(), error.offset());
         assert_eq!(got, (kind, code, Some(offset)), "{name}: {error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
@@ -215,7 +215,7 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
         assert_eq!(report.worst(), Some(Severity::Error), "{name}");
         assert_eq!(report.findings[0].code, code, "{name}");
     }
-    let failed = File::open(folder().join("hand_nblocks_minus.sdf"), &Limits::default());
+    let failed = View::open(folder().join("hand_nblocks_minus.sdf"), &Limits::default());
     assert!(failed.err().unwrap().message().contains("block 3, error 43"));
 }
 
@@ -351,20 +351,24 @@ fn derived_arrays_are_there_when_asked_for() {
     let path = folder().join("epoch2d_restart_cpml_deck.sdf");
     let derived = |path: &PathBuf| {
         let source = Source::open(path).unwrap();
-        File::from_source(source, Options { derived: true }, &Limits::default()).unwrap()
+        View::new(File::from_source(source, &Limits::default()).unwrap(), Options { derived: true })
+            .unwrap()
     };
     let file = derived(&path);
     assert!(open("epoch2d_restart_cpml_deck.sdf").tree().find("CPUs/Original rank_map").is_err());
+    let read =
+        |path: &str| file.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
+    // Four ranks, one above the other.
     let map = file.array("CPUs/Original rank_map").unwrap();
-    let field = file.array("ey").unwrap();
-    assert_eq!(map.shape(), field.shape());
-    let ranks = map.read_f64(&Selection::all(), Axes::Stored).unwrap();
-    // Four ranks, one above the other; each has as many cells as the split says.
-    let split = file.array("cpu_rank").unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
-    let nx = field.shape().lengths()[0];
-    let first = ranks.iter().filter(|r| **r == 0.0).count() as u64;
-    assert_eq!(first, split[0] as u64 * nx);
-    assert!((0..4).all(|r| ranks.contains(&f64::from(r))) && !ranks.contains(&4.0));
+    assert_eq!(map.shape().lengths(), [1, 4]);
+    assert_eq!(read("CPUs/Original rank_map"), [0.0, 1.0, 2.0, 3.0]);
+    let (split, nodes) = (read("cpu_rank"), read("Grid/Grid/Y"));
+    let mut borders: Vec<f64> = split.iter().map(|node| nodes[*node as usize]).collect();
+    borders.insert(0, nodes[0]);
+    borders.push(nodes[nodes.len() - 1]);
+    assert_eq!(read("CPUs/Original rank_grid/Y"), borders);
+    assert_eq!(read("CPUs/Original rank_grid/Y_mid")[3], 0.5 * (borders[3] + borders[4]));
+    assert_eq!(read("CPUs/Original rank_grid/X").len(), 2);
 
     let file = derived(&folder().join("drv_all_blocks.sdf"));
     let mut averaged = 0;

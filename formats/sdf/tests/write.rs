@@ -17,29 +17,16 @@ use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf,
-    Station, Stitched, write_file,
+    BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf, Station,
+    Stitched, View, write_file,
 };
+
+#[path = "support/blocks.rs"]
+mod blocks;
+use blocks::{doubles, mesh};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf").join(name)
-}
-
-fn doubles(n: u64) -> Vec<u8> {
-    (0..n).flat_map(|k| (k as f64 * 0.5 - 1.0).to_le_bytes()).collect()
-}
-
-fn mesh(dims: &[u64]) -> Mesh {
-    let n = dims.len();
-    Mesh {
-        mults: vec![1.0; n],
-        labels: ["X", "Y", "Z"].iter().take(n).map(ToString::to_string).collect(),
-        units: vec!["m".into(); n],
-        geometry: 1,
-        minval: vec![-1.0; n],
-        maxval: vec![2.0; n],
-        dims: dims.to_vec(),
-    }
 }
 
 fn group(ids: &[&str]) -> Stitched {
@@ -165,7 +152,7 @@ fn every_block_type_reads_back_in_every_revision_and_byte_order() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let path = folder.path().join(format!("{revision}{order:?}.sdf"));
             everything(&path, &header(revision, order));
-            let file = File::open(&path, &Limits::default()).unwrap();
+            let file = View::open(&path, &Limits::default()).unwrap();
             assert_eq!((file.header().revision, file.header().order), (revision, order));
             assert_eq!(file.blocks().len(), 40);
             let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
@@ -186,19 +173,19 @@ fn a_file_that_was_never_finished_says_so_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("open.sdf");
     everything(&path, &header(4, ByteOrder::Little));
-    let whole = File::open(&path, &Limits::default()).unwrap();
+    let whole = View::open(&path, &Limits::default()).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     // As the disk was before the three last writes.
     bytes.truncate(whole.header().summary_location as usize);
     bytes[56..72].fill(0);
     let cut = folder.path().join("cut.sdf");
     std::fs::write(&cut, &bytes).unwrap();
-    let error = File::open(&cut, &Limits::default()).err().unwrap();
+    let error = View::open(&cut, &Limits::default()).err().unwrap();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Truncated, "sdf-006"));
     let saved = folder.path().join("saved.sdf");
     let Salvage { kept, lost } = salvage(&cut, &saved);
     assert_eq!((kept.len(), lost.len()), (40, 0), "{lost:?}");
-    assert_same_content(&whole, &File::open(&saved, &Limits::default()).unwrap());
+    assert_same_content(&whole, &View::open(&saved, &Limits::default()).unwrap());
 }
 
 fn salvage(from: &Path, to: &Path) -> Salvage {
@@ -215,7 +202,7 @@ fn salvage_keeps_every_whole_block_of_a_file_cut_anywhere() {
     let (cut, saved) = (folder.path().join("cut.sdf"), folder.path().join("saved.sdf"));
     for name in ["hand_rev1_1.sdf", "hand_nosummary.sdf", "hand_bigendian_all.sdf"] {
         let bytes = std::fs::read(golden(name)).unwrap();
-        let whole = File::open(golden(name), &Limits::default()).unwrap();
+        let whole = View::open(golden(name), &Limits::default()).unwrap();
         let blocks = whole.blocks();
         // Where each block begins.
         let mut heads = Vec::new();
@@ -231,14 +218,14 @@ fn salvage_keeps_every_whole_block_of_a_file_cut_anywhere() {
         assert_eq!(heads.len(), blocks.len());
         for k in (1..blocks.len()).step_by(5) {
             std::fs::write(&cut, &bytes[..heads[k]]).unwrap();
-            assert!(File::open(&cut, &Limits::default()).is_err());
+            assert!(View::open(&cut, &Limits::default()).is_err());
             let Salvage { kept, lost } = salvage(&cut, &saved);
             assert_eq!(kept.len(), k, "{name}: {lost:?}");
             assert!(!lost.is_empty());
-            let found = File::open(&saved, &Limits::default()).unwrap();
+            let found = View::open(&saved, &Limits::default()).unwrap();
             for (a, b) in blocks.iter().zip(found.blocks()) {
                 assert_eq!((&a.header.id, &a.meta), (&b.header.id, &b.meta), "{name}");
-                let read = |file: &File, block| {
+                let read = |file: &View, block| {
                     file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap()
                 };
                 assert_eq!(read(&whole, a), read(&found, b), "{name} {}", a.header.id);
@@ -258,13 +245,13 @@ fn salvage_finishes_what_others_left_open_or_failed() {
     ] {
         let Salvage { kept, lost } = salvage(&golden(name), &saved);
         assert_eq!((kept.len(), lost), (blocks, vec![]), "{name}");
-        let file = File::open(&saved, &Limits::default()).unwrap();
+        let file = View::open(&saved, &Limits::default()).unwrap();
         assert_eq!(file.blocks().len(), blocks, "{name}");
         assert!(file.header().summary_size > 0);
     }
     let Salvage { kept, lost } = salvage(&golden("hand_truncated.sdf"), &saved);
     assert!(!kept.is_empty() && !lost.is_empty());
-    assert_eq!(File::open(&saved, &Limits::default()).unwrap().blocks().len(), kept.len());
+    assert_eq!(View::open(&saved, &Limits::default()).unwrap().blocks().len(), kept.len());
 }
 
 #[test]
@@ -272,20 +259,20 @@ fn a_damaged_header_or_summary_costs_nothing_while_the_other_is_sound() {
     let folder = tempfile::tempdir().unwrap();
     let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
     let path = golden("drv_strlen64.sdf");
-    let whole = File::open(&path, &Limits::default()).unwrap();
+    let whole = View::open(&path, &Limits::default()).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let summary = whole.header().summary_location as usize;
     for (at, code) in [(112, "sdf-024"), (summary, "sdf-023")] {
         let mut damaged = bytes.clone();
         damaged[at..at + 8].fill(0xff);
         std::fs::write(&bad, &damaged).unwrap();
-        let file = File::open(&bad, &Limits::default()).unwrap();
+        let file = View::open(&bad, &Limits::default()).unwrap();
         assert_same_content(&whole, &file);
         let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
         assert!(report.findings.iter().any(|f| f.code == code), "{:?}", report.findings);
         let Salvage { kept, .. } = salvage(&bad, &saved);
         assert_eq!(kept.len(), whole.blocks().len());
-        let again = File::open(&saved, &Limits::default()).unwrap();
+        let again = View::open(&saved, &Limits::default()).unwrap();
         assert_eq!(differences(&whole, &again, &Limits::default()).unwrap(), [""; 0]);
     }
 }
@@ -294,7 +281,7 @@ fn a_damaged_header_or_summary_costs_nothing_while_the_other_is_sound() {
 fn salvage_finds_its_way_past_a_damaged_header() {
     let folder = tempfile::tempdir().unwrap();
     let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
-    let whole = File::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
+    let whole = View::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
     let bytes = std::fs::read(golden("hand_nosummary.sdf")).unwrap();
     let blocks = whole.blocks();
     for k in [0, 7, blocks.len() - 2] {
@@ -302,10 +289,10 @@ fn salvage_finds_its_way_past_a_damaged_header() {
         let at = blocks[k].offset as usize;
         damaged[at..at + 72].fill(0xee);
         std::fs::write(&bad, &damaged).unwrap();
-        assert!(File::open(&bad, &Limits::default()).is_err());
+        assert!(View::open(&bad, &Limits::default()).is_err());
         let Salvage { kept, lost } = salvage(&bad, &saved);
-        let found = File::open(&saved, &Limits::default()).unwrap();
-        let ids = |file: &File| -> Vec<String> {
+        let found = View::open(&saved, &Limits::default()).unwrap();
+        let ids = |file: &View| -> Vec<String> {
             file.blocks().iter().map(|b| b.header.id.clone()).collect()
         };
         let mut want = ids(&whole);
@@ -331,7 +318,7 @@ fn a_name_of_nothing_but_levels_takes_no_time() {
     })
     .unwrap();
     let began = std::time::Instant::now();
-    let error = File::open(&path, &Limits::default()).err().unwrap();
+    let error = View::open(&path, &Limits::default()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     assert!(began.elapsed().as_secs() < 5);
 }
@@ -360,7 +347,7 @@ fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
     put(data + 8 * (rows * columns - 1), &7.5_f64.to_le_bytes());
 
     let began = std::time::Instant::now();
-    let file = File::open(&path, &limits).unwrap();
+    let file = View::open(&path, &limits).unwrap();
     let array = file.array("A").unwrap();
     assert_eq!(array.shape().lengths(), [rows, columns]);
     let read = |part: &str| array.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
@@ -379,13 +366,13 @@ fn every_good_file_is_copied_block_by_block_without_loss() {
     let mut copied = 0;
     for entry in std::fs::read_dir(golden("")).unwrap() {
         let path = entry.unwrap().path();
-        let Ok(whole) = File::open(&path, &Limits::default()) else { continue };
+        let Ok(whole) = View::open(&path, &Limits::default()) else { continue };
         let copy = folder.path().join("copy.sdf");
         let Salvage { lost, .. } = salvage(&path, &copy);
         assert_eq!(lost, [""; 0], "{}", path.display());
-        let again = File::open(&copy, &Limits::default()).unwrap();
+        let again = View::open(&copy, &Limits::default()).unwrap();
         assert_same_content(&whole, &again);
-        let hashes = |file: &File| object_hashes(file, &Limits::default()).unwrap();
+        let hashes = |file: &View| object_hashes(file, &Limits::default()).unwrap();
         assert_eq!(hashes(&whole), hashes(&again), "{}", path.display());
         copied += 1;
     }
@@ -405,7 +392,7 @@ fn identifiers_are_cut_and_made_unique_as_the_fortran_library_does() {
         Ok(())
     })
     .unwrap();
-    let file = File::open(&path, &Limits::default()).unwrap();
+    let file = View::open(&path, &Limits::default()).unwrap();
     let ids: Vec<&str> = file.blocks().iter().map(|b| b.header.id.as_str()).collect();
     let start = "abcdefghijklmnopqrstuvwxyz01234";
     let want = [format!("{start}5"), format!("{start}1"), format!("{start}2")];
@@ -464,7 +451,7 @@ fn stations_are_written_row_by_row() {
         Ok(())
     })
     .unwrap();
-    let file = File::open(&path, &Limits::default()).unwrap();
+    let file = View::open(&path, &Limits::default()).unwrap();
     assert_eq!(file.header().summary_size, 0);
     let part = "4990:".parse().unwrap();
     let values = file.array("St/Station/Pressure").unwrap().read_f64(&part, Axes::Stored).unwrap();
@@ -506,7 +493,7 @@ proptest! {
             }
             Ok(())
         }).unwrap();
-        let file = File::open(&path, &Limits::default()).unwrap();
+        let file = View::open(&path, &Limits::default()).unwrap();
         prop_assert_eq!(file.blocks().len(), arrays.len());
         for (block, (_, dims, k)) in file.blocks().iter().zip(&arrays) {
             prop_assert_eq!(&block.meta, &Meta::Array(dims.clone()));

@@ -88,7 +88,7 @@ impl Contestant {
     }
 
     /// Does a task: seconds and bytes.
-    fn ask(&mut self, task: &str) -> Result<Run> {
+    pub(super) fn ask(&mut self, task: &str) -> Result<Run> {
         if self.running.is_none() {
             self.running = Some(Running::start((self.command)())?);
         }
@@ -158,7 +158,6 @@ impl Results {
     }
 
     /// A duration for a table.
-    #[expect(dead_code, reason = "for the benches to come")]
     pub(super) fn time(&self, task: &'static str, who: &'static str) -> String {
         self.seconds(task, who).map_or("-".into(), duration)
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use spile::error::{Error, Result};
 use spile::read::Axes;
 use spile::select::Selection;
-use spile_sdf::{Block, BlockType, File, Meta, Options, archive};
+use spile_sdf::{Block, BlockType, File, Meta, archive};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &SdfArgs, context: &Context, out: &mut Output) -> Result
 }
 
 fn open(path: &Path, context: &Context) -> Result<File> {
-    File::from_source(context.source(path)?, Options::default(), &context.limits)
+    File::from_source(context.source(path)?, &context.limits)
         .map_err(|e| e.with_path(path).with_format("sdf"))
 }
 

@@ -1,0 +1,86 @@
+/* What the system does with plain bytes: read() and write(), and nothing else.
+ *
+ * A line on standard input is a task, and is answered by a line with its seconds and its bytes:
+ *
+ *   write FILE BYTES            a new file, from memory that has been used before
+ *   read FILE BYTES OFFSET      the BYTES at OFFSET, into memory that has been used before
+ *   pieces FILE BYTES PIECE     a file's first BYTES, PIECE at a time, into the same PIECE of memory
+ *
+ * The clock of a file being written stops when fsync has returned.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static unsigned char *memory;
+static size_t room;
+
+static void die(const char *what) {
+    fprintf(stderr, "plain: %s: %s\n", what, errno ? strerror(errno) : "too few bytes");
+    exit(1);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Memory that is there, not only promised. */
+static void need(size_t size) {
+    if (size <= room) return;
+    if (memory) munmap(memory, room);
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) die("mmap");
+    for (size_t k = 0; k < size; k++) memory[k] = (unsigned char)(k * 7 >> 2);
+    room = size;
+}
+
+static void read_pieces(const char *path, size_t offset, size_t bytes, size_t piece) {
+    int file = open(path, O_RDONLY);
+    if (file < 0 || lseek(file, (off_t)offset, SEEK_SET) < 0) die(path);
+    for (size_t left = bytes; left;) {
+        size_t most = left < piece ? left : piece;
+        for (size_t done = 0; done < most;) {
+            ssize_t n = read(file, memory + done, most - done);
+            if (n <= 0) die("read");
+            done += (size_t)n;
+        }
+        left -= most;
+    }
+    close(file);
+}
+
+static void write_all(const char *path, size_t bytes) {
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    if (file < 0) die(path);
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = write(file, memory + done, bytes - done);
+        if (n <= 0) die("write");
+        done += (size_t)n;
+    }
+    if (fsync(file) || close(file)) die("fsync");
+}
+
+int main(void) {
+    char line[8192], task[32], path[4096];
+    while (fgets(line, sizeof line, stdin)) {
+        size_t bytes, last = 0;
+        if (sscanf(line, "%31s %4095s %zu %zu", task, path, &bytes, &last) < 3) die("a task");
+        int writing = !strcmp(task, "write"), pieces = !strcmp(task, "pieces");
+        need(pieces ? last : bytes);
+        if (writing) unlink(path);
+        double start = now();
+        if (writing) write_all(path, bytes);
+        else if (pieces) read_pieces(path, 0, bytes, last);
+        else read_pieces(path, last, bytes, bytes);
+        printf("%.9f %zu\n", now() - start, bytes);
+        fflush(stdout);
+    }
+    return 0;
+}
