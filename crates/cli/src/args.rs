@@ -18,7 +18,7 @@ const STYLES: Styles = Styles::styled()
 const AFTER_HELP: &str = "\
 Exit status:
   0    yes, or done; also when the reader of a pipe went away
-  1    the answer is no: `check` found errors
+  1    the answer is no: `check` found errors, `diff` a difference
   2    an error: a wrong argument, a file that cannot be read
   3    some of it worked
   130  interrupted
@@ -53,6 +53,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
+#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct Global {
     /// Print JSON, one document a line
     #[arg(long, global = true)]
@@ -73,6 +74,9 @@ pub(crate) struct Global {
         hide_possible_values = true
     )]
     pub(crate) color: When,
+    /// Show arrays that are computed from others, too (SDF)
+    #[arg(long, global = true)]
+    pub(crate) derived: bool,
     /// Work with N threads instead of one a processor
     #[arg(short, long, global = true, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
@@ -123,8 +127,9 @@ pub(crate) enum Command {
     /// Show which bytes of a file are what
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
+    Convert(cmd::convert::ConvertArgs),
+    Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
-    /// Draw the arrays of a file
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),

@@ -31,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) colour: bool,
     /// Colour on standard error.
     pub(crate) error_colour: bool,
+    /// Arrays that are computed from others are wanted.
+    pub(crate) derived: bool,
     /// Somebody watches standard error.
     pub(crate) progress: bool,
     /// Columns of the terminal; nothing where standard output is none.
@@ -72,6 +74,7 @@ impl Context {
             json: global.json,
             quiet: global.quiet,
             verbose: global.verbose,
+            derived: global.derived,
             colour: wanted(terminal),
             error_colour: wanted(io::stderr().is_terminal()),
             progress: io::stderr().is_terminal() && !global.quiet && !global.json,
@@ -99,7 +102,12 @@ impl Context {
     /// noticed about it.
     pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
         if !path.is_dir() {
-            return spile::REGISTRY.open(self.source(path)?, &self.limits);
+            let source = self.source(path)?;
+            return if self.derived {
+                spile::REGISTRY.open_derived(source, &self.limits)
+            } else {
+                spile::REGISTRY.open(source, &self.limits)
+            };
         }
         let opened = spile::open(path, &self.limits)?;
         if self.progress {

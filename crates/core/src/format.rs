@@ -201,6 +201,12 @@ pub trait Format: Send + Sync {
     /// Reads the metadata.
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>>;
 
+    /// The same, with arrays that are computed from others when they are read, where the format has
+    /// such.
+    fn open_derived(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        self.open(source, limits)
+    }
+
     /// Opens a folder as one dataset, where the format has such a thing and this is one.
     fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
         let _ = (folder, limits);
@@ -257,9 +263,22 @@ impl Registry {
 
     /// Opens a file in whatever format it is.
     pub fn open(&self, source: Source, limits: &Limits) -> Result<Opened> {
+        self.open_by(source, |format, source| format.open(source, limits))
+    }
+
+    /// The same, with arrays that are computed from others.
+    pub fn open_derived(&self, source: Source, limits: &Limits) -> Result<Opened> {
+        self.open_by(source, |format, source| format.open_derived(source, limits))
+    }
+
+    fn open_by(
+        &self,
+        source: Source,
+        open: impl FnOnce(&'static dyn Format, Source) -> Result<Box<dyn Reader>>,
+    ) -> Result<Opened> {
         let format = self.probe(&source)?;
         let path = source.path().map(Path::to_path_buf);
-        let reader = format.open(source, limits).map_err(|e| {
+        let reader = open(format, source).map_err(|e| {
             let e = e.with_format(format.info().name);
             match path {
                 Some(path) => e.with_path(path),
@@ -285,7 +304,7 @@ impl Registry {
         }
         Err(Error::not_this_format("core-folder", "a folder without files that belong together")
             .with_path(path)
-            .hint("name files, or a folder with the dumps of a run (*.sdf)"))
+            .hint("name files, or a folder with the dumps of a run (*.sdf, prefix.save)"))
     }
 
     fn unknown(&self, source: &Source) -> Error {

@@ -156,6 +156,8 @@ pub enum Layout {
         data: Extents,
         /// How to decode one.
         codec: Arc<dyn Codec>,
+        /// Which index runs fastest, where they are parts of an array.
+        order: Order,
     },
     /// A table of frames, each with its own shape and layout (GSD).
     PerFrame(Arc<dyn FrameTable>),
@@ -179,7 +181,7 @@ pub enum Layout {
 impl Layout {
     /// The layout of the same bytes where they lie `by` bytes further on; a table of frames and a
     /// reference to another array cannot be moved.
-    pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
+    pub fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
         match &mut moved {
             Self::Plain { extents: data, .. }
@@ -287,9 +289,10 @@ impl ArrayDesc {
     /// The order in which elements are stored; C where the layout has no order of its own.
     pub fn order(&self) -> Order {
         match &self.layout {
-            Layout::Plain { order, .. } | Layout::Inline(_, order) | Layout::Text { order, .. } => {
-                *order
-            }
+            Layout::Plain { order, .. }
+            | Layout::Inline(_, order)
+            | Layout::Text { order, .. }
+            | Layout::Encoded { order, .. } => *order,
             _ => Order::C,
         }
     }

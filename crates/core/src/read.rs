@@ -136,7 +136,8 @@ impl Array {
                 (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
                 Store::File(data.clone())
             }
-            Layout::Encoded { starts, decoded, data, codec } => {
+            Layout::Encoded { starts, decoded, data, codec, order: own } => {
+                order = *own;
                 if layout.ragged(Some(bytes)).is_some() {
                     let total = decoded.last().copied().unwrap_or(0);
                     (dtype, shape) = (DType::opaque(1), Shape::new([total]));
@@ -224,6 +225,12 @@ impl Array {
         let mut out = vec![0; self.limits.allow(bytes, "the selection")?];
         selected.read_into(&mut out)?;
         Ok(out)
+    }
+
+    /// All elements, little-endian, as stored, into memory of the caller; see
+    /// [`Selected::read_into`].
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        self.all()?.read_into(out)
     }
 
     /// All elements of `selection` as `f64`, mapped.

@@ -310,7 +310,7 @@ mod tests {
         let encoded = |starts: &[u64], dtype| {
             let (starts, codec) = (Arc::<[u64]>::from(starts), Arc::new(Asis));
             let (data, decoded) = (Extents::one(0, 12), starts.clone());
-            let layout = Layout::Encoded { starts, decoded, data, codec };
+            let layout = Layout::Encoded { starts, decoded, data, codec, order: Order::C };
             digest(&[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], layout, dtype, false, "x")
         };
         // In which parts an array is encoded is not content.

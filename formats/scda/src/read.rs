@@ -108,6 +108,7 @@ impl Section {
             decoded: decoded.into(),
             data: Extents::one(second.data, second.len),
             codec: Arc::new(Convention),
+            order: Order::C,
         };
         Ok(Self {
             kind,

@@ -72,7 +72,8 @@ impl Samples {
         }
         let data = Extents::one(100, starts[starts.len() - 1]);
         let starts: Arc<[u64]> = starts.into();
-        Layout::Encoded { decoded: starts.clone(), starts, data, codec: Arc::new(Asis) }
+        let (decoded, codec) = (starts.clone(), Arc::new(Asis));
+        Layout::Encoded { starts, decoded, data, codec, order: Order::C }
     }
 
     fn add(

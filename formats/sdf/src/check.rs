@@ -12,9 +12,10 @@ use spile_core::shape::Shape;
 use spile_core::source::Source;
 
 use crate::coords::Meshes;
-use crate::index::{self, Block, SALVAGE};
+use crate::index::{self, Block, Budget, SALVAGE};
 use crate::kind::BlockType;
 use crate::meta::{Mesh, Meta};
+use crate::salvage::convincing;
 use crate::station;
 use crate::wire::{DataType, FileHeader, REVISION};
 
@@ -48,6 +49,7 @@ fn look(
         report.warn("sdf-021", message).in_object("file header").at(68);
     }
     copies(source, file, blocks, limits, report)?;
+    uncounted(source, file, blocks, limits, report);
     let mut seen = HashMap::new();
     let meshes = Meshes::new(blocks);
     let ids: HashSet<&str> = blocks.iter().map(|b| b.header.id.as_str()).collect();
@@ -164,6 +166,28 @@ fn copies(
         finding.in_object(copy.title()).at(copy.offset);
     }
     Ok(())
+}
+
+/// A block behind the last one that the header counts: no reader would ever see it.
+fn uncounted(
+    source: &Source,
+    file: &FileHeader,
+    blocks: &[Block],
+    limits: &Limits,
+    report: &mut Report,
+) {
+    let Some(last) = blocks.last() else { return };
+    let end = match file.summary_size {
+        0 => source.len(),
+        _ if last.offset < file.summary_location => file.summary_location,
+        size => file.summary_location.saturating_add(size),
+    };
+    let at = last.header.next;
+    let next = Block::read(source, file, at, &mut Budget::new(file, limits));
+    if at < end && next.is_ok_and(|block| convincing(&block, source)) {
+        let message = format!("{} blocks are counted, another one is at byte {at}", file.nblocks);
+        report.error("sdf-027", message).in_object("file header").at(68).hint(SALVAGE);
+    }
 }
 
 /// Equal, with a NaN equal to itself.

@@ -6,11 +6,16 @@ use spile_core::error::Result;
 use spile_core::layout::Coord;
 use spile_core::tree::NodeId;
 
+use crate::computed;
 use crate::derived;
 use crate::index::Block;
 use crate::kind::BlockType;
 use crate::meta::Meta;
 use crate::view::{Builder, path};
+
+/// Geometries of a mesh beside the Cartesian one.
+const CYLINDRICAL: i32 = 2;
+const SPHERICAL: i32 = 3;
 
 /// Finds meshes by the identifiers that variables have of them.
 pub(crate) struct Meshes {
@@ -124,18 +129,27 @@ impl Builder<'_> {
                 };
                 let along: Vec<bool> = (0..v.dims.len()).map(on_nodes).collect();
                 let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
-                derived::centred(&mut self.tree, node, &along, &axes)
+                computed::centred(&mut self.tree, node, &along, &axes)
             }
             Meta::CpuSplit { split_type: 1, dims } => {
                 // The grid that was split: the one that variables of this many dimensions are on.
-                let split = |b: &&Block| {
+                let split = |b: &Block| {
                     b.kind() == BlockType::PlainMesh && b.header.ndims == dims.len() as u64
                 };
-                let named = self.blocks.iter().filter(split).find(|b| b.header.id == "grid");
-                let mesh = named.or_else(|| self.blocks.iter().find(split)).map(|b| &b.meta);
-                let Some(Meta::Mesh(grid)) = mesh else { return Ok(()) };
-                let cells = grid.dims.iter().map(|n| n.saturating_sub(1)).collect();
-                derived::ranks(&mut self.tree, node, dims, cells)
+                let named = |b: &Block| split(b) && b.header.id == "grid";
+                let named = self.blocks.iter().position(named);
+                let mesh = named.or_else(|| self.blocks.iter().position(split));
+                let axes = mesh.and_then(|mesh| self.axes.get(&mesh)).cloned().unwrap_or_default();
+                computed::ranks(&mut self.tree, node, dims, &axes, self.limits)
+            }
+            Meta::Mesh(mesh) if self.blocks[k].kind() == BlockType::PlainMesh => {
+                let spherical = match mesh.geometry {
+                    CYLINDRICAL => false,
+                    SPHERICAL => true,
+                    _ => return Ok(()),
+                };
+                let axes = self.axes.get(&k).cloned().unwrap_or_default();
+                computed::cartesian(&mut self.tree, node, spherical, &axes)
             }
             _ => Ok(()),
         }

@@ -195,6 +195,9 @@ pub(crate) fn summary(source: &Source, file: &FileHeader, limits: &Limits) -> Re
             let message = format!("block {k} is said to be at byte {offset}, outside the summary");
             Error::malformed("sdf-010", message).in_object("summary").at(start)
         })?;
+        if rest.is_empty() {
+            return Err(miscounted(file, k));
+        }
         let block = Block::parse(rest, offset, file)?;
         budget.charge(block.meta_offset + block.meta_length - offset)?;
         if k + 1 < file.nblocks {
@@ -211,6 +214,9 @@ pub(crate) fn inline(source: &Source, file: &FileHeader, limits: &Limits) -> Res
     let mut blocks = Vec::new();
     let mut offset = file.first_block;
     for k in 0..file.nblocks {
+        if file.summary_size > 0 && offset == file.summary_location {
+            return Err(miscounted(file, k));
+        }
         let block = Block::read(source, file, offset, &mut budget)?;
         if k + 1 < file.nblocks {
             offset = follow(&block)?;
@@ -218,6 +224,12 @@ pub(crate) fn inline(source: &Source, file: &FileHeader, limits: &Limits) -> Res
         blocks.push(block);
     }
     Ok(blocks)
+}
+
+/// Where the blocks end before as many were found as the header counts.
+fn miscounted(file: &FileHeader, found: i32) -> Error {
+    let message = format!("{} blocks are counted, {found} are there", file.nblocks);
+    Error::malformed("sdf-010", message).in_object("file header").at(68).hint(SALVAGE)
 }
 
 /// Fails for a file that its writer has not finished.

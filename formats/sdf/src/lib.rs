@@ -10,7 +10,8 @@
 //! | `index` | the blocks of a file: from its summary, or one by one |
 //! | `read` | [`File`]: header and blocks; [`View`]: with the tree |
 //! | `view` `station` | the tree view; stations as tables |
-//! | `coords` `derived` | where the points of variables are; computed arrays |
+//! | `coords` `derived` | where the points of variables are |
+//! | `computed` | arrays that are computed from others, on demand |
 //! | `write` `parallel` | [`Writer`]: blocks into a file; [`SharedWriter`]: by all ranks of a job |
 //! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
 //! | `archive` | embedded source code unpacked |
@@ -19,6 +20,7 @@
 
 pub mod archive;
 mod check;
+mod computed;
 mod convert;
 mod coords;
 mod derived;
@@ -82,6 +84,11 @@ impl Format for Sdf {
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
         Ok(Box::new(View::new(File::from_source(source, limits)?, Options::default())?))
+    }
+
+    fn open_derived(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        let file = File::from_source(source, limits)?;
+        Ok(Box::new(View::new(file, Options { derived: true })?))
     }
 
     /// The dumps of a run, a frame each.

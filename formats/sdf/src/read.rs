@@ -20,7 +20,8 @@ use crate::wire::FileHeader;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Add arrays that are computed from others when they are read: fields on faces, edges and
-    /// nodes averaged to the middle of the cells, and the rank that had each cell.
+    /// nodes averaged to the middle of the cells, the ranks of a run and the borders of their parts,
+    /// Cartesian coordinates of cylindrical and spherical meshes.
     pub derived: bool,
 }
 

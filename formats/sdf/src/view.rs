@@ -43,6 +43,7 @@ pub(crate) fn tree(
     let mut view = Builder {
         file,
         blocks,
+        limits,
         tree: Tree::new(limits),
         places: vec![None; blocks.len()],
         axes: HashMap::new(),
@@ -120,6 +121,7 @@ fn is_array(block: &Block) -> bool {
 pub(crate) struct Builder<'a> {
     pub(crate) file: &'a FileHeader,
     pub(crate) blocks: &'a [Block],
+    pub(crate) limits: &'a Limits,
     pub(crate) tree: Tree,
     /// Where each block went.
     pub(crate) places: Vec<Option<NodeId>>,

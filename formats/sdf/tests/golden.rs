@@ -356,16 +356,19 @@ fn derived_arrays_are_there_when_asked_for() {
     };
     let file = derived(&path);
     assert!(open("epoch2d_restart_cpml_deck.sdf").tree().find("CPUs/Original rank_map").is_err());
+    let read =
+        |path: &str| file.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
+    // Four ranks, one above the other.
     let map = file.array("CPUs/Original rank_map").unwrap();
-    let field = file.array("ey").unwrap();
-    assert_eq!(map.shape(), field.shape());
-    let ranks = map.read_f64(&Selection::all(), Axes::Stored).unwrap();
-    // Four ranks, one above the other; each has as many cells as the split says.
-    let split = file.array("cpu_rank").unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
-    let nx = field.shape().lengths()[0];
-    let first = ranks.iter().filter(|r| **r == 0.0).count() as u64;
-    assert_eq!(first, split[0] as u64 * nx);
-    assert!((0..4).all(|r| ranks.contains(&f64::from(r))) && !ranks.contains(&4.0));
+    assert_eq!(map.shape().lengths(), [1, 4]);
+    assert_eq!(read("CPUs/Original rank_map"), [0.0, 1.0, 2.0, 3.0]);
+    let (split, nodes) = (read("cpu_rank"), read("Grid/Grid/Y"));
+    let mut borders: Vec<f64> = split.iter().map(|node| nodes[*node as usize]).collect();
+    borders.insert(0, nodes[0]);
+    borders.push(nodes[nodes.len() - 1]);
+    assert_eq!(read("CPUs/Original rank_grid/Y"), borders);
+    assert_eq!(read("CPUs/Original rank_grid/Y_mid")[3], 0.5 * (borders[3] + borders[4]));
+    assert_eq!(read("CPUs/Original rank_grid/X").len(), 2);
 
     let file = derived(&folder().join("drv_all_blocks.sdf"));
     let mut averaged = 0;

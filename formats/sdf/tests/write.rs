@@ -21,25 +21,12 @@ use spile_sdf::{
     Stitched, View, write_file,
 };
 
+#[path = "support/blocks.rs"]
+mod blocks;
+use blocks::{doubles, mesh};
+
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf").join(name)
-}
-
-fn doubles(n: u64) -> Vec<u8> {
-    (0..n).flat_map(|k| (k as f64 * 0.5 - 1.0).to_le_bytes()).collect()
-}
-
-fn mesh(dims: &[u64]) -> Mesh {
-    let n = dims.len();
-    Mesh {
-        mults: vec![1.0; n],
-        labels: ["X", "Y", "Z"].iter().take(n).map(ToString::to_string).collect(),
-        units: vec!["m".into(); n],
-        geometry: 1,
-        minval: vec![-1.0; n],
-        maxval: vec![2.0; n],
-        dims: dims.to_vec(),
-    }
 }
 
 fn group(ids: &[&str]) -> Stitched {

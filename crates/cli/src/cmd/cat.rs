@@ -214,12 +214,10 @@ pub(super) fn open(
                 .hint("for example --frame 0; `cat` prints several with --frames 0:10"));
         }
     };
-    match Array::open_frame(source, tree, desc, frame, &context.limits)? {
-        Some(array) => Ok((Some(frame), array)),
-        None => {
-            let error = Error::argument(format!("frame {frame} does not have this array"));
-            let instead = table.map(|table| table.instead(frame)).transpose()?.flatten();
-            Err(instead.into_iter().fold(error, Error::hint))
-        }
+    if let Some(array) = Array::open_frame(source, tree, desc, frame, &context.limits)? {
+        return Ok((Some(frame), array));
     }
+    let error = Error::argument(format!("frame {frame} does not have this array"));
+    let instead = table.map(|table| table.instead(frame)).transpose()?.flatten();
+    Err(instead.into_iter().fold(error, Error::hint))
 }

@@ -174,8 +174,8 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
                 seed,
             };
             match form {
-                // These have no order of their own.
-                Form::Fill | Form::Encoded(_) => case.order = Order::C,
+                // It has no order of its own.
+                Form::Fill => case.order = Order::C,
                 // Elements of different lengths come out as bytes.
                 Form::Ragged => {
                     let bytes = case.shape.iter().product::<u64>() % LARGEST;

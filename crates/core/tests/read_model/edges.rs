@@ -95,6 +95,7 @@ fn tables_of_encoded_elements_may_lie() {
             decoded: decoded.into(),
             data: Extents::one(0, len),
             codec: Arc::new(Xor::default()),
+            order: Order::C,
         };
         open(&stored, DType::U8, &[4], layout)
     };

@@ -26,6 +26,7 @@ fn hundred_elements() -> (Array, Arc<Xor>) {
         decoded: table(320),
         data: Extents::one(0, data.len() as u64),
         codec: codec.clone(),
+        order: Order::C,
     };
     let desc = ArrayDesc::new(DType::U32, Shape::new([100, 10, 8]), layout);
     let limits = Limits::default();

@@ -142,6 +142,7 @@ pub(crate) fn encoded(random: &mut Random, bytes: &[u8], parts: u8, file: &mut V
         decoded: decoded.into(),
         data: scatter(random, &data, parts, file),
         codec: Arc::new(Xor::default()),
+        order: Order::C,
     }
 }
 
@@ -173,7 +174,13 @@ pub(crate) fn sample(case: &Case) -> Sample {
             let element = if size == 0 { vec![0; dtype.size()] } else { values[..size].to_vec() };
             Layout::Fill(element.into())
         }
-        Form::Encoded(parts) => encoded(&mut random, &stored, parts, &mut file),
+        Form::Encoded(parts) => {
+            let mut layout = encoded(&mut random, &stored, parts, &mut file);
+            if let Layout::Encoded { order: own, .. } = &mut layout {
+                *own = order;
+            }
+            layout
+        }
         Form::Text => {
             let digit = |b: u8| char::from_digit(u32::from(b), 16).expect("four bits");
             let text: String = values.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect();

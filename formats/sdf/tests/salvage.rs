@@ -1,0 +1,131 @@
+//! Damage that must not cost more than what it hit.
+
+use std::path::{Path, PathBuf};
+
+use spile_core::format::{Format as _, Reader as _, Salvage};
+use spile_core::limits::Limits;
+use spile_core::report::Severity;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_sdf::{BlockType, File, Meta, Sdf, View};
+
+fn golden(name: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+fn open(bytes: &[u8]) -> File {
+    File::from_source(Source::memory(bytes), &Limits::default()).unwrap()
+}
+
+/// Findings that are errors.
+fn errors(bytes: &[u8]) -> Vec<String> {
+    let report = Sdf.check(&Source::memory(bytes), &Limits::default(), false).unwrap();
+    let errors = report.findings.iter().filter(|f| f.severity == Severity::Error);
+    errors.map(|f| f.code.to_string()).collect()
+}
+
+/// Saves `bytes`; what comes out must be sound.
+fn salvage(bytes: &[u8], folder: &Path) -> (Salvage, View) {
+    let path = folder.join("saved.sdf");
+    let mut sink = Sink::create(&path, Overwrite::Replace).unwrap();
+    let saved = Sdf.salvage(&Source::memory(bytes), &mut sink, &Limits::default()).unwrap();
+    sink.commit().unwrap();
+    assert_eq!(errors(&std::fs::read(&path).unwrap()), [""; 0]);
+    (saved, View::open(&path, &Limits::default()).unwrap())
+}
+
+fn ids(file: &File) -> Vec<&str> {
+    file.blocks().iter().map(|b| b.header.id.as_str()).collect()
+}
+
+#[test]
+fn a_wrong_place_of_the_next_block_costs_no_block() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["hand_nosummary.sdf", "hand_rev1_0_nosummary.sdf"] {
+        let bytes = golden(name);
+        let whole = open(&bytes);
+        for block in whole.blocks().iter().rev().skip(1).step_by(3) {
+            let (at, next) = (block.offset as usize, block.header.next);
+            for wrong in [next + 1, next - 1, next + 90, next + 2000, next | 1 << 40, next ^ 0x80] {
+                let mut damaged = bytes.clone();
+                damaged[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
+                let (saved, file) = salvage(&damaged, folder.path());
+                assert_eq!(ids(&file), ids(&whole), "{name} {at} {wrong}: {:?}", saved.lost);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_constant_has_no_data_whatever_its_header_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = golden("hand_nosummary.sdf");
+    let whole = open(&bytes);
+    let constant = whole.blocks().iter().find(|b| b.kind() == BlockType::Constant).unwrap();
+    let mut damaged = bytes.clone();
+    damaged[constant.offset as usize + 50] = 1;
+    let (saved, file) = salvage(&damaged, folder.path());
+    assert_eq!((ids(&file), saved.lost), (ids(&whole), vec![]));
+}
+
+#[test]
+fn blocks_that_are_not_counted_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["hand_nosummary.sdf", "hand_rev1_0.sdf", "hand_rev1_3.sdf", "drv_strlen64.sdf"] {
+        let bytes = golden(name);
+        let whole = open(&bytes);
+        assert!(!errors(&bytes).contains(&"sdf-027".to_string()));
+        let number = whole.blocks().len();
+        for counted in [1, number / 2, number - 1] {
+            let mut damaged = bytes.clone();
+            damaged[68..72].copy_from_slice(&(counted as u32).to_le_bytes());
+            assert_eq!(errors(&damaged), ["sdf-027"], "{name} {counted}");
+            let (saved, file) = salvage(&damaged, folder.path());
+            assert_eq!(ids(&file), ids(&whole), "{name} {counted}: {:?}", saved.lost);
+        }
+    }
+}
+
+#[test]
+fn a_summary_is_no_block() {
+    let mut bytes = golden("hand_rev1_3.sdf");
+    bytes[68] += 1;
+    let error = File::from_source(Source::memory(&bytes[..]), &Limits::default()).err().unwrap();
+    assert_eq!((error.code(), error.offset()), ("sdf-010", Some(68)));
+    assert_eq!(errors(&bytes), ["sdf-010"]);
+}
+
+#[test]
+fn whole_rows_of_a_cut_station_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = golden("drv_station.sdf");
+    let whole = open(&bytes);
+    let block = &whole.blocks()[0];
+    let Meta::Station(station) = &block.meta else { panic!() };
+    assert!(station.nelements > 1);
+    let cut = (block.header.data_location + station.entry_len + 1) as usize;
+    let (saved, file) = salvage(&bytes[..cut], folder.path());
+    let Meta::Station(rows) = &file.blocks()[0].meta else { panic!() };
+    assert_eq!((rows.nelements, saved.lost.len()), (1, 1), "{:?}", saved.lost);
+    let (_, _, time) = file.tree().arrays().next().unwrap();
+    assert_eq!(time.shape.lengths(), [1]);
+}
+
+#[test]
+fn a_block_is_never_taken_for_another_one() {
+    // The header of one block and what the summary says about another are damaged.
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = golden("hand_rev1_3.sdf");
+    let whole = open(&bytes);
+    let blocks = whole.blocks();
+    let with_data = |b: &&spile_sdf::Block| b.header.data_length > 0;
+    let far = blocks.iter().skip(3).find(with_data).unwrap();
+    let mut damaged = bytes.clone();
+    damaged[112..112 + 68].fill(0xee);
+    damaged[far.offset as usize + 8 + 6] = 1;
+    let (_, file) = salvage(&damaged, folder.path());
+    let mut want = ids(&whole);
+    want.retain(|id| *id != far.header.id);
+    assert_eq!(ids(&file), want);
+}
