@@ -3,6 +3,8 @@
 use spile_core::error::ErrorKind;
 use spile_core::format::Format as _;
 use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
@@ -86,7 +88,7 @@ fn names_and_variables_of_stations_stay() {
     assert_eq!(station(&copy), station(&file));
     let raw = |file: &View| {
         let array = file.raw(&file.blocks()[0]).unwrap();
-        array.read(&Default::default(), spile_core::read::Axes::Stored).unwrap()
+        array.read(&Selection::all(), Axes::Stored).unwrap()
     };
     assert_eq!(raw(&copy), raw(&file));
     assert!(!codes(&bytes).contains(&"sdf-044".to_string()));
