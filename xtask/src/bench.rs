@@ -10,9 +10,13 @@
 //! | `page` | `docs/performance.md` and its parts |
 //! | `rounds` | what the benches of the other formats share |
 //! | `scda` | `bench scda`, against plain C |
+//! | `gsd` | `bench gsd`, against the C library, its Python package, hoomd-gsd and plain C |
+//! | `iotk` | `bench iotk`, against gfortran and plain C |
 //! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
+mod gsd;
+mod iotk;
 mod page;
 mod report;
 mod rounds;
@@ -72,9 +76,19 @@ pub(crate) fn scda(words: &[&str]) -> Result<bool> {
     scda::run(&Options::parse(words)?)
 }
 
+/// `bench gsd`.
+pub(crate) fn gsd(words: &[&str]) -> Result<bool> {
+    gsd::run(&Options::parse(words)?)
+}
+
 /// `bench sdf`.
 pub(crate) fn sdf(words: &[&str]) -> Result<bool> {
     sdf::run(&Options::parse(words)?)
+}
+
+/// `bench iotk`.
+pub(crate) fn iotk(words: &[&str]) -> Result<bool> {
+    iotk::run(&Options::parse(words)?)
 }
 
 /// `bench taf`.

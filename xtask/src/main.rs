@@ -7,6 +7,7 @@
 //! | `fuzz` | builds and runs the targets of `fuzz/` |
 //! | `bench` | measures against NumPy, h5py and plain C |
 //! | `readme` | the table of formats in `README.md` |
+//! | `gallery` | the pictures of `docs/gallery.md` |
 //! | `dist` | the static binary |
 //! | `tools` `shell` | finding and installing what is needed; running programs |
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod bench;
 mod dist;
 mod doors;
 mod fuzz;
+mod gallery;
 mod readme;
 mod shell;
 mod step;
@@ -34,13 +36,16 @@ cargo xtask <command>
   fuzz [SECONDS] [TARGET]  runs every fuzz target, SECONDS in all (30), or one of them
   bench taf [OPTIONS]      measures against NumPy, h5py and plain C, writes docs/performance.md
   bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
+  bench gsd [OPTIONS]      measures against the C library, its Python package, hoomd-gsd and plain C
   bench sdf [OPTIONS]      measures against sdf-xarray, sdfr and plain C, writes its part
+  bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
       --keep               keeps the files (taf: in target/bench, others: in memory)
   dist                     builds the static binary and the C library
   readme [--check]         rewrites (or compares) the table of formats in README.md
+  gallery                  draws the pictures of docs/gallery.md
   help                     this text
 ";
 
@@ -69,8 +74,11 @@ fn run(words: &[&str]) -> Result<bool> {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", "taf", rest @ ..] => bench::taf(rest),
         ["bench", "scda", rest @ ..] => bench::scda(rest),
+        ["bench", "gsd", rest @ ..] => bench::gsd(rest),
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
+        ["bench", "iotk", rest @ ..] => bench::iotk(rest),
         ["dist"] => dist::run(),
+        ["gallery"] => gallery::write(),
         ["readme"] => readme::write(),
         ["readme", "--check"] => readme::check(),
         _ => Err(format!("`{}` is not a command\n\n{HELP}", words.join(" "))),

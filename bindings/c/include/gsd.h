@@ -99,6 +99,14 @@ int                 gsd_flush (gsd_handle_t *handle);
  * not of the machine. */
 int                 gsd_set_commit (gsd_handle_t *handle, uint64_t frames, int durable);
 
+/* How much waits in memory: bytes of data before they are written (1 MiB at first), and index entries
+ * of frames that have ended before they are committed without being asked (16384 at first). The
+ * setters refuse 0; the getters give it for a file that is not open for writing. */
+uint64_t            gsd_get_maximum_write_buffer_size (gsd_handle_t *handle);
+int                 gsd_set_maximum_write_buffer_size (gsd_handle_t *handle, uint64_t size);
+uint64_t            gsd_get_index_entries_to_buffer (gsd_handle_t *handle);
+int                 gsd_set_index_entries_to_buffer (gsd_handle_t *handle, uint64_t number);
+
 /* Takes all frames out of the file. */
 int                 gsd_truncate (gsd_handle_t *handle);
 

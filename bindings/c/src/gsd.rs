@@ -218,6 +218,78 @@ pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_
     }
 }
 
+/// Most bytes of data that are collected before they are written; 0 on failure.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u64 {
+    let mut size = 0;
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            size = handle.writer()?.buffer() as u64;
+            Ok(())
+        });
+    }
+    size
+}
+
+/// Collects at most so many bytes from now on.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size: u64) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            handle.writer()?.set_buffer(amount(size)?);
+            Ok(())
+        })
+    }
+}
+
+/// Most index entries that wait for a commit; 0 on failure.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_get_index_entries_to_buffer(handle: Handle) -> u64 {
+    let mut entries = 0;
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            entries = handle.writer()?.entries() as u64;
+            Ok(())
+        });
+    }
+    entries
+}
+
+/// Lets at most so many entries wait from now on.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_set_index_entries_to_buffer(handle: Handle, entries: u64) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            handle.writer()?.set_entries(amount(entries)?);
+            Ok(())
+        })
+    }
+}
+
+/// A size of a buffer: none is no buffer, and memory has an end.
+fn amount(number: u64) -> Result<usize> {
+    usize::try_from(number)
+        .ok()
+        .filter(|n| (1..=1 << 40).contains(n))
+        .ok_or_else(|| Error::argument(format!("{number} is no size of a buffer")))
+}
+
 /// Ends a frame.
 ///
 /// # Safety
@@ -272,9 +344,12 @@ pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
                 && let Some(open) = writer.take()
             {
                 let limits = Limits::default();
+                let (mode, buffer, entries) = (open.mode(), open.buffer(), open.entries());
                 open.close()?;
                 spile_gsd::ops::upgrade(&handle.path, &limits)?;
-                let again = Writer::append(&handle.path, Mode::default(), &limits)?;
+                let mut again = Writer::append(&handle.path, mode, &limits)?;
+                again.set_buffer(buffer);
+                again.set_entries(entries);
                 *writer = Some(Box::new(again));
             }
             Ok(())

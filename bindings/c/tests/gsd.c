@@ -86,6 +86,42 @@ one_version (const char *path, uint32_t version)
 }
 
 static void
+buffers (const char *path)
+{
+  uint64_t            frame;
+  gsd_handle_t       *writer, *reader;
+
+  CHECK (gsd_create (path, "test", "none", 0) == 0);
+  writer = gsd_open (path, GSD_OPEN_READWRITE);
+  CHECK (gsd_get_maximum_write_buffer_size (writer) == 1048576);
+  CHECK (gsd_set_maximum_write_buffer_size (writer, 100) == 0);
+  CHECK (gsd_set_maximum_write_buffer_size (writer, 0) == GSD_ERROR_INVALID_ARGUMENT);
+  CHECK (gsd_get_maximum_write_buffer_size (writer) == 100);
+  CHECK (gsd_get_index_entries_to_buffer (writer) == 16384);
+  CHECK (gsd_set_index_entries_to_buffer (writer, 0) == GSD_ERROR_INVALID_ARGUMENT);
+  CHECK (gsd_set_index_entries_to_buffer (writer, 7) == 0);
+  CHECK (gsd_get_index_entries_to_buffer (writer) == 7);
+  for (frame = 0; frame < 20; ++frame) {
+    CHECK (gsd_write_chunk (writer, "x", GSD_TYPE_UINT64, 1, 1, 0, &frame) == 0);
+    CHECK (gsd_end_frame (writer) == 0);
+  }
+  /* Every seven entries are committed without being asked. */
+  reader = gsd_open (path, GSD_OPEN_READONLY);
+  CHECK (gsd_get_nframes (reader) == 14);
+  CHECK (gsd_get_maximum_write_buffer_size (reader) == 0);
+  CHECK (gsd_set_index_entries_to_buffer (reader, 7) == GSD_ERROR_INVALID_ARGUMENT);
+  CHECK (gsd_close (reader) == 0 && gsd_close (writer) == 0);
+  reader = gsd_open (path, GSD_OPEN_READONLY);
+  CHECK (gsd_get_nframes (reader) == 20);
+  for (frame = 0; frame < 20; ++frame) {
+    uint64_t            got = 99;
+    CHECK (gsd_read_chunk (reader, &got, gsd_find_chunk (reader, frame, "x")) == 0);
+    CHECK (got == frame);
+  }
+  CHECK (gsd_close (reader) == 0);
+}
+
+static void
 wrong (const char *path, const char *other)
 {
   gsd_handle_t       *handle;
@@ -131,6 +167,8 @@ main (int argc, char **argv)
     snprintf (path, sizeof (path), "%s/%d.gsd", argv[1], k);
     one_version (path, versions[k]);
   }
+  snprintf (other, sizeof (other), "%s/buffers.gsd", argv[1]);
+  buffers (other);
   snprintf (other, sizeof (other), "%s/other", argv[1]);
   wrong (path, other);
   printf ("ok\n");

@@ -18,7 +18,7 @@ const STYLES: Styles = Styles::styled()
 const AFTER_HELP: &str = "\
 Exit status:
   0    yes, or done; also when the reader of a pipe went away
-  1    the answer is no: `check` found errors
+  1    the answer is no: `check` found errors, `diff` a difference
   2    an error: a wrong argument, a file that cannot be read
   3    some of it worked
   130  interrupted
@@ -127,8 +127,9 @@ pub(crate) enum Command {
     /// Show which bytes of a file are what
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
+    Convert(cmd::convert::ConvertArgs),
+    Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
-    /// Draw the arrays of a file
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),

@@ -57,6 +57,82 @@ fn files_go_from_one_form_to_the_other_and_back() {
 }
 
 #[test]
+fn a_conversion_that_makes_no_sense_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path();
+    let original = golden("golden/types.dat");
+    for (words, said) in [
+        (&["--endian", "big"][..], "--to binary"),
+        (&["--subrecord", "100"], "--to binary"),
+        (&["--to", "binary", "--subrecord", "0"], "2147483639"),
+        (&["--to", "binary", "--marker", "16"], "4 or 8"),
+        (&["--to", "html"], "text, binary"),
+    ] {
+        let done = spile(folder, &[&["iotk", "convert", &original, "-o", "x"][..], words].concat());
+        let error = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(2) && error.contains(said), "{words:?}: {error}");
+    }
+    fs::write(folder.join("notes.txt"), "nothing of the kind").unwrap();
+    for name in ["notes.txt", "missing.dat", "."] {
+        for verb in [&["iotk", "dump", name][..], &["iotk", "convert", name, "-o", "x"]] {
+            let done = spile(folder, verb);
+            assert_eq!(done.status.code(), Some(2), "{verb:?}");
+            assert!(String::from_utf8_lossy(&done.stderr).starts_with(name), "{verb:?}");
+        }
+    }
+    assert!(!folder.join("x").exists());
+    // What has no place in the other form is told, and the exit code tells it, too.
+    fs::write(folder.join("loose.xml"), "<R><a>x</a></R> words behind").unwrap();
+    let done = spile(folder, &["iotk", "convert", "loose.xml", "-o", "loose.dat"]);
+    assert_eq!(done.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("outside of all elements"));
+    assert!(folder.join("loose.dat").exists());
+    // From a pipe into a pipe.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+    command.args(["iotk", "convert", "-", "-o", "-"]).stdin(fs::File::open(&original).unwrap());
+    let text = command.output().unwrap().stdout;
+    assert!(text.starts_with(b"<?xml version=\"1.0\"?>\n<?iotk ") && text.ends_with(b"</Root>\n"));
+}
+
+#[test]
+fn one_damaged_element_does_not_hide_the_others() {
+    let temp = tempfile::tempdir().unwrap();
+    let text = "<R><a type='integer' size='1'>***</a><b type='real' size='1' kind='16'>1e4000</b>\
+                <c type='character' size='1' len='9'>\n\u{1b}[31mred\n</c></R>";
+    fs::write(temp.path().join("a.xml"), text).unwrap();
+    let done = spile(temp.path(), &["iotk", "dump", "a.xml"]);
+    let shown = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(3));
+    assert!(shown.contains("a  cannot be read: \"***\" is no integer(4) (iotk-012)"), "{shown}");
+    assert!(shown.contains("b  float128 [1]: 1e+4000\n"), "{shown}");
+    // Nothing that a terminal would obey.
+    assert!(shown.contains("c  text[9] [1]: \"\\u{1b}[31mred\"\n"), "{shown}");
+    let json = spile(temp.path(), &["iotk", "dump", "--json", "a.xml"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(json["elements"][1]["error"].as_str().unwrap().contains("iotk-012"));
+    assert_eq!(json["elements"][3]["data"]["first"][0], "\u{1b}[31mred");
+    let wide = good(Path::new("."), &["iotk", "dump", &golden("golden/types.dat")]);
+    assert!(wide.lines().all(|line| line.chars().count() <= 80), "{wide}");
+}
+
+#[test]
+fn a_folder_of_quantum_espresso_is_one_dataset() {
+    let folder = golden("qe54_si/si.save");
+    let info = good(Path::new("."), &[&folder]);
+    for words in ["PWSCF 5.4.0", "charge density, 12 x 12 x 12", "in 3 folders, K00001 to K00003"] {
+        assert!(info.contains(words), "{info}");
+    }
+    let bands = good(Path::new("."), &["cat", &folder, "Root/EIGENVALUES/bands"]);
+    let row = "-0.1880411097688038\t-0.09941362615051003\t-0.03297606758066714";
+    assert_eq!(bands.lines().next(), Some(row));
+    let temp = tempfile::tempdir().unwrap();
+    fs::write(temp.path().join("data-file.xml"), "<Root><a iotk_link='../b.xml'/></Root>").unwrap();
+    let astray = spile(temp.path(), &["info", "."]);
+    assert_eq!(astray.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&astray.stderr).contains("../b.xml"));
+}
+
+#[test]
 fn the_tree_of_a_file_is_shown() {
     let folder = Path::new(".");
     let density = golden("qe54_si/si.save/charge-density.dat");

@@ -137,3 +137,33 @@ fn what_the_library_computes_is_there_on_demand() {
     let map = good(&here, &["cat", "--derived", file, "CPUs/Original rank_map"]);
     assert_eq!(map, "0\t1\t2\t3\n");
 }
+
+#[test]
+fn two_dumps_are_compared() {
+    let here = golden("");
+    // Byte order is no difference.
+    let twins = ["hand_bigendian_all.sdf", "hand_littleendian_all.sdf"];
+    assert_eq!(good(&here, &["diff", twins[0], twins[1]]), "");
+    let dumps = ["epoch2d_4ranks_id4_0001.sdf", "epoch2d_4ranks_id4_0002.sdf"];
+    let done = spile(&here, &["diff", dumps[0], dumps[1]]);
+    assert_eq!(done.status.code(), Some(1));
+    let told = String::from_utf8(done.stdout).unwrap();
+    for line in [
+        "the file: attribute step: 18 | 36",
+        "Particles/Weight/electron: shape: 713 | 708",
+        "Electric Field/Ex: 1584 of 1584 differ, by 3.93063e10 at most (0.956342 of it), \
+         at [43, 10] = (5.5e-6, -1.875e-6): -1794390777.779765 | -41100712627.52176",
+    ] {
+        assert!(told.lines().any(|l| l == line), "{line}\n{told}");
+    }
+    let grid = ["diff", "--values", "--select", "Grid/Grid", dumps[0], dumps[1]];
+    assert_eq!(good(&here, &grid), "");
+    let words = ["diff", "--json", "--select", "Wall-time", "--rtol", "1e-3", dumps[0], dumps[1]];
+    let done = spile(&here, &words);
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((done.status.code(), &json["same"]), (Some(1), &false.into()));
+    assert_eq!(json["differences"][0]["what"], "values");
+    let done = spile(&here, &["diff", "missing.sdf", dumps[0]]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).starts_with("missing.sdf: no such file"));
+}

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes as _};
 
+use crate::decimal::Wide;
 use crate::dtype::{DType, Kind};
 use crate::layout::Linear;
 use crate::wire::ByteOrder;
@@ -221,9 +222,13 @@ pub fn element_f64(dtype: DType, element: &[u8]) -> f64 {
     })
 }
 
-/// The type of one half of a complex number.
-fn part(dtype: DType) -> DType {
-    let kind = if dtype.kind() == Kind::ComplexX87 { Kind::X87 } else { Kind::Float };
+/// The type of one half of a complex number; any other type as it is.
+pub fn part(dtype: DType) -> DType {
+    let kind = match dtype.kind() {
+        Kind::Complex => Kind::Float,
+        Kind::ComplexX87 => Kind::X87,
+        _ => return dtype,
+    };
     DType::new(kind, dtype.word() as u32, dtype.order()).unwrap_or(dtype)
 }
 
@@ -291,7 +296,12 @@ fn scaled(significand: u128, exponent: i32) -> f64 {
 pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
     match dtype.kind() {
         Kind::Float if dtype.size() == 4 => write_f32(f32::read_le(element), out),
-        Kind::Float | Kind::X87 => write_f64(element_f64(dtype, element), out),
+        // More digits and powers than a double has.
+        Kind::Float if dtype.size() == 16 => {
+            Wide::Binary128.write(u128::from_le_bytes(sixteen(element)), out);
+        }
+        Kind::X87 => Wide::X87.write(u128::from_le_bytes(sixteen(element)), out),
+        Kind::Float => write_f64(element_f64(dtype, element), out),
         Kind::Complex | Kind::ComplexX87 => {
             let half = part(dtype);
             write_element(half, &element[..half.size()], out);
@@ -365,6 +375,7 @@ fn write_f32(value: f32, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decimal::Value;
     use proptest::prelude::*;
 
     /// An exact binary128 for any `f64`, built the slow way.
@@ -381,6 +392,62 @@ mod tests {
                 sign | exponent << 112 | (u128::from(f) << (112 - top)) & ((1 << 112) - 1)
             }
             (e, f) => sign | u128::from(e + 16383 - 1023) << 112 | u128::from(f) << 60,
+        }
+    }
+
+    #[test]
+    fn wide_numbers_are_written_with_all_their_digits() {
+        let (wide, x87) = (
+            DType::new(Kind::Float, 16, ByteOrder::Little).unwrap(),
+            DType::new(Kind::X87, 16, ByteOrder::Little).unwrap(),
+        );
+        for (digits, power, text) in [
+            ("11", -1, "1.1"),
+            ("1", 4000, "1e+4000"),
+            ("1", -4000, "1e-4000"),
+            ("125", -7, "0.0000125"),
+            ("15", -8, "1.5e-7"),
+            ("12345678901234567", 0, "1.2345678901234567e+16"),
+            ("120", 0, "120.0"),
+            ("0", 0, "0.0"),
+        ] {
+            for (dtype, kind) in [(wide, Wide::Binary128), (x87, Wide::X87)] {
+                for (negative, sign) in [(false, ""), (true, "-")] {
+                    let bits = kind.from_digits(negative, digits.as_bytes(), power);
+                    let mut out = String::new();
+                    write_element(dtype, &bits.to_le_bytes(), &mut out);
+                    assert_eq!(out, format!("{sign}{text}"));
+                }
+            }
+        }
+        let mut out = String::new();
+        let third = Wide::Binary128.from_digits(false, "3".repeat(40).as_bytes(), -40);
+        write_element(wide, &third.to_le_bytes(), &mut out);
+        assert_eq!(out, "0.3333333333333333333333333333333333");
+        out.clear();
+        write_element(wide, &(0xffff_u128 << 112).to_le_bytes(), &mut out);
+        assert_eq!(out, "-inf");
+    }
+
+    proptest! {
+        #[test]
+        fn wide_numbers_read_back(bits in any::<u128>()) {
+            for kind in [Wide::Binary128, Wide::X87] {
+                // Normal numbers of 80 bits have their leading bit.
+                let bits = if kind == Wide::X87 { (bits >> 48) | 1 << 63 } else { bits };
+                let exponent = (bits >> 64) as u16 & 0x7fff;
+                let normal = kind == Wide::Binary128 || exponent > 0;
+                let (Value::Finite { .. }, true) = (kind.decode(bits), normal) else { continue };
+                let mut out = String::new();
+                kind.write(bits, &mut out);
+                let plain = out.trim_start_matches('-');
+                let (mantissa, power) = plain.split_once('e').unwrap_or((plain, "0"));
+                let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+                let power: i64 = power.parse().unwrap();
+                let digits = format!("{whole}{fraction}");
+                let back = kind.from_digits(out.starts_with('-'), digits.as_bytes(), power - fraction.len() as i64);
+                prop_assert_eq!(back, bits, "{}", out);
+            }
         }
     }
 

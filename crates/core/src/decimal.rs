@@ -98,6 +98,57 @@ impl Wide {
         }
     }
 
+    /// Appends a number as text, with the fewest digits that read back the same.
+    pub fn write(self, bits: u128, out: &mut String) {
+        let (negative, significand, exponent) = match self.decode(bits) {
+            Value::Nan => return out.push_str("NaN"),
+            Value::Infinite(negative) => {
+                return out.push_str(if negative { "-inf" } else { "inf" });
+            }
+            Value::Finite { negative, significand, exponent } => (negative, significand, exponent),
+        };
+        out.push_str(if negative { "-" } else { "" });
+        if significand == 0 {
+            return out.push_str("0.0");
+        }
+        let meant = bits & (2 * (self.sign() - 1) + 1);
+        let shown = |count: usize| Self::to_digits(significand, exponent, count);
+        let same = |count: usize| {
+            let (digits, power) = shown(count);
+            let last = i64::from(power) - count as i64 + 1;
+            self.from_digits(negative, digits.as_bytes(), last) == meant
+        };
+        // More digits never say less.
+        let (mut few, mut enough) = (0, self.digits());
+        while enough - few > 1 {
+            let middle = usize::midpoint(few, enough);
+            if same(middle) {
+                enough = middle;
+            } else {
+                few = middle;
+            }
+        }
+        let (digits, power) = shown(enough);
+        let digits = digits.trim_end_matches('0');
+        let (digits, all) = if digits.is_empty() { ("0", 1) } else { (digits, digits.len()) };
+        match usize::try_from(power) {
+            Ok(whole) if whole < 16 => {
+                let (head, tail) = digits.split_at(all.min(whole + 1));
+                let zeros = "0".repeat(whole + 1 - head.len());
+                out.extend([head, &zeros, ".", if tail.is_empty() { "0" } else { tail }]);
+            }
+            Err(_) if power > -6 => {
+                out.extend(["0.", &"0".repeat(-power as usize - 1), digits]);
+            }
+            _ => {
+                let (head, tail) = digits.split_at(1);
+                let point = if tail.is_empty() { "" } else { "." };
+                let sign = if power < 0 { "-" } else { "+" };
+                out.extend([head, point, tail, "e", sign, &power.unsigned_abs().to_string()]);
+            }
+        }
+    }
+
     /// The bits of the number closest to `digits * 10^power`; `digits` are decimal digits alone.
     pub fn from_digits(self, negative: bool, digits: &[u8], power: i64) -> u128 {
         let sign = if negative { self.sign() } else { 0 };

@@ -145,6 +145,12 @@ impl Error {
         self
     }
 
+    /// The same without a file, for who knows better which one is meant.
+    pub fn without_path(mut self) -> Self {
+        self.0.path = None;
+        self
+    }
+
     /// Names the format, unless an inner layer already did.
     pub fn with_format(mut self, format: &'static str) -> Self {
         self.0.format.get_or_insert(format);

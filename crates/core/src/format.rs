@@ -304,7 +304,7 @@ impl Registry {
         }
         Err(Error::not_this_format("core-folder", "a folder without files that belong together")
             .with_path(path)
-            .hint("name files, or a folder with the dumps of a run (*.sdf)"))
+            .hint("name files, or a folder with the dumps of a run (*.sdf, prefix.save)"))
     }
 
     fn unknown(&self, source: &Source) -> Error {

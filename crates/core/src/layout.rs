@@ -181,7 +181,7 @@ pub enum Layout {
 impl Layout {
     /// The layout of the same bytes where they lie `by` bytes further on; a table of frames and a
     /// reference to another array cannot be moved.
-    pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
+    pub fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
         match &mut moved {
             Self::Plain { extents: data, .. }

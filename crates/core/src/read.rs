@@ -227,6 +227,12 @@ impl Array {
         Ok(out)
     }
 
+    /// All elements, little-endian, as stored, into memory of the caller; see
+    /// [`Selected::read_into`].
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        self.all()?.read_into(out)
+    }
+
     /// All elements of `selection` as `f64`, mapped.
     pub fn read_f64(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<f64>> {
         let selected = self.select(selection, axes)?;

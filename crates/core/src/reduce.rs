@@ -1,8 +1,12 @@
-//! One pass over an array, on all cores: statistics and min/max envelopes.
+//! One pass over an array, on all cores: statistics, min/max envelopes, and the cells of pictures.
 
 mod envelope;
+mod histogram;
+mod raster;
 mod statistics;
 mod whole;
 
 pub use envelope::{Envelope, envelope};
+pub use histogram::{Bins, histogram};
+pub use raster::{even_cuts, raster};
 pub use statistics::{ExactRange, Stats, statistics};

@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::shape::{Order, Shape};
 
 /// What is wanted of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +131,54 @@ fn span(slice: Slice, length: u64) -> Result<Span> {
     }
 }
 
+/// Cuts an array into boxes of at most about `elements`, one after the other in `order`: what is read of
+/// two arrays at once, whose bytes lie differently.
+pub fn boxes(
+    shape: &Shape,
+    order: Order,
+    elements: u64,
+) -> impl Iterator<Item = Selection> + use<> {
+    let lengths = shape.lengths().to_vec();
+    let slowest: Vec<usize> = match order {
+        Order::C => (0..lengths.len()).collect(),
+        Order::F => (0..lengths.len()).rev().collect(),
+    };
+    // The slowest axis whose inner part fits a box is cut; those before it are walked.
+    let mut split = slowest.len().saturating_sub(1);
+    let mut inner = 1_u64;
+    while split > 0 {
+        let next = inner.saturating_mul(lengths[slowest[split]]);
+        if next > elements {
+            break;
+        }
+        inner = next;
+        split -= 1;
+    }
+    let rows = (elements / inner.max(1)).max(1);
+    let cuts: Vec<(usize, u64, u64)> = slowest
+        .iter()
+        .take(split + 1)
+        .enumerate()
+        .map(|(k, axis)| (*axis, if k == split { rows } else { 1 }, lengths[*axis]))
+        .collect();
+    let count = match shape.count() {
+        Some(0) => 0,
+        // No overflow where the elements can be counted, and others cannot be read.
+        _ => cuts.iter().map(|(_, rows, len)| len.div_ceil(*rows)).fold(1, u64::saturating_mul),
+    };
+    (0..count).map(move |number| {
+        let mut slices = vec![Slice::ALL; lengths.len()];
+        let mut rest = number;
+        for (axis, rows, len) in cuts.iter().rev() {
+            let boxes = len.div_ceil(*rows);
+            let first = (rest % boxes) * rows;
+            slices[*axis] = Slice::range(first, (first + rows).min(*len));
+            rest /= boxes;
+        }
+        Selection(slices)
+    })
+}
+
 impl FromStr for Selection {
     type Err = Error;
 
@@ -225,5 +273,28 @@ mod tests {
                 prop_assert!(span.start < length);
             }
         }
+    }
+
+    #[test]
+    fn boxes_cover_an_array_once_and_in_order() {
+        for (lengths, elements) in
+            [(vec![7, 5, 3], 4), (vec![7, 5, 3], 1), (vec![7, 5, 3], 40), (vec![9], 4), (vec![], 3)]
+        {
+            let shape = Shape::new(lengths);
+            for order in [Order::C, Order::F] {
+                let strides = shape.strides(order);
+                let mut next = 0;
+                for part in boxes(&shape, order, elements) {
+                    let spans = part.resolve(&shape).unwrap();
+                    let first: u64 = spans.iter().zip(&strides).map(|(s, n)| s.start * n).sum();
+                    let count: u64 = spans.iter().map(|s| s.count).product();
+                    assert_eq!(first, next, "{shape} {order:?} {part:?}");
+                    assert!((1..=elements.max(1)).contains(&count));
+                    next += count;
+                }
+                assert_eq!(Some(next), shape.count());
+            }
+        }
+        assert_eq!(boxes(&Shape::new([3, 0, 5]), Order::C, 10).count(), 0);
     }
 }

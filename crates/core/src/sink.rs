@@ -17,6 +17,8 @@ use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::Source;
+#[cfg(feature = "testkit")]
+use crate::testkit::faults::{self, Call};
 
 /// Bytes copied at once.
 const COPY: u64 = 64 << 10;
@@ -159,6 +161,11 @@ impl Sink {
 
     /// Writes at a position; threads may do so at once.
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        #[cfg(feature = "testkit")]
+        if let Some((written, error)) = faults::strike(|| Call::Write(offset, bytes.to_vec())) {
+            let _ = self.file.write_all_at(&bytes[..written], offset);
+            return Err(self.io(error).at(offset));
+        }
         self.file.write_all_at(bytes, offset).map_err(|e| self.io(e).at(offset))
     }
 
@@ -170,6 +177,8 @@ impl Sink {
     /// Makes the file `len` bytes long with disk blocks behind all of them, so that writing there
     /// cannot run out of space. Fails with the file as it was.
     pub fn reserve(&self, len: u64) -> Result<()> {
+        #[cfg(feature = "testkit")]
+        self.may_fail(Call::Reserve(len))?;
         let old = self.file.metadata().map_err(|e| self.io(e))?.len();
         if len <= old {
             return Ok(());
@@ -225,6 +234,8 @@ impl Sink {
 
     /// Waits until everything written so far is on the disk.
     pub fn sync(&self) -> Result<()> {
+        #[cfg(feature = "testkit")]
+        self.may_fail(Call::Sync)?;
         self.file.sync_data().map_err(|e| self.io(e))
     }
 
@@ -273,6 +284,12 @@ impl Sink {
     fn link(&self, path: &Path) -> io::Result<()> {
         rustix::fs::linkat(CWD, handle(&self.file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
         Ok(())
+    }
+
+    /// A call that writes no bytes and may be told to fail.
+    #[cfg(feature = "testkit")]
+    fn may_fail(&self, call: Call) -> Result<()> {
+        faults::strike(|| call).map_or(Ok(()), |(_, error)| Err(self.io(error)))
     }
 
     fn io(&self, error: io::Error) -> Error {

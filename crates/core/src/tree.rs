@@ -213,8 +213,8 @@ impl Tree {
         }
     }
 
-    /// The node that has this path.
-    fn at(&self, path: &str) -> Option<NodeId> {
+    /// The node that has exactly this path.
+    pub fn at(&self, path: &str) -> Option<NodeId> {
         if path.is_empty() {
             return Some(ROOT);
         }

@@ -12,10 +12,13 @@
 //! | `cat` | its values: text, JSON, raw bytes |
 //! | `hash` | sums of its arrays and of its format's own objects |
 //! | `content` | the sum of what it says, whatever its layout |
+//! | `convert` | a file as another format, and what that costs |
+//! | `diff` | how two files differ |
 //! | `map` | which bytes are what |
 //! | `check` | what is wrong with it |
 //! | `formats` | the table of formats |
 //! | `pick` | which objects and frames a verb looks at |
+//! | `subset` | those as if they were all of the file |
 //! | `json` | attributes, errors and elements as JSON |
 //!
 //! ```
@@ -37,6 +40,8 @@
 pub mod cat;
 pub mod check;
 pub mod content;
+pub mod convert;
+pub mod diff;
 pub mod formats;
 pub mod hash;
 pub mod info;
@@ -45,9 +50,12 @@ pub mod list;
 pub mod map;
 pub mod pick;
 pub mod stat;
+pub mod subset;
 
 pub use check::check;
 pub use content::content;
+pub use convert::convert;
+pub use diff::diff;
 pub use formats::formats;
 pub use hash::hash;
 pub use info::info;

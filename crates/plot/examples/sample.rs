@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use spile_plot::{Axis, Figure, Series};
+use spile_plot::{Axis, Figure, Screen, Series};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("which folder?")?);
@@ -13,8 +13,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(folder.join(format!("{name}.svg")), figure.to_svg())?;
         fs::write(folder.join(format!("{name}.png")), figure.to_png(2.0)?)?;
         fs::write(folder.join(format!("{name}-1x.png")), figure.to_png(1.0)?)?;
-        fs::write(folder.join(format!("{name}.txt")), figure.to_terminal(80, 24, false))?;
-        fs::write(folder.join(format!("{name}.ansi")), figure.to_terminal(80, 24, true))?;
+        fs::write(folder.join(format!("{name}.txt")), figure.to_terminal(80, 24, Screen::Plain))?;
+        fs::write(
+            folder.join(format!("{name}.ansi")),
+            figure.to_terminal(80, 24, Screen::Palette),
+        )?;
     }
     Ok(())
 }

@@ -16,6 +16,8 @@ pub(crate) struct Theme {
     pub(crate) text: &'static str,
     pub(crate) frame: &'static str,
     pub(crate) grid: &'static str,
+    /// A missing value among coloured ones.
+    pub(crate) gap: [u8; 3],
     inks: &'static [&'static str; 7],
 }
 
@@ -39,10 +41,22 @@ pub(crate) fn ansi(index: usize) -> u8 {
 // A colour comes round again with another dash, so 28 lines remain distinct.
 const DASHES: [&str; 4] = ["", "6 3", "2 2.5", "8 3 2 3"];
 
-const LIGHT: Theme =
-    Theme { paper: "#fff", text: "#222", frame: "#7a7a7a", grid: "#e4e4e4", inks: &ON_WHITE };
-const DARK: Theme =
-    Theme { paper: "#15181c", text: "#dcdcdc", frame: "#8a8a8a", grid: "#2d3238", inks: &ON_BLACK };
+const LIGHT: Theme = Theme {
+    paper: "#fff",
+    text: "#222",
+    frame: "#7a7a7a",
+    grid: "#e4e4e4",
+    gap: [0xc4; 3],
+    inks: &ON_WHITE,
+};
+const DARK: Theme = Theme {
+    paper: "#15181c",
+    text: "#dcdcdc",
+    frame: "#8a8a8a",
+    grid: "#2d3238",
+    gap: [0x5a; 3],
+    inks: &ON_BLACK,
+};
 
 impl Theme {
     pub(crate) fn of(dark: bool) -> Self {

@@ -1,15 +1,17 @@
 //! Where everything goes: the frame, its ticks, and every piece of text with its box.
 
+use crate::bar::{self, Bar};
 use crate::figure::{Axis, Figure};
 use crate::font;
 use crate::legend::{self, Key};
 use crate::range::{self, Range};
 use crate::ticks::{Tick, Ticks};
 use crate::trace::View;
+use crate::unit;
 
 /// Font sizes.
 pub(crate) const TICK: f64 = 11.0;
-const LABEL: f64 = 12.5;
+pub(crate) const LABEL: f64 = 12.5;
 const TITLE: f64 = 14.5;
 /// Length of a tick mark.
 pub(crate) const MARK: f64 = 4.0;
@@ -98,6 +100,8 @@ pub(crate) struct Layout {
     pub(crate) texts: Vec<Text>,
     /// The samples of line or colour in the legend.
     pub(crate) keys: Vec<Key>,
+    /// The bar of colours.
+    pub(crate) bar: Option<bar::Placed>,
     /// How values become pixels; `None` if there is nothing to show.
     pub(crate) view: Option<View>,
     /// No series has a finite value.
@@ -126,13 +130,14 @@ impl Layout {
         let (width, height) = (f64::from(figure.width.max(1)), f64::from(figure.height.max(1)));
         if detail == Detail::Frame {
             let frame = frame(width, height, [0.0; 4]);
-            let view = view(frame, x_range, y_range);
+            let view = view(frame, x_range, y_range, figure);
             return Self {
                 frame,
                 x: Vec::new(),
                 y: Vec::new(),
                 texts: Vec::new(),
                 keys: Vec::new(),
+                bar: None,
                 view,
                 empty: false,
             };
@@ -140,7 +145,7 @@ impl Layout {
 
         // Below the frame: labels of ticks, then the axis label and the note that belongs to it.
         let x_most = |plot: f64| ((plot / 72.0) as usize).clamp(1, 12);
-        let guess = x_range.map(|r| Ticks::new(r, &figure.x.unit, x_most(width * 0.85)));
+        let guess = x_range.map(|r| Ticks::of(&figure.x, r, x_most(width * 0.85)));
         let x_named = full && (!name(&figure.x, guess.as_ref()).is_empty());
         let mut x_noted = guess.as_ref().is_some_and(|t| !t.note.is_empty());
         let mut bottom = PAD + if x_range.is_some() { MARK + 4.0 + TICK } else { 0.0 };
@@ -160,16 +165,16 @@ impl Layout {
         let mut top = head;
         let mut y_ticks = None;
         let mut legend = legend::Legend::default();
+        let mut bar = None;
         for _ in 0..2 {
             let plot = width - left - right.max(PAD + 6.0);
             legend = legend::arrange(&names, plot, height - head - bottom, width);
             top = head + legend.above;
             let most = |plot: f64| ((plot / 32.0) as usize).clamp(1, 10);
-            let mut ticks =
-                y_range.map(|r| Ticks::new(r, &figure.y.unit, most(height - top - bottom)));
+            let mut ticks = y_range.map(|r| Ticks::of(&figure.y, r, most(height - top - bottom)));
             if ticks.as_ref().is_some_and(|t| !t.note.is_empty()) {
                 top += TICK + 5.0;
-                ticks = y_range.map(|r| Ticks::new(r, &figure.y.unit, most(height - top - bottom)));
+                ticks = y_range.map(|r| Ticks::of(&figure.y, r, most(height - top - bottom)));
             }
             let labels = ticks.iter().flat_map(|t| &t.marks);
             let wide = labels.map(|t| font::width(&t.label, TICK)).fold(0.0, f64::max);
@@ -177,7 +182,10 @@ impl Layout {
             if full && !name(&figure.y, ticks.as_ref()).is_empty() {
                 left += LABEL + 8.0;
             }
-            right = legend.beside + PAD + 6.0;
+            let map = figure.map.as_ref().filter(|_| full);
+            bar = map.and_then(|map| Bar::new(map, most(height - top - bottom)));
+            let beside = bar.as_ref().map_or(6.0, Bar::beside);
+            right = legend.beside + PAD + beside;
             y_ticks = ticks;
         }
         if titled || legend.above > 0.0 || y_ticks.as_ref().is_some_and(|t| !t.note.is_empty()) {
@@ -189,7 +197,7 @@ impl Layout {
         let mut x_ticks = None;
         for _ in 0..3 {
             let Some(range) = x_range else { break };
-            let ticks = fitting(range, &figure.x.unit, plot_frame, x_most(plot_frame.width));
+            let ticks = fitting(&figure.x, range, plot_frame, x_most(plot_frame.width));
             let over = ticks.marks.last().map_or(0.0, |t| {
                 let end = place(plot_frame, range, t.value) + font::width(&t.label, TICK) / 2.0;
                 end + 3.0 - (width - legend.beside)
@@ -209,14 +217,16 @@ impl Layout {
         }
 
         let frame = plot_frame;
-        let view = view(frame, x_range, y_range);
+        let view = view(frame, x_range, y_range, figure);
         let mut texts = Vec::new();
         if titled {
             let text = font::fit(&figure.title, TITLE, width - 2.0 * PAD);
             let middle = middle(&text, TITLE, frame.left + frame.width / 2.0, width);
             texts.push(line(middle, PAD + TITLE * 0.85, TITLE, Anchor::Middle, text));
         }
-        let keys = legend.place(frame, head, &mut texts);
+        // A legend beside the frame comes after the bar.
+        let wide = frame.width + bar.as_ref().map_or(0.0, Bar::beside);
+        let keys = legend.place(Rect { width: wide, ..frame }, head, &mut texts);
         if let Some(range) = x_range {
             label_x(&mut texts, frame, range, x_ticks.as_ref());
         }
@@ -227,8 +237,10 @@ impl Layout {
             let baseline = height - PAD - LABEL * 0.2;
             name_axes(&mut texts, frame, figure, (x_ticks.as_ref(), y_ticks.as_ref()), baseline);
         }
+        let bar = bar.map(|bar| bar.place(frame, &mut texts));
+        texts.retain(|t| !t.content.is_empty());
         let ticks = |t: Option<Ticks>| t.map(|t| t.marks).unwrap_or_default();
-        Self { frame, x: ticks(x_ticks), y: ticks(y_ticks), texts, keys, view, empty: false }
+        Self { frame, x: ticks(x_ticks), y: ticks(y_ticks), texts, keys, bar, view, empty: false }
     }
 }
 
@@ -274,10 +286,10 @@ fn name_axes(
 ) {
     let noted = x.filter(|t| !t.note.is_empty());
     let room = noted.map_or(0.0, |t| font::width(&t.note, TICK) + 2.0 * GAP);
-    let text = font::fit(&name(&figure.x, x), LABEL, frame.width - 2.0 * room);
+    let text = fitted(&figure.x, x, frame.width - 2.0 * room);
     let middle = frame.left + frame.width / 2.0;
     texts.push(line(middle, baseline, LABEL, Anchor::Middle, text));
-    let text = font::fit(&name(&figure.y, y), LABEL, frame.height);
+    let text = fitted(&figure.y, y, frame.height);
     texts.push(Text {
         x: PAD + LABEL * 0.8,
         y: frame.top + frame.height / 2.0,
@@ -290,9 +302,9 @@ fn name_axes(
 }
 
 /// The ticks along x with as many labels as have room side by side.
-fn fitting(range: Range, unit: &str, frame: Rect, most: usize) -> Ticks {
+fn fitting(axis: &Axis, range: Range, frame: Rect, most: usize) -> Ticks {
     for most in (1..=most).rev() {
-        let mut ticks = Ticks::new(range, unit, most);
+        let mut ticks = Ticks::of(axis, range, most);
         let mut end = f64::NEG_INFINITY;
         let mut crowded = false;
         ticks.marks.retain(|tick| {
@@ -313,11 +325,33 @@ fn fitting(range: Range, unit: &str, frame: Rect, most: usize) -> Ticks {
 
 /// The axis label with its unit.
 pub(crate) fn name(axis: &Axis, ticks: Option<&Ticks>) -> String {
-    let unit = ticks.map_or(axis.unit.as_str(), |t| t.unit.as_str()).trim();
-    match (axis.label.trim(), unit) {
+    let unit = unit::pretty(ticks.map_or(axis.unit.as_str(), |t| t.unit.as_str()).trim());
+    match (axis.label.trim(), unit.as_str()) {
         ("", unit) => unit.to_owned(),
         (label, "") => label.to_owned(),
         (label, unit) => format!("{label} ({unit})"),
+    }
+}
+
+/// The same in at most `room` pixels: the label is cut, the unit stays.
+pub(crate) fn fitted(axis: &Axis, ticks: Option<&Ticks>, room: f64) -> String {
+    let whole = name(axis, ticks);
+    let label = axis.label.trim();
+    let after = whole.strip_prefix(label).unwrap_or_default();
+    let left = room - font::width(after, LABEL);
+    // Where hardly the unit fits there is nothing to save.
+    if left < room * 0.3 || label.is_empty() {
+        return font::fit(&whole, LABEL, room);
+    }
+    font::fit_middle(label, left, font::at_size(LABEL)) + &font::clean(after).collect::<String>()
+}
+
+/// A name and the note of its axis.
+pub(crate) fn noted(name: &str, ticks: Option<&Ticks>) -> String {
+    match ticks.map_or("", |t| t.note.as_str()) {
+        "" => name.to_owned(),
+        note if name.is_empty() => note.to_owned(),
+        note => format!("{name}  {note}"),
     }
 }
 
@@ -346,9 +380,10 @@ fn frame(width: f64, height: f64, [left, top, right, bottom]: [f64; 4]) -> Rect 
     }
 }
 
-fn view(frame: Rect, x: Option<Range>, y: Option<Range>) -> Option<View> {
+fn view(frame: Rect, x: Option<Range>, y: Option<Range>, figure: &Figure) -> Option<View> {
     let Rect { left, top, width, height } = frame;
-    Some(View { x: x?, y: y?, left, top, width, height })
+    let log = [figure.x.log, figure.y.log];
+    Some(View { x: x?, y: y?, log, left, top, width, height })
 }
 
 #[cfg(test)]

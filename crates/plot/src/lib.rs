@@ -1,12 +1,14 @@
-//! Pictures of series of numbers: as SVG, as PNG, or as text for a terminal.
+//! Pictures of numbers, as lines, points, bars or a map of colours: as SVG, as PNG, or as text for
+//! a terminal.
 //!
 //! The caller hands over plain numbers and gets a finished picture with ticks at round values,
-//! axes labelled in fitting units, and a legend where there is more than one series. The crate reads
+//! axes labelled in fitting units, a bar beside colours, and a legend where there is more than one
+//! series. The crate reads
 //! no files, needs no fonts on the machine, and takes any number that a float can hold: what is not
 //! finite is a gap.
 //!
 //! ```
-//! use spile_plot::{Axis, Figure, Series};
+//! use spile_plot::{Axis, Figure, Screen, Series};
 //!
 //! let t: Vec<f64> = (0..200).map(|i| f64::from(i) * 1e-7).collect();
 //! let u = t.iter().map(|t| 0.02 * (t * 1e6).sin()).collect();
@@ -18,7 +20,7 @@
 //!     ..Figure::default()
 //! };
 //! assert!(figure.to_svg().contains("time (µs)"));
-//! assert!(figure.to_terminal(80, 24, false).contains("voltage (mV)"));
+//! assert!(figure.to_terminal(80, 24, Screen::Plain).contains("voltage (mV)"));
 //! assert!(figure.to_png(2.0)?.starts_with(b"\x89PNG"));
 //! # Ok::<(), spile_plot::PlotError>(())
 //! ```
@@ -27,13 +29,15 @@
 //!
 //! | room | what is in it |
 //! |---|---|
-//! | `figure.rs` | the model: [`Figure`], [`Axis`], [`Series`], [`Points`] |
+//! | `figure.rs` | the model: [`Figure`], [`Axis`], [`Series`], [`Points`], [`HeatMap`] |
 //! | `range.rs` | which part of the number plane is shown |
 //! | `ticks.rs` | round tick positions and their exact labels |
 //! | `unit.rs` | SI prefixes and shared powers of ten |
 //! | `trace.rs` | series in pixels: clipped, broken at gaps, no denser than the eye sees |
-//! | `layout.rs`, `legend.rs` | the place of every part and every text |
+//! | `shade.rs`, `image.rs` | the colours of numbers, and cells as an image |
+//! | `layout.rs`, `legend.rs`, `bar.rs` | the place of every part and every text |
 //! | `svg.rs`, `png.rs`, `terminal.rs` | the three ways out |
+//! | `graphics.rs` | pixels inside a terminal: kitty and sixel |
 //! | `font.rs`, `colour.rs` | widths of text, and the inks |
 //!
 //! # The font
@@ -44,21 +48,23 @@
 
 #![forbid(unsafe_code)]
 
+mod bar;
 mod colour;
 mod figure;
 mod font;
+mod graphics;
+mod image;
 mod layout;
 mod legend;
 mod png;
 mod range;
+mod shade;
 mod svg;
 mod terminal;
 mod ticks;
 mod trace;
 mod unit;
 
-pub use figure::{Axis, Figure, Points, Series};
+pub use figure::{Axis, Figure, HeatMap, Points, Screen, Series};
+pub use graphics::kitty;
 pub use png::PlotError;
-
-/// What an empty picture says.
-pub(crate) const NOTHING: &str = "no finite values";

@@ -47,6 +47,11 @@ impl fmt::Display for PlotError {
 impl std::error::Error for PlotError {}
 
 pub(crate) fn draw(figure: &Figure, scale: f32) -> Result<Vec<u8>, PlotError> {
+    render(figure, scale)?.encode_png().map_err(|e| PlotError::Render(e.to_string()))
+}
+
+/// The pixels themselves.
+pub(crate) fn render(figure: &Figure, scale: f32) -> Result<Pixmap, PlotError> {
     let size = || PlotError::Size { width: figure.width, height: figure.height, scale };
     let pixels = |length: u32| {
         let scaled = (f64::from(length) * f64::from(scale)).round();
@@ -66,7 +71,7 @@ pub(crate) fn draw(figure: &Figure, scale: f32) -> Result<Vec<u8>, PlotError> {
         height as f32 / figure.height as f32,
     );
     resvg::render(&tree, fill, &mut canvas.as_mut());
-    canvas.encode_png().map_err(|e| PlotError::Render(e.to_string()))
+    Ok(canvas)
 }
 
 /// The embedded font under every generic name, so that no text is ever left out.

@@ -1,6 +1,6 @@
 //! Which part of the number plane a figure shows.
 
-use crate::figure::{Axis, Figure, Points};
+use crate::figure::{Figure, HeatMap, Points, Series};
 
 /// The ends of an axis: finite, in order, and far enough apart to put ticks between.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,29 +43,48 @@ impl Range {
     }
 }
 
-/// The ranges to show along x and y; `None` where neither the axis nor the data decide.
+/// The ranges to show along x and y, of the logarithms where the axis shows those; `None` where
+/// neither the axis nor the data decide.
 pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
-    let asked_x = asked(&figure.x);
-    let asked_y = asked(&figure.y);
+    let asked_x = figure.x.asked();
+    let asked_y = figure.y.asked();
     let mut x = Extent::default();
     let mut y = Extent::default();
-    for series in &figure.series {
-        each(&series.points, |x0, x1, low, high| {
-            // Only what is in sight counts for the other axis.
-            if asked_x.is_none_or(|r| x1 >= r.low && x0 <= r.high) {
-                y.add(low);
-                y.add(high);
-            }
-            if asked_y.is_none_or(|r| high >= r.low && low <= r.high) {
-                x.add(x0);
-                x.add(x1);
-            }
-        });
-    }
+    each(figure, |x0, x1, low, high| {
+        // Only what is in sight counts for the other axis.
+        if asked_x.is_none_or(|r| x1 >= r.low && x0 <= r.high) {
+            y.add(low);
+            y.add(high);
+        }
+        if asked_y.is_none_or(|r| high >= r.low && low <= r.high) {
+            x.add(x0);
+            x.add(x1);
+        }
+    });
+    let is_dots = |s: &Series| matches!(s.points, Points::Dots { .. });
+    let is_bars = |s: &Series| matches!(s.points, Points::Bars { .. });
+    let dots = figure.series.iter().any(is_dots);
+    let bars = figure.series.iter().any(is_bars);
+    let padded = |e: &Extent, r: Range| {
+        if e.low < e.high && e.high - e.low == r.span() { r.padded() } else { r }
+    };
     // Along x the data fill the frame from edge to edge; along y a curve should not touch it.
-    let x = asked_x.or_else(|| x.range());
+    // Cells fill the frame both ways, and points should touch it nowhere.
+    let filled = figure.map.as_ref().is_some_and(|m| m.size().is_some());
+    let x = asked_x.or_else(|| x.range().map(|r| if dots && !filled { padded(&x, r) } else { r }));
     let y = asked_y.or_else(|| {
-        y.range().map(|r| if y.low < y.high && y.high - y.low == r.span() { r.padded() } else { r })
+        let range = y.range()?;
+        let mut wide = if filled { range } else { padded(&y, range) };
+        if bars && !figure.y.log {
+            // Bars stand on the axis, or hang from it.
+            wide.low = if range.low >= 0.0 { 0.0 } else { wide.low };
+            wide.high = if range.high <= 0.0 { 0.0 } else { wide.high };
+            wide = Range::new(wide.low, wide.high);
+        } else if bars {
+            // The lowest bar of a logarithmic axis has to have some height.
+            wide = Range::new(y.low - 0.3, y.high + (0.05 * (y.high - y.low)).max(0.1));
+        }
+        Some(wide)
     });
     (x, y)
 }
@@ -73,33 +92,78 @@ pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
 /// Whether there is anything to draw at all.
 pub(crate) fn is_empty(figure: &Figure) -> bool {
     let mut empty = true;
-    for series in &figure.series {
-        each(&series.points, |_, _, _, _| empty = false);
+    each_series(figure, |_, _, _, high| empty &= !high.is_finite());
+    let coloured =
+        |m: &HeatMap| m.size().is_some() && m.values.iter().any(|v| m.colour.place(*v).is_finite());
+    empty && !figure.map.as_ref().is_some_and(coloured)
+}
+
+/// What an empty picture says.
+pub(crate) fn nothing(figure: &Figure) -> &'static str {
+    let log = figure.x.log || figure.y.log || figure.map.as_ref().is_some_and(|m| m.colour.log);
+    if log { "no positive values" } else { "no finite values" }
+}
+
+/// A value as its axis places it.
+pub(crate) fn place(log: bool, value: f64) -> f64 {
+    match log {
+        false => value,
+        true if value > 0.0 => value.log10(),
+        true => f64::NAN,
     }
-    empty
 }
 
-fn asked(axis: &Axis) -> Option<Range> {
-    let (a, b) = axis.range?;
-    (a.is_finite() && b.is_finite()).then(|| Range::new(a, b))
+/// Calls `see` with the x and y extent, as placed by the axes, of all there is to see.
+fn each(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
+    each_series(figure, &mut see);
+    let Some(map) = &figure.map else { return };
+    if let (Some(_), [x0, .., x1], [y0, .., y1]) = (map.size(), &map.x[..], &map.y[..]) {
+        let [x0, x1] = [*x0, *x1].map(|v| figure.x.place(v));
+        let [y0, y1] = [*y0, *y1].map(|v| figure.y.place(v));
+        if [x0, x1, y0, y1].iter().all(|v| v.is_finite()) {
+            see(x0.min(x1), x0.max(x1), y0.min(y1), y0.max(y1));
+        }
+    }
 }
 
-/// Calls `see` with the x and y extent of every point or bucket that is finite.
-fn each(points: &Points, mut see: impl FnMut(f64, f64, f64, f64)) {
-    match points {
-        Points::Line { x, y } => {
-            for (&x, &y) in x.iter().zip(y) {
-                if x.is_finite() && y.is_finite() {
-                    see(x, x, y, y);
+/// The same for every point, bucket and bar of the series that is finite. A bar without a logarithm
+/// has no height but still its place along x.
+fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
+    let (px, py) = (|v| figure.x.place(v), |v| figure.y.place(v));
+    for series in &figure.series {
+        // The ends of bucket `k` along x.
+        let ends = |start: f64, step: f64, k: usize| {
+            let [a, b] = [k, k + 1].map(|k| px(start + k as f64 * step));
+            (a.is_finite() && b.is_finite()).then(|| (a.min(b), a.max(b)))
+        };
+        match &series.points {
+            Points::Line { x, y } | Points::Dots { x, y } => {
+                for (x, y) in x.iter().zip(y).map(|(x, y)| (px(*x), py(*y))) {
+                    if x.is_finite() && y.is_finite() {
+                        see(x, x, y, y);
+                    }
                 }
             }
-        }
-        Points::Envelope { start, step, low, high } => {
-            for (k, (&low, &high)) in low.iter().zip(high).enumerate() {
-                let a = start + k as f64 * step;
-                let b = start + (k + 1) as f64 * step;
-                if a.is_finite() && b.is_finite() && low.is_finite() && high.is_finite() {
-                    see(a.min(b), a.max(b), low.min(high), low.max(high));
+            Points::Envelope { start, step, low, high } => {
+                for (k, (&low, &high)) in low.iter().zip(high).enumerate() {
+                    let finite = low.is_finite() && high.is_finite();
+                    let (low, high) = (py(low.min(high)), py(low.max(high)));
+                    // The foot of a band may have no logarithm; its head counts all the same.
+                    let low = if low.is_finite() { low } else { high };
+                    if let (Some((a, b)), true) =
+                        (ends(*start, *step, k), finite && high.is_finite())
+                    {
+                        see(a, b, low, high);
+                    }
+                }
+            }
+            Points::Bars { start, step, high } => {
+                for (k, &high) in high.iter().enumerate().filter(|(_, high)| high.is_finite()) {
+                    let (foot, head) = (py(high.min(0.0)), py(high.max(0.0)));
+                    let foot = if foot.is_finite() { foot } else { head };
+                    if let Some((a, b)) = ends(*start, *step, k) {
+                        see(a, b, foot, head);
+                    }
                 }
             }
         }
@@ -107,7 +171,8 @@ fn each(points: &Points, mut see: impl FnMut(f64, f64, f64, f64)) {
 }
 
 /// Least and greatest of the values seen so far.
-struct Extent {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
     low: f64,
     high: f64,
 }
@@ -119,12 +184,12 @@ impl Default for Extent {
 }
 
 impl Extent {
-    fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         self.low = self.low.min(value);
         self.high = self.high.max(value);
     }
 
-    fn range(&self) -> Option<Range> {
+    pub(crate) fn range(&self) -> Option<Range> {
         (self.low <= self.high).then(|| Range::new(self.low, self.high))
     }
 }
@@ -132,7 +197,6 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Series;
     use proptest::prelude::*;
 
     fn line(x: &[f64], y: &[f64]) -> Figure {

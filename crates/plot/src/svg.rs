@@ -2,11 +2,15 @@
 
 use std::fmt::Write as _;
 
+use crate::bar;
 use crate::colour::{Ink, Theme};
-use crate::figure::{Figure, Points};
+use crate::figure::{Figure, HeatMap, Points};
 use crate::font;
+use crate::image::Image;
 use crate::layout::{Anchor, Layout, MARK, Rect, TICK, Text};
 use crate::legend::{Key, SAMPLE};
+use crate::range;
+use crate::shade::Shades;
 use crate::trace::{Slice, Trace, View};
 
 pub(crate) fn draw(figure: &Figure) -> String {
@@ -27,12 +31,15 @@ pub(crate) fn draw(figure: &Figure) -> String {
         out.data(figure, &layout, view, theme);
     }
     out.frame(&layout, theme);
+    if let (Some(map), Some(bar)) = (&figure.map, &layout.bar) {
+        out.bar(map, bar, theme);
+    }
     for key in &layout.keys {
         if let Some(series) = figure.series.get(key.series) {
             out.sample(*key, &series.points, theme.ink(key.series));
         }
     }
-    out.texts(&layout, theme);
+    out.texts(figure, &layout, theme);
     out.0.push_str("</svg>\n");
     out.0
 }
@@ -123,12 +130,19 @@ impl Doc {
         self.0.push_str(" viewBox=\"");
         self.step("", &cut);
         self.0.push_str("\" stroke-linejoin=\"round\">");
+        if let Some(map) = &figure.map {
+            let gap = (!map.sparse).then_some(theme.gap);
+            if let Some((image, rect)) = Image::of(map, view, gap) {
+                self.image(&image, rect, "pixelated");
+            }
+        }
         let several = figure.series.len() > 1;
         for (i, series) in figure.series.iter().enumerate() {
             let ink = theme.ink(i);
             match view.trace(&series.points) {
                 Trace::Lines(runs) => self.lines(&runs, ink, f.width),
                 Trace::Bands(runs) => self.bands(&runs, ink, several),
+                Trace::Dots(dots) => self.dots(&dots, ink),
             }
         }
         self.0.push_str("</svg>");
@@ -185,8 +199,63 @@ impl Doc {
         self.0.push_str("\"/>");
     }
 
+    fn dots(&mut self, dots: &[(f64, f64)], ink: Ink) {
+        if dots.is_empty() {
+            return;
+        }
+        // Many points are drawn small and thin, so that crowds look denser than loners.
+        let (size, opacity) = match dots.len() {
+            0..300 => (5.0, 0.85),
+            300..2000 => (3.5, 0.7),
+            _ => (2.2, 0.55),
+        };
+        self.0.push_str("<g");
+        self.attr("stroke-width", size);
+        self.attr("stroke-opacity", opacity);
+        let _ = write!(self.0, " stroke=\"{}\" stroke-linecap=\"round\" fill=\"none\">", ink.hex);
+        // A path is painted in one go, so points of one path do not darken each other.
+        for (x, y) in dots {
+            self.step("<path d=\"M", &[*x, *y]);
+            self.0.push_str("h0\"/>");
+        }
+        self.0.push_str("</g>");
+    }
+
+    /// An image stretched over `rect`.
+    fn image(&mut self, image: &Image, rect: Rect, rendering: &str) {
+        let Some(address) = image.address() else { return };
+        self.0.push_str("<image");
+        self.attr("x", rect.left);
+        self.attr("y", rect.top);
+        self.attr("width", rect.width);
+        self.attr("height", rect.height);
+        // The attribute is what older programs know, the style what the others go by.
+        let _ = write!(
+            self.0,
+            " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" \
+             style=\"image-rendering:{rendering}\" href=\"{address}\"/>"
+        );
+    }
+
+    fn bar(&mut self, map: &HeatMap, bar: &bar::Placed, theme: Theme) {
+        if let Some(shades) = Shades::of(map) {
+            self.image(&Image::bar(&shades), bar.rect, "pixelated");
+        }
+        self.rect(bar.rect, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
+        let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame);
+        for tick in &bar.ticks {
+            self.step("M", &[bar.rect.right(), crisp(bar.py(tick), bar.rect.top)]);
+            self.step("h", &[MARK]);
+        }
+        self.0.push_str("\"/>");
+    }
+
     fn sample(&mut self, key: Key, points: &Points, ink: Ink) {
-        if matches!(points, Points::Envelope { .. }) {
+        if let Points::Dots { .. } = points {
+            self.dots(&[(key.x + SAMPLE / 2.0, key.y)], ink);
+            return;
+        }
+        if matches!(points, Points::Envelope { .. } | Points::Bars { .. }) {
             let r = Rect { left: key.x + 3.0, top: key.y - 5.0, width: SAMPLE - 6.0, height: 10.0 };
             self.rect(r, &format!("fill=\"{}\"", ink.hex));
             return;
@@ -201,7 +270,7 @@ impl Doc {
         self.0.push_str("\"/>");
     }
 
-    fn texts(&mut self, layout: &Layout, theme: Theme) {
+    fn texts(&mut self, figure: &Figure, layout: &Layout, theme: Theme) {
         let _ = write!(self.0, "<g fill=\"{}\">", theme.text);
         for text in &layout.texts {
             self.text(text);
@@ -214,7 +283,7 @@ impl Doc {
                 size: 13.0,
                 anchor: Anchor::Middle,
                 turned: false,
-                content: crate::NOTHING.to_owned(),
+                content: range::nothing(figure).to_owned(),
             });
         }
         self.0.push_str("</g>");

@@ -1,21 +1,28 @@
-//! A figure as text: braille dots, eight to a character.
+//! A figure as text: what goes on which line.
+
+mod cells;
+mod dots;
 
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::colour;
-use crate::figure::Figure;
+use crate::figure::{Axis, Figure, Screen};
 use crate::font;
-use crate::layout::name;
+use crate::layout::{name, noted};
 use crate::range::{self, Range};
 use crate::ticks::Ticks;
-use crate::trace::{Slice, Trace, View};
+use crate::trace::View;
+
+use cells::{Bar, Cells};
+use dots::Dots;
 
 /// More columns or rows than any screen has.
 const LARGEST: usize = 1000;
 
-pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, colour: bool) -> String {
+pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, screen: Screen) -> String {
+    let colour = screen != Screen::Plain;
     let (columns, rows) = (columns.min(LARGEST), rows.min(LARGEST));
     if columns == 0 || rows == 0 {
         return String::new();
@@ -27,28 +34,37 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, colour: bool) -
     let mut head: Vec<String> = title.map(|t| centred(t, 0, columns)).into_iter().collect();
     // The unit and the note hardly ever depend on the number of ticks; this is close enough to
     // know which rows there will be.
-    let y_guess = y_range.map(|r| Ticks::new(r, &figure.y.unit, (rows / 4).clamp(1, 10)));
+    let y_guess = y_range.map(|r| Ticks::of(&figure.y, r, (rows / 4).clamp(1, 10)));
     if rows >= 7 {
         let y_name = noted(&name(&figure.y, y_guess.as_ref()), y_guess.as_ref());
-        head.extend(heading(figure, &y_name, columns, (rows / 8).max(1), colour));
+        let map = figure.map.as_ref().and_then(|m| Bar::new(m, (rows / 4).clamp(1, 10)));
+        head.extend(match map {
+            Some(bar) => between(&y_name, &bar.label, columns),
+            None => heading(figure, &y_name, columns, (rows / 8).max(1), colour),
+        });
     }
     let axis = if rows >= 4 { 2 } else { 0 };
     let named = rows >= 8 && !(figure.x.label.trim().is_empty() && figure.x.unit.trim().is_empty());
     let x_noted = |t: &Ticks| !t.note.is_empty();
-    let x_guess = x_range.map(|r| Ticks::new(r, &figure.x.unit, (columns / 12).clamp(1, 12)));
+    let x_guess = x_range.map(|r| Ticks::of(&figure.x, r, (columns / 12).clamp(1, 12)));
     let foot = usize::from(named || (rows >= 8 && x_guess.as_ref().is_some_and(x_noted)));
     head.truncate(rows.saturating_sub(axis + foot + 1));
     let plot_rows = rows - head.len() - axis - foot;
 
-    let y_ticks = y_range.map(|r| Ticks::new(r, &figure.y.unit, (plot_rows / 3).clamp(1, 10)));
+    let y_ticks = y_range.map(|r| Ticks::of(&figure.y, r, (plot_rows / 3).clamp(1, 10)));
     let labels = y_ticks.iter().flat_map(|t| &t.marks);
     let gutter = labels.map(|t| cells(&t.label)).max().unwrap_or(0) + 1;
     let gutter = if gutter + 12 > columns { 0 } else { gutter };
-    let plot_columns = columns.saturating_sub(gutter + 1).max(1);
+    let map = figure.map.as_ref();
+    let bar = map.and_then(|m| Bar::new(m, (plot_rows / 3).clamp(1, 10)));
+    let bar = bar.filter(|bar| gutter > 0 && columns >= gutter + bar.width() + 16);
+    let beside = bar.as_ref().map_or(0, Bar::width);
+    let plot_columns = columns.saturating_sub(gutter + 1 + beside).max(1);
 
     let view = x_range.zip(y_range).map(|(x, y)| View {
         x,
         y,
+        log: [figure.x.log, figure.y.log],
         left: 0.0,
         top: 0.0,
         width: (plot_columns * 2 - 1) as f64,
@@ -61,6 +77,9 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, colour: bool) -
         }
     }
 
+    let coloured = map
+        .zip(view.as_ref())
+        .and_then(|(map, view)| Cells::new(map, view, plot_columns, plot_rows, screen));
     let empty = range::is_empty(figure);
     let mut lines = head;
     for row in 0..plot_rows {
@@ -79,7 +98,12 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, colour: bool) -
             line.push(if tick.is_some() && gutter > 0 { '┤' } else { '│' });
         }
         if empty && row == plot_rows / 2 {
-            line.push_str(&centred(crate::NOTHING, 0, plot_columns));
+            line.push_str(&centred(range::nothing(figure), 0, plot_columns));
+        } else if let Some(coloured) = &coloured {
+            coloured.write_row(row, &mut line);
+            if let Some(bar) = &bar {
+                bar.write_row(row, plot_rows, screen, &mut line);
+            }
         } else {
             dots.write_row(row, colour, &mut line);
         }
@@ -87,7 +111,7 @@ pub(crate) fn draw(figure: &Figure, columns: usize, rows: usize, colour: bool) -
     }
     let mut x_ticks = None;
     if axis > 0 {
-        let fitted = x_range.map(|r| fitting(r, &figure.x.unit, plot_columns, gutter, columns));
+        let fitted = x_range.map(|r| fitting(&figure.x, r, plot_columns, gutter, columns));
         let (ticks, places) = fitted.unzip();
         lines.extend(axis_lines(&places.unwrap_or_default(), gutter, plot_columns, columns));
         x_ticks = ticks;
@@ -120,11 +144,20 @@ fn centred(text: &str, indent: usize, room: usize) -> String {
     format!("{}{text}", " ".repeat(indent + (room.saturating_sub(cells(&text))) / 2))
 }
 
-fn noted(name: &str, ticks: Option<&Ticks>) -> String {
-    match ticks.map_or("", |t| t.note.as_str()) {
-        "" => name.to_owned(),
-        note if name.is_empty() => note.to_owned(),
-        note => format!("{name}  {note}"),
+/// One text at each end of a line, or the second on a line of its own.
+fn between(left: &str, right: &str, columns: usize) -> Vec<String> {
+    let (left, right) = (cut(left, columns), cut(right, columns));
+    let used = cells(&left) + cells(&right);
+    let at_end = |room: usize, text: &str| format!("{}{text}", " ".repeat(room - cells(text)));
+    match (left.is_empty(), right.is_empty()) {
+        (true, true) => Vec::new(),
+        (false, true) => vec![left],
+        (true, false) => vec![at_end(columns, &right)],
+        _ if used + 3 <= columns => {
+            let rest = at_end(columns - cells(&left), &right);
+            vec![format!("{left}{rest}")]
+        }
+        _ => vec![at_end(columns, &right), left],
     }
 }
 
@@ -192,14 +225,14 @@ type Place = (usize, usize, String);
 
 /// The ticks along x with as many labels as have room, and where each goes.
 fn fitting(
+    axis: &Axis,
     range: Range,
-    unit: &str,
     plot_columns: usize,
     gutter: usize,
     columns: usize,
 ) -> (Ticks, Vec<Place>) {
     for most in (1..=(plot_columns / 9).clamp(1, 12)).rev() {
-        let ticks = Ticks::new(range, unit, most);
+        let ticks = Ticks::of(axis, range, most);
         let mut places: Vec<Place> = Vec::new();
         let mut end = 0;
         for tick in &ticks.marks {
@@ -235,116 +268,4 @@ fn axis_lines(places: &[Place], gutter: usize, plot_columns: usize, columns: usi
         used = begin + cells(text);
     }
     [rule, labels]
-}
-
-/// The dots of the plot, each character cell with the series that last drew in it.
-struct Dots {
-    columns: usize,
-    rows: usize,
-    cells: Vec<(u8, usize)>,
-}
-
-impl Dots {
-    fn new(columns: usize, rows: usize) -> Self {
-        Self { columns, rows, cells: vec![(0, 0); columns * rows] }
-    }
-
-    fn row_of(&self, y: f64) -> usize {
-        (y.round().max(0.0) as usize / 4).min(self.rows.saturating_sub(1))
-    }
-
-    fn set(&mut self, x: f64, y: f64, series: usize) {
-        // Dots of a braille character, by column and then by row, as Unicode numbers them.
-        const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-        let (x, y) = (x.round(), y.round());
-        if x < 0.0 || y < 0.0 {
-            return;
-        }
-        let (x, y) = (x as usize, y as usize);
-        if x / 2 < self.columns && y / 4 < self.rows {
-            let cell = &mut self.cells[y / 4 * self.columns + x / 2];
-            *cell = (cell.0 | BITS[x % 2][y % 4], series);
-        }
-    }
-
-    fn trace(&mut self, trace: Trace, series: usize) {
-        match trace {
-            Trace::Lines(runs) => {
-                for run in runs {
-                    if let [(x, y)] = run[..] {
-                        self.set(x, y, series);
-                    }
-                    for pair in run.windows(2) {
-                        self.line(pair[0], pair[1], series);
-                    }
-                }
-            }
-            Trace::Bands(runs) => runs.iter().for_each(|run| self.band(run, series)),
-        }
-    }
-
-    fn line(&mut self, (ax, ay): (f64, f64), (bx, by): (f64, f64), series: usize) {
-        let steps = (bx - ax).abs().max((by - ay).abs()).ceil().max(1.0) as u32;
-        for i in 0..=steps {
-            let t = f64::from(i) / f64::from(steps);
-            self.set(ax + t * (bx - ax), ay + t * (by - ay), series);
-        }
-    }
-
-    fn band(&mut self, run: &[Slice], series: usize) {
-        // From the highest to the lowest dot in each column of dots.
-        let mut extents = vec![(f64::INFINITY, f64::NEG_INFINITY); self.columns * 2];
-        for pair in run.windows(2) {
-            let (a, b) = (pair[0], pair[1]);
-            let steps = ((b.x - a.x).abs() * 2.0).ceil().max(1.0) as u32;
-            for i in 0..=steps {
-                let t = f64::from(i) / f64::from(steps);
-                let x = (a.x + t * (b.x - a.x)).round();
-                if let Some(e) = extents.get_mut(x.max(0.0) as usize).filter(|_| x >= 0.0) {
-                    e.0 = e.0.min((a.top + t * (b.top - a.top)).round());
-                    e.1 = e.1.max((a.bottom + t * (b.bottom - a.bottom)).round());
-                }
-            }
-        }
-        let mut before: Option<(f64, f64)> = None;
-        for (x, &(top, bottom)) in extents.iter().enumerate() {
-            if top > bottom {
-                before = None;
-                continue;
-            }
-            // Reach out to the neighbour, as the line itself does.
-            let (mut from, mut to) = (top, bottom);
-            if let Some((above, below)) = before {
-                from = from.min(below + 1.0);
-                to = to.max(above - 1.0);
-            }
-            let end = to.min((self.rows * 4) as f64);
-            let mut y = from.max(0.0);
-            while y <= end {
-                self.set(x as f64, y, series);
-                y += 1.0;
-            }
-            before = Some((top, bottom));
-        }
-    }
-
-    fn write_row(&self, row: usize, colour: bool, line: &mut String) {
-        let cells = &self.cells[row * self.columns..(row + 1) * self.columns];
-        let mut ink = None;
-        let last = cells.iter().rposition(|c| c.0 != 0).map_or(0, |p| p + 1);
-        for &(bits, series) in &cells[..last] {
-            if bits == 0 {
-                line.push(' ');
-                continue;
-            }
-            if colour && ink != Some(series) {
-                let _ = write!(line, "\x1b[38;5;{}m", colour::ansi(series));
-                ink = Some(series);
-            }
-            line.push(char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' '));
-        }
-        if ink.is_some() {
-            line.push_str("\x1b[39m");
-        }
-    }
 }

@@ -2,6 +2,7 @@
 //!
 //! A tick is a whole number times a power of ten, so its label is exact: no float is ever printed.
 
+use crate::figure::Axis;
 use crate::range::Range;
 use crate::unit::{self, Scale};
 
@@ -26,9 +27,80 @@ pub(crate) struct Ticks {
 const MOST_DIGITS: u32 = 6;
 
 impl Ticks {
+    /// At most about `most` ticks of an axis that shows `range`, of logarithms where it is one of
+    /// those; a tick's value is its place in that range.
+    pub(crate) fn of(axis: &Axis, range: Range, most: usize) -> Self {
+        if axis.log {
+            Self::log(range, &axis.unit, most)
+        } else {
+            let least = if axis.whole { 1.0 } else { 0.0 };
+            Self::steps(range, &axis.unit, most, least)
+        }
+    }
+
+    /// Powers of ten, with twice and five times as much between them where there is room; where
+    /// hardly one of these fits, other round values.
+    fn log(range: Range, unit: &str, most: usize) -> Self {
+        let first = (range.low - 1e-9).ceil() as i32;
+        let last = (range.high + 1e-9).floor() as i32;
+        let unit_only = |marks| Self { marks, unit: unit.trim().to_owned(), note: String::new() };
+        let inside =
+            |tick: &Tick| tick.value >= range.low - 1e-9 && tick.value <= range.high + 1e-9;
+        // These are not equally far apart, and no label may touch the next.
+        let gap = 0.45 * range.span() / most.clamp(1, 100) as f64;
+        if last - first <= most as i32 {
+            // Small powers are written out, unless others beside them would be long.
+            let written = (first - 1..=last).all(|power| (-3..=3).contains(&power));
+            let marks: Vec<Tick> = (first - 1..=last)
+                .flat_map(|power| [1, 2, 5].map(|number| (number, power)))
+                .map(|(number, power)| Tick {
+                    value: f64::from(number).log10() + f64::from(power),
+                    label: match number {
+                        _ if written => decimal(i64::from(number), power),
+                        1 => format!("10{}", unit::superscript(power)),
+                        _ => format!("{number}×10{}", unit::superscript(power)),
+                    },
+                })
+                .filter(inside)
+                .collect();
+            let crowded = marks.windows(2).any(|w| w[1].value - w[0].value < gap);
+            if (3..=most.max(4)).contains(&marks.len()) && !crowded {
+                return unit_only(marks);
+            }
+        }
+        if last <= first {
+            let values = Range::new(10f64.powf(range.low), 10f64.powf(range.high));
+            let mut ticks = Self::new(values, unit, most);
+            let mut last = f64::NEG_INFINITY;
+            ticks.marks.retain_mut(|tick| {
+                tick.value = tick.value.log10();
+                let free = inside(tick) && tick.value - last >= gap;
+                last = if free { tick.value } else { last };
+                free
+            });
+            return ticks;
+        }
+        let step = 1 + (last - first) / most.clamp(1, 100) as i32;
+        let power = |power: i32| Tick {
+            value: f64::from(power),
+            label: format!("10{}", unit::superscript(power)),
+        };
+        unit_only((first..=last).filter(|p| p.rem_euclid(step) == 0).map(power).collect())
+    }
+
     /// At most about `most` ticks inside `range`, labelled in `unit` or a multiple of it.
     pub(crate) fn new(range: Range, unit: &str, most: usize) -> Self {
-        let (factor, power) = nice_step(range.span() / most.clamp(1, 100) as f64);
+        Self::steps(range, unit, most, 0.0)
+    }
+
+    /// The same, at least `least` apart.
+    fn steps(range: Range, unit: &str, most: usize, least: f64) -> Self {
+        let (mut factor, mut power) =
+            nice_step((range.span() / most.clamp(1, 100) as f64).max(least));
+        if least == 1.0 && power < 0 {
+            // The one step of these that is no whole number is 2.5.
+            (factor, power) = (5, 0);
+        }
         let step = value(factor, power);
         // A tick that misses an end by a rounding error belongs to it.
         let first = (range.low / step - 1e-6).ceil() as i64;
@@ -175,6 +247,36 @@ mod tests {
         let (l, _, note) = labels(1_234_567.11, 1_234_567.88, "");
         assert_eq!((l[0].as_str(), note.as_str()), ("0.2", "+ 1234567"));
         assert_eq!(labels(1e300, 1e300 + 1e288, "").2, "×10²⁸⁵ + 10³⁰⁰");
+    }
+
+    #[test]
+    fn nothing_stands_between_whole_numbers() {
+        let whole = |low, high, most| {
+            let t = Ticks::of(&Axis::whole("index"), Range::new(low, high), most);
+            t.marks.into_iter().map(|t| t.label).collect::<Vec<_>>()
+        };
+        assert_eq!(whole(-0.5, 0.5, 6), ["0"]);
+        assert_eq!(whole(-0.5, 3.5, 8), ["0", "1", "2", "3"]);
+        assert_eq!(whole(0.0, 15.0, 6), ["0", "5", "10", "15"]);
+        assert_eq!(whole(0.0, 150.0, 6), ["0", "25", "50", "75", "100", "125", "150"]);
+    }
+
+    #[test]
+    fn logarithms_get_powers_of_ten_or_round_values() {
+        let log = |low: f64, high: f64, most| {
+            let axis = Axis { log: true, ..Axis::new("", "V") };
+            Ticks::of(&axis, Range::new(low.log10(), high.log10()), most)
+        };
+        let all = |t: &Ticks| t.marks.iter().map(|t| t.label.clone()).collect::<Vec<_>>();
+        let wide = log(1e-3, 1e3, 8);
+        assert_eq!(all(&wide), ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²", "10³"]);
+        assert_eq!((wide.marks[1].value, wide.unit.as_str()), (-2.0, "V"));
+        assert_eq!(all(&log(1e-12, 1e12, 5)), ["10⁻¹⁰", "10⁻⁵", "10⁰", "10⁵", "10¹⁰"]);
+        assert_eq!(all(&log(1.5, 60.0, 8)), ["2", "5", "10", "20", "50"]);
+        assert_eq!(all(&log(3e7, 3e8, 5)), ["5×10⁷", "10⁸", "2×10⁸"]);
+        let narrow = log(2.0, 4.9, 4);
+        assert_eq!(all(&narrow), ["2", "3", "4"]);
+        assert!((narrow.marks[1].value - 3f64.log10()).abs() < 1e-12);
     }
 
     proptest! {

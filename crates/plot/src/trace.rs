@@ -1,7 +1,7 @@
 //! From numbers to pixels: what of a series is in sight, with no more points than can be seen.
 
 use crate::figure::Points;
-use crate::range::Range;
+use crate::range::{Range, place};
 
 /// A point in pixels, y growing downwards.
 pub(crate) type Pixel = (f64, f64);
@@ -11,6 +11,8 @@ pub(crate) type Pixel = (f64, f64);
 pub(crate) struct View {
     pub(crate) x: Range,
     pub(crate) y: Range,
+    /// Whether the ranges along x and y are those of logarithms.
+    pub(crate) log: [bool; 2],
     pub(crate) left: f64,
     pub(crate) top: f64,
     pub(crate) width: f64,
@@ -32,18 +34,28 @@ pub(crate) enum Trace {
     Lines(Vec<Vec<Pixel>>),
     /// Each run is filled between its slices.
     Bands(Vec<Vec<Slice>>),
+    /// Each point stands alone.
+    Dots(Vec<Pixel>),
 }
 
 /// Drawing goes on for this many pixels outside the frame, so that its end is out of sight.
 const MARGIN: f64 = 8.0;
 
 impl View {
+    /// The pixel of a place along x: of a value, or of its logarithm where the axis shows those.
     pub(crate) fn px(&self, x: f64) -> f64 {
         self.left + part(x, self.x) * self.width
     }
 
+    /// The pixel of a place along y.
     pub(crate) fn py(&self, y: f64) -> f64 {
         self.top + (1.0 - part(y, self.y)) * self.height
+    }
+
+    /// The pixel of a point, if it can be shown.
+    fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
+        let (x, y) = (place(self.log[0], x), place(self.log[1], y));
+        (x.is_finite() && y.is_finite()).then(|| (self.px(x), self.py(y)))
     }
 
     pub(crate) fn trace(&self, points: &Points) -> Trace {
@@ -52,25 +64,43 @@ impl View {
             Points::Envelope { start, step, low, high } => {
                 Trace::Bands(self.bands(*start, *step, low, high))
             }
+            Points::Dots { x, y } => Trace::Dots(self.dots(x, y)),
+            Points::Bars { start, step, high } => {
+                Trace::Bands(self.bands(*start, *step, &vec![0.0; high.len()], high))
+            }
         }
     }
 
     fn lines(&self, x: &[f64], y: &[f64]) -> Vec<Vec<Pixel>> {
         let mut pen = Pen { view: self, runs: Vec::new(), last: None, column: Column::default() };
         for (&x, &y) in x.iter().zip(y) {
-            if x.is_finite() && y.is_finite() {
-                pen.to((self.px(x), self.py(y)));
-            } else {
-                pen.lift();
+            match self.pixel(x, y) {
+                Some(pixel) => pen.to(pixel),
+                None => pen.lift(),
             }
         }
         pen.lift();
         pen.runs
     }
 
+    /// The points in sight, one of those that fall on the same quarter of a pixel.
+    fn dots(&self, x: &[f64], y: &[f64]) -> Vec<Pixel> {
+        let [min_y, max_y] = [self.top - MARGIN, self.top + self.height + MARGIN];
+        let [min_x, max_x] = [self.left - MARGIN, self.left + self.width + MARGIN];
+        let seen = |p: &Pixel| p.0 >= min_x && p.0 <= max_x && p.1 >= min_y && p.1 <= max_y;
+        let pixels = x.iter().zip(y).filter_map(|(x, y)| self.pixel(*x, *y)).filter(seen);
+        let mut quarters: Vec<(i64, i64)> =
+            pixels.map(|(x, y)| ((x * 4.0).round() as i64, (y * 4.0).round() as i64)).collect();
+        quarters.sort_unstable();
+        quarters.dedup();
+        quarters.into_iter().map(|(x, y)| (x as f64 / 4.0, y as f64 / 4.0)).collect()
+    }
+
     fn bands(&self, start: f64, step: f64, low: &[f64], high: &[f64]) -> Vec<Vec<Slice>> {
         let count = low.len().min(high.len());
-        let bucket = (step / self.x.span() * self.width).abs();
+        // Along a logarithmic axis buckets differ in width, so none are joined.
+        let even = (step / self.x.span() * self.width).abs();
+        let bucket = if self.log[0] { f64::INFINITY } else { even };
         // Half a pixel is as fine as it gets.
         let group = ((0.5 / bucket).ceil() as usize).clamp(1, count.max(1));
         let stairs = bucket > 3.0;
@@ -82,8 +112,8 @@ impl View {
         let mut end = 0.0;
         for from in (0..count).step_by(group) {
             let to = (from + group).min(count);
-            let a = start + from as f64 * step;
-            let b = start + to as f64 * step;
+            let a = place(self.log[0], start + from as f64 * step);
+            let b = place(self.log[0], start + to as f64 * step);
             let mut bottom = f64::INFINITY;
             let mut top = f64::NEG_INFINITY;
             for (&low, &high) in low[from..to].iter().zip(&high[from..to]) {
@@ -92,6 +122,8 @@ impl View {
                     top = top.max(low.max(high));
                 }
             }
+            let top = place(self.log[1], top);
+            let bottom = if self.log[1] { bottom.max(f64::MIN_POSITIVE).log10() } else { bottom };
             let seen = a.is_finite() && b.is_finite() && bottom <= top;
             let [a, b] = [self.px(a), self.px(b)];
             if !seen || a.max(b) < min_x || a.min(b) > max_x {
@@ -243,6 +275,7 @@ mod tests {
     const VIEW: View = View {
         x: Range { low: 0.0, high: 100.0 },
         y: Range { low: 0.0, high: 100.0 },
+        log: [false; 2],
         left: 0.0,
         top: 0.0,
         width: 100.0,

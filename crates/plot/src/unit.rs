@@ -93,6 +93,29 @@ fn split(unit: &str) -> Option<(i32, &str)> {
     None
 }
 
+/// A unit as it is printed: `A/m^2` as `A/m²`, `kg.m/s` as `kg·m/s`.
+pub(crate) fn pretty(unit: &str) -> String {
+    let mut parts = unit.split('^');
+    let mut raised = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        let digits = part.strip_prefix('-').unwrap_or(part);
+        let after = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+        let power = &part[..part.len() - after.len()];
+        if let Ok(power) = power.parse() {
+            raised.push_str(&superscript(power));
+        } else {
+            raised.push('^');
+            raised.push_str(power);
+        }
+        raised.push_str(after);
+    }
+    let signs: Vec<char> = raised.chars().collect();
+    let letter = |k: Option<usize>| k.and_then(|k| signs.get(k)).is_some_and(|c| c.is_alphabetic());
+    // A full stop between two letters multiplies; in a number it is something else.
+    let dot = |k: usize| signs[k] == '.' && letter(k.checked_sub(1)) && letter(Some(k + 1));
+    (0..signs.len()).map(|k| if dot(k) { '·' } else { signs[k] }).collect()
+}
+
 /// A whole number in raised digits.
 pub(crate) fn superscript(number: i32) -> String {
     number
@@ -148,6 +171,21 @@ mod tests {
         assert_eq!(shown("", -5), want(-6, "", "×10⁻⁶"));
         assert_eq!(shown("V", 200), want(198, "V", "×10¹⁹⁸"));
         assert_eq!(shown("min", 7), want(6, "min", "×10⁶"));
+    }
+
+    #[test]
+    fn units_are_printed_as_people_write_them() {
+        for (plain, printed) in [
+            ("A/m^2", "A/m²"),
+            ("kg.m/s", "kg·m/s"),
+            ("m^-3 s^-1", "m⁻³ s⁻¹"),
+            ("1.5 m", "1.5 m"),
+            ("2^x^", "2^x^"),
+            ("^99999999999", "^99999999999"),
+            ("", ""),
+        ] {
+            assert_eq!(pretty(plain), printed);
+        }
     }
 
     #[test]

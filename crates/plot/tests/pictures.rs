@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use resvg::usvg::roxmltree::Document;
-use spile_plot::{Axis, Figure, PlotError, Series};
+use spile_plot::{Axis, Figure, HeatMap, PlotError, Screen, Series};
 use unicode_width::UnicodeWidthChar;
 
 const NASTY: [f64; 14] = [
@@ -30,6 +30,9 @@ fn series() -> impl Strategy<Value = Series> {
     let values = || prop::collection::vec(value(), 0..40);
     prop_oneof![
         (any::<String>(), values(), values()).prop_map(|(l, x, y)| Series::line(l, x, y)),
+        (any::<String>(), values(), values()).prop_map(|(l, x, y)| Series::dots(l, x, y)),
+        (any::<String>(), value(), value(), values())
+            .prop_map(|(l, start, step, high)| Series::bars(l, start, step, high)),
         (any::<String>(), value(), value(), values(), values())
             .prop_map(|(l, start, step, low, high)| Series::envelope(l, start, step, low, high)),
     ]
@@ -37,19 +40,56 @@ fn series() -> impl Strategy<Value = Series> {
 
 fn axis() -> impl Strategy<Value = Axis> {
     let range = prop::option::of((value(), value()));
-    (any::<String>(), any::<String>(), range)
-        .prop_map(|(label, unit, range)| Axis { range, ..Axis::new(label, unit) })
+    (any::<String>(), any::<String>(), range, any::<bool>(), any::<bool>()).prop_map(
+        |(label, unit, range, log, whole)| Axis { range, log, whole, ..Axis::new(label, unit) },
+    )
+}
+
+/// Maps with sound edges, rising or falling, and with any others.
+fn map() -> impl Strategy<Value = HeatMap> {
+    let edges = || {
+        let sorted = |turn: bool, mut edges: Vec<f64>| {
+            edges.sort_by(f64::total_cmp);
+            edges.dedup();
+            if turn {
+                edges.reverse();
+            }
+            edges
+        };
+        let finite = prop::collection::vec(prop_oneof![-1e3..1e3f64, -1e300..1e300f64], 0..12);
+        prop_oneof![
+            4 => (any::<bool>(), finite).prop_map(move |(turn, e)| sorted(turn, e)),
+            1 => prop::collection::vec(value(), 0..12),
+        ]
+    };
+    let values = prop::collection::vec(value(), 0..150);
+    (edges(), edges(), values, axis(), any::<bool>(), any::<bool>()).prop_map(
+        |(x, y, values, colour, diverging, sparse)| HeatMap {
+            x,
+            y,
+            values,
+            colour,
+            diverging,
+            sparse,
+        },
+    )
+}
+
+fn screen() -> impl Strategy<Value = Screen> {
+    prop::sample::select(&[Screen::Plain, Screen::Palette, Screen::True][..])
 }
 
 fn figure() -> impl Strategy<Value = Figure> {
     let size = (0u32..900, 0u32..600);
     let series = prop::collection::vec(series(), 0..9);
-    (any::<String>(), axis(), axis(), series, size, any::<bool>()).prop_map(
-        |(title, x, y, series, (width, height), dark)| Figure {
+    let map = prop::option::of(map());
+    (any::<String>(), axis(), axis(), series, map, size, any::<bool>()).prop_map(
+        |(title, x, y, series, map, (width, height), dark)| Figure {
             title,
             x,
             y,
             series,
+            map,
             width,
             height,
             dark,
@@ -94,13 +134,13 @@ proptest! {
         figure in figure(),
         columns in 1usize..130,
         rows in 1usize..50,
-        colour: bool,
+        screen in screen(),
     ) {
-        let text = figure.to_terminal(columns, rows, colour);
+        let text = figure.to_terminal(columns, rows, screen);
         if let Err(why) = fits(&text, columns, rows) {
             prop_assert!(false, "{}\n{}", why, text);
         }
-        prop_assert!(colour || !text.contains('\x1b'));
+        prop_assert!(screen != Screen::Plain || !text.contains('\x1b'));
     }
 }
 
@@ -155,7 +195,7 @@ fn hostile_texts_stay_texts() {
     assert!(document.descendants().all(|n| !n.has_tag_name("script")));
     let title = document.descendants().filter_map(|n| n.text()).find(|t| t.contains("<script>"));
     assert_eq!(title, Some("</text><script>&amp;\"'\u{fffd}\u{fffd}[2J\u{fffd}\u{fffd}]]>"));
-    assert!(!figure.to_terminal(80, 24, false).contains('\x1b'));
+    assert!(!figure.to_terminal(80, 24, Screen::Plain).contains('\x1b'));
 }
 
 #[test]
@@ -164,7 +204,7 @@ fn an_empty_figure_says_so() {
     for series in [vec![], vec![nan]] {
         let figure = Figure { series, ..Figure::default() };
         assert!(figure.to_svg().contains("no finite values"));
-        assert!(figure.to_terminal(60, 12, false).contains("no finite values"));
+        assert!(figure.to_terminal(60, 12, Screen::Plain).contains("no finite values"));
     }
     assert!(!ramp().to_svg().contains("no finite values"));
 }
@@ -197,7 +237,7 @@ fn neighbouring_buckets_are_joined_on_the_screen() {
         series: vec![Series::envelope("step", 0.0, 1.0, level.clone(), level)],
         ..Figure::default()
     };
-    let text = figure.to_terminal(60, 14, false);
+    let text = figure.to_terminal(60, 14, Screen::Plain);
     let drawn = |l: &str| l.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
     let rows: Vec<bool> = text.lines().map(drawn).collect();
     let first = rows.iter().position(|&d| d).unwrap();

@@ -40,7 +40,11 @@ fn look(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         let message = format!("the file ends inside the index: room for {lost} entries is lost");
         report.error("gsd-022", message).in_object("index").at(header.index.location);
     }
-    if index.torn {
+    if index.torn && header.marker.is_none() {
+        let message = "the last entry has no element type: its commit was cut, or it is damaged";
+        let finding = report.error("gsd-007", message).at(index.offset(index.count));
+        finding.hint("its frame does not count; opening the file to append clears it");
+    } else if index.torn {
         let first = header.marker.map_or(0, |m| m.first);
         let message = "the writer was killed while it committed frames; they do not count";
         let finding = report.note("gsd-023", message).at(index.offset(first));
@@ -148,19 +152,9 @@ fn look_at_entries(index: &Index, report: &mut Report) -> Result<bool> {
         report.note(code, message).in_object("index").at(index.header.index.location);
     }
     // Behind the end there must be nothing: readers look for it by bisection.
-    if index.header.counted.is_none() && !index.torn {
-        let mut late = None;
-        index.scan(index.count..index.room, |k, entry| {
-            if entry.location != 0 && late.is_none() {
-                late = Some(k);
-            }
-            Ok(())
-        })?;
-        if let Some(k) = late {
-            errors += 1;
-            let message = "entries behind the end of the index";
-            report.error("gsd-015", message).in_object("index").at(index.offset(k));
-        }
+    if index.find_beyond()?.is_some() {
+        errors += 1;
+        tell(report, &index.hole(), true);
     }
     Ok(errors == 0)
 }

@@ -1,28 +1,20 @@
 //! The index: entries read when they are needed, found by bisection, and never trusted unseen.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use spile_core::error::{Error, Result, human_bytes};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
+use crate::lookup::Pages;
 use crate::names::Names;
 use crate::wire::{Abi, Block, Entry, Form, Header, SLOT, Type};
 
-/// Entries that are read at once.
-const PAGE: u64 = 128;
-
-/// Pages kept in memory.
-const PAGES: usize = 1024;
-
-/// A page whose first frame is not known yet; no frame has this number.
-const UNKNOWN: u64 = u64::MAX;
-
 /// Bytes of the index that a scan holds.
 const SCAN: u64 = 256 << 10;
+
+/// Entries behind the end that are looked at when a file is opened: damage is rarely larger.
+const AHEAD: u64 = 256;
 
 /// Where the data of a chunk are, after every check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +38,11 @@ pub(crate) struct Index {
     pub(crate) room: u64,
     /// A commit that was never finished: its entries do not count.
     pub(crate) torn: bool,
+    /// The last of entries behind the end, where there must be none: what ended the index too
+    /// early is damage.
+    pub(crate) beyond: Option<u64>,
     limits: Limits,
-    pages: RwLock<HashMap<u64, Arc<[u8]>>>,
-    /// The frame of each page's first entry, once it was needed: bisection passes the same ones
-    /// again and again.
-    fences: OnceLock<Vec<AtomicU64>>,
+    pub(crate) pages: Pages,
 }
 
 impl Index {
@@ -58,9 +50,18 @@ impl Index {
     /// files of 0.0.1, whose names are in the entries.
     pub(crate) fn open(source: &Source, limits: &Limits) -> Result<Self> {
         // A live file may move its index while we look for the end of it.
+        let mut before = None;
         for _ in 0..100 {
             let mut index = Self::start(source, Header::read(source)?, limits)?;
-            if index.find_end(0)? {
+            let mut found = index.find_end(0)?;
+            let now = (index.header.clone(), index.count);
+            if !found && before.as_ref() == Some(&now) {
+                // Nobody is writing: a power failure has left an end that is none.
+                index.beyond = index.last_used(index.count..index.room)?;
+                found = true;
+            }
+            before = Some(now);
+            if found {
                 // After the entries: names are written before the entries that use them.
                 index.read_names(0)?;
                 return Ok(index);
@@ -89,9 +90,9 @@ impl Index {
             count: 0,
             room,
             torn: false,
+            beyond: None,
             limits: *limits,
-            pages: RwLock::default(),
-            fences: OnceLock::new(),
+            pages: Pages::default(),
         })
     }
 
@@ -109,9 +110,9 @@ impl Index {
             count: 0,
             room: self.room,
             torn: false,
+            beyond: None,
             limits: self.limits,
-            pages: RwLock::default(),
-            fences: OnceLock::new(),
+            pages: Pages::default(),
         };
         if !index.find_end(old)? {
             return Self::open(&self.source, &self.limits);
@@ -177,34 +178,127 @@ impl Index {
         if self.count == self.room && self.room < self.header.index.allocated {
             return Err(cut(&self.source, self.header.index));
         }
+        self.look_beyond()
+    }
+
+    /// The last entry of `range` that has a location.
+    fn last_used(&self, range: Range<u64>) -> Result<Option<u64>> {
+        let mut last = None;
+        self.scan(range, |k, entry| {
+            last = if entry.location == 0 { last } else { Some(k) };
+            Ok(())
+        })?;
+        Ok(last)
+    }
+
+    /// Looks whether the index really ends here. An entry that only lost its location is counted:
+    /// it costs itself, not all that follow. False if somebody is adding entries right now.
+    fn look_beyond(&mut self) -> Result<bool> {
+        let near = self.count..self.room.min(self.count.saturating_add(AHEAD));
+        if self.torn || self.last_used(near)?.is_none() {
+            return Ok(true);
+        }
+        let end = self.fresh(self.count)?;
+        if end.location != 0 {
+            return Ok(false);
+        }
+        let last = self.last_used(self.count..self.room)?;
+        if end.frame != 0 || end.n != 0 {
+            self.count = last.map_or(self.count, |last| last + 1);
+        } else {
+            self.beyond = last;
+        }
         Ok(true)
+    }
+
+    /// The last of entries behind the end, wherever it is: all free room is read.
+    pub(crate) fn find_beyond(&self) -> Result<Option<u64>> {
+        if self.beyond.is_some() || self.torn || self.count == self.room {
+            return Ok(self.beyond);
+        }
+        if self.header.counted.is_some() {
+            return Ok(None);
+        }
+        let last = self.last_used(self.count..self.room)?;
+        // What somebody is adding right now is not damage.
+        Ok(if last.is_some() && self.fresh(self.count)?.location == 0 { last } else { None })
+    }
+
+    /// An error if there are entries behind the end, which would be passed over. For whoever goes
+    /// through the whole file anyway.
+    pub(crate) fn require_whole(&self) -> Result<()> {
+        if self.find_beyond()?.is_some() { Err(self.hole()) } else { Ok(()) }
+    }
+
+    /// The index ends before its last entry.
+    pub(crate) fn hole(&self) -> Error {
+        Error::malformed("gsd-015", "an empty entry ends the index, and others follow")
+            .in_object("index")
+            .at(self.offset(self.count))
+            .hint("`spile salvage` keeps the frames on both sides")
+    }
+
+    /// The names as a new file has them.
+    pub(crate) fn distinct_names(&self, limits: &Limits) -> Result<Names> {
+        self.names.distinct(self.count > 0, limits)
     }
 
     /// Leaves out what an unfinished commit has written, and counts what a finished one has.
     fn apply_marker(&mut self) -> Result<()> {
-        let Some(marker) = self.header.marker else { return Ok(()) };
+        let Some(marker) = self.header.marker else { return self.drop_cut_entry() };
         if marker.first >= marker.end || marker.end > self.room {
             return Ok(());
         }
-        let there = |entry: Entry| entry.location != 0 && entry.sound;
         if marker.first > self.count {
             // Either all before it is there by now, or the marker is older than the index.
-            if there(self.fresh(marker.first - 1)?) {
+            if self.are_there(marker.first - 1..marker.first, 0)? {
                 self.count = marker.first;
             }
             return Ok(());
         }
-        let first = self.fresh(marker.first)?;
-        if there(first) && first.frame != marker.frame {
+        let first = self.fresh(marker.first)?.frame;
+        // Of an entry of 0.0.1 the first bytes may be missing, and with them the frame.
+        let cut = self.form().is_first() && first < marker.frame;
+        if first != marker.frame && !cut && self.are_there(marker.first..marker.first + 1, 0)? {
             return Ok(());
         }
-        for k in marker.first..marker.end {
-            if !there(self.fresh(k)?) {
-                (self.count, self.torn) = (marker.first, true);
-                return Ok(());
-            }
+        if self.are_there(marker.first..marker.end, marker.frame)? {
+            self.count = self.count.max(marker.end);
+        } else {
+            (self.count, self.torn) = (marker.first, true);
         }
-        self.count = self.count.max(marker.end);
+        Ok(())
+    }
+
+    /// All of these entries have been written as a whole, none of them before `frame`. A sector of
+    /// the disk is written at once: entries of later versions do not cross any, and their type comes
+    /// last; those of 0.0.1 do, and their checksum knows neither frame nor name.
+    fn are_there(&self, range: Range<u64>, mut frame: u64) -> Result<bool> {
+        let first = self.form().is_first();
+        let mut all = true;
+        self.scan_bytes(range, |_, bytes| {
+            let entry = self.parse(bytes)?;
+            let whole = if first { bytes[8] != 0 } else { entry.code != 0 };
+            all &= entry.location != 0 && entry.sound && whole && entry.frame >= frame;
+            frame = entry.frame;
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// A commit of one entry has no marker. If it was cut, the entry is the last, is alone in its
+    /// frame and has no type, which no version writes.
+    fn drop_cut_entry(&mut self) -> Result<()> {
+        let Some(last) = self.count.checked_sub(1).filter(|_| !self.form().is_first()) else {
+            return Ok(());
+        };
+        let entry = self.fresh(last)?;
+        if entry.code != 0 || entry.flags != 0 {
+            return Ok(());
+        }
+        if last == 0 || self.fresh(last - 1)?.frame != entry.frame {
+            (self.count, self.torn) = (last, true);
+        }
         Ok(())
     }
 
@@ -222,59 +316,16 @@ impl Index {
         done
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Entry> {
+    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Entry> {
         Entry::parse(self.form(), bytes, |name| self.names.id(name).unwrap_or(u32::MAX))
     }
 
     /// An entry, read from the file now.
-    fn fresh(&self, k: u64) -> Result<Entry> {
+    pub(crate) fn fresh(&self, k: u64) -> Result<Entry> {
         let mut bytes = [0; 88];
         let bytes = &mut bytes[..self.form().entry_size() as usize];
         self.source.read_exact_at(self.offset(k), bytes)?;
         self.parse(bytes)
-    }
-
-    /// The bytes of a page of entries that count.
-    fn page(&self, page: u64) -> Result<Arc<[u8]>> {
-        let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(&page).cloned();
-        if let Some(bytes) = known {
-            return Ok(bytes);
-        }
-        let count = PAGE.min(self.count.saturating_sub(page * PAGE));
-        let mut bytes = vec![0; (count * self.form().entry_size()) as usize];
-        self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
-        let bytes: Arc<[u8]> = bytes.into();
-        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
-        if pages.len() >= PAGES {
-            pages.clear();
-        }
-        pages.insert(page, bytes.clone());
-        Ok(bytes)
-    }
-
-    /// An entry that counts.
-    pub(crate) fn entry(&self, k: u64) -> Result<Entry> {
-        let size = self.form().entry_size() as usize;
-        let (page, place) = (self.page(k / PAGE)?, (k % PAGE) as usize * size);
-        let bytes = page.get(place..place + size).ok_or_else(|| {
-            Error::argument(format!("there is no index entry {k}; the index has {}", self.count))
-        })?;
-        self.parse(bytes)
-    }
-
-    /// The frame of a page's first entry.
-    fn fence(&self, page: u64) -> Result<u64> {
-        let fences = self.fences.get_or_init(|| {
-            (0..self.count.div_ceil(PAGE)).map(|_| AtomicU64::new(UNKNOWN)).collect()
-        });
-        let Some(fence) = fences.get(page as usize) else { return Ok(UNKNOWN) };
-        let mut frame = fence.load(Ordering::Relaxed);
-        if frame == UNKNOWN {
-            // Every thread that comes here reads the same.
-            frame = self.fresh(page * PAGE)?.frame;
-            fence.store(frame, Ordering::Relaxed);
-        }
-        Ok(frame)
     }
 
     fn scan_bytes(
@@ -307,91 +358,10 @@ impl Index {
         self.scan_bytes(range, |k, bytes| each(k, self.parse(bytes)?))
     }
 
-    /// The first entry of that frame or a later one.
-    fn lower(&self, frame: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, self.count.div_ceil(PAGE));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.fence(middle)? < frame {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let Some(page) = low.checked_sub(1) else { return Ok(0) };
-        // Every entry begins with its frame.
-        let bytes = self.page(page)?;
-        let size = self.form().entry_size() as usize;
-        let of = |bytes: &[u8]| {
-            let field = bytes.first_chunk::<8>();
-            field.map_or(UNKNOWN, |field| u64::from_le_bytes(*field))
-        };
-        let (mut low, mut high) = (0, bytes.len() / size);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if of(&bytes[middle * size..]) < frame {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(page * PAGE + low as u64)
-    }
-
-    /// The entries of a frame.
-    pub(crate) fn frame(&self, frame: u64) -> Result<Range<u64>> {
-        let first = self.lower(frame)?;
-        let end = match frame.checked_add(1) {
-            Some(next) => self.lower(next)?,
-            None => self.count,
-        };
-        Ok(first..end.max(first))
-    }
-
-    /// The last entry of that frame and name that is `wanted`.
-    pub(crate) fn find(
-        &self,
-        frame: u64,
-        id: u32,
-        wanted: impl Fn(&Entry) -> bool,
-    ) -> Result<Option<(u64, Entry)>> {
-        let range = self.frame(frame)?;
-        let fits = |entry: &Entry| entry.id == id && entry.frame == frame && wanted(entry);
-        // Long frames of newer files are sorted by name.
-        if self.form() == Form::List && range.end - range.start > PAGE {
-            let (mut low, mut high) = (range.start, range.end);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if self.entry(middle)?.id <= id {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            for k in (range.start..low).rev() {
-                let entry = self.entry(k)?;
-                if entry.id != id {
-                    break;
-                }
-                if fits(&entry) {
-                    return Ok(Some((k, entry)));
-                }
-            }
-        }
-        // Older ones are not, and some newer ones are wrongly not.
-        for k in range.rev() {
-            let entry = self.entry(k)?;
-            if fits(&entry) {
-                return Ok(Some((k, entry)));
-            }
-        }
-        Ok(None)
-    }
-
     /// Number of frames: the last entry's frame and those before it.
     pub(crate) fn frames(&self) -> Result<u64> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(0) };
-        let frame = self.entry(last)?.frame;
+        let frame = self.last_frame()?;
         frame.checked_add(1).ok_or_else(|| {
             Error::malformed("gsd-012", format!("frame number {frame}"))
                 .in_object("index")

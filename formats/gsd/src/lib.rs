@@ -6,7 +6,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | header, index entries and types of every version |
-//! | `names` `index` | chunk names; entries found by bisection and checked before use |
+//! | `names` `index` `lookup` | chunk names; entries, found fast and checked before use |
 //! | `read` `view` | [`File`]: frames and chunks; [`View`]: the tree view |
 //! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
 //! | `assemble` | whole new files; any tree as GSD |
@@ -41,6 +41,7 @@
 mod assemble;
 mod check;
 mod index;
+mod lookup;
 mod names;
 pub mod ops;
 mod read;

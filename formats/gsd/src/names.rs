@@ -1,6 +1,7 @@
 //! The names of chunks and their numbers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
@@ -8,13 +9,15 @@ use spile_core::source::Source;
 
 use crate::wire::{Form, Header, SLOT};
 
-/// Memory that a name takes besides its bytes, which are kept twice.
-const NAME_COST: u64 = 160;
+/// Memory that a name takes besides its bytes, which are kept three times.
+const NAME_COST: u64 = 200;
 
 /// Names by number and numbers by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     list: Vec<Vec<u8>>,
+    /// The same for people.
+    texts: Vec<Arc<str>>,
     numbers: HashMap<Vec<u8>, u32>,
     /// Names up to the one that ends the list; those behind it are only there for files whose
     /// writer took an empty name.
@@ -78,12 +81,13 @@ impl Names {
     }
 
     fn push(&mut self, name: &[u8], limits: &Limits) -> Result<u32> {
-        self.cost += NAME_COST + 2 * name.len() as u64;
+        self.cost += NAME_COST + 3 * name.len() as u64;
         if self.cost > 1 << 18 {
             limits.allow(self.cost, "the names of the chunks")?;
         }
         let id = self.list.len() as u32;
         self.list.push(name.to_vec());
+        self.texts.push(String::from_utf8_lossy(name).into());
         // The first of two names is the one that is found.
         self.numbers.entry(name.to_vec()).or_insert(id);
         Ok(id)
@@ -110,8 +114,8 @@ impl Names {
     }
 
     /// The name for people.
-    pub(crate) fn text(&self, id: u32) -> String {
-        String::from_utf8_lossy(self.raw(id)).into_owned()
+    pub(crate) fn text(&self, id: u32) -> Arc<str> {
+        self.texts.get(id as usize).map_or_else(|| "".into(), Arc::clone)
     }
 
     /// The number belongs to a name. An empty list is one empty name: that is what remains of a
@@ -128,5 +132,34 @@ impl Names {
     /// All of them, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.list.iter().map(Vec::as_slice)
+    }
+
+    /// The names as a new file has them: none is empty, and no two are the same. Old code cut long
+    /// names, so that different chunks may have equal ones. An empty list that is `used` is one
+    /// empty name, see [`Names::has`].
+    pub(crate) fn distinct(&self, used: bool, limits: &Limits) -> Result<Self> {
+        let mut names = Self::default();
+        for id in 0..self.len().max(usize::from(used)) as u32 {
+            let mut name = self.raw(id).to_vec();
+            if name.is_empty() {
+                name = format!("unnamed-{id}").into_bytes();
+            }
+            while names.id(&name).is_some() {
+                name.push(b'~');
+            }
+            names.intern(&name, limits)?;
+        }
+        Ok(names)
+    }
+
+    /// No two are the same.
+    pub(crate) fn are_distinct(&self) -> bool {
+        self.numbers.len() == self.list.len()
+    }
+
+    /// Every name is text that no other name has: a chunk can be told by it alone.
+    pub(crate) fn are_plain(&self) -> bool {
+        self.are_distinct()
+            && self.iter().all(|name| !name.is_empty() && std::str::from_utf8(name).is_ok())
     }
 }

@@ -4,16 +4,19 @@ use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
 
 use crate::assemble::Assembler;
 use crate::names::Names;
 use crate::read::{Chunk, File, HOOMD, STEP};
 use crate::schema::{
-    Precision, Resolved, Trajectory, TrajectoryWriter, Values, default_values, field,
+    Precision, Resolved, Trajectory, TrajectoryWriter, Values, default_values, falls_back, field,
+    no_value,
 };
 use crate::wire::{Block, Entry, Form, Header, SLOT, Type};
 use crate::write::{Mode, Writer};
@@ -39,16 +42,9 @@ pub fn upgrade(path: impl AsRef<Path>, limits: &Limits) -> Result<Upgraded> {
 
 fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
     let index = &file.index;
+    index.require_whole()?;
     let form = index.form();
-    let mut names = Names::default();
-    for name in index.names.iter() {
-        // Cut names may be equal now; they stay different chunks.
-        let mut unique = name.to_vec();
-        while unique.is_empty() || names.id(&unique).is_some() {
-            unique.extend_from_slice(b"~");
-        }
-        names.intern(&unique, limits)?;
-    }
+    let mut names = index.distinct_names(limits)?;
     let own_steps = form.is_first() && index.names.id(STEP.as_bytes()).is_none();
     let step_id = if own_steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
     let entries = index.count.saturating_mul(if own_steps { 2 } else { 1 });
@@ -126,6 +122,7 @@ pub fn trim(
     limits: &Limits,
 ) -> Result<u64> {
     let file = File::open(from, limits)?;
+    file.index.require_whole().map_err(|e| e.with_path(from))?;
     let all = file.nframes()?;
     let mut plan = Vec::new();
     for frame in frames {
@@ -169,6 +166,7 @@ pub fn merge(
             let message = format!("the schema is \"{schema}\", the first file's is \"{first}\"");
             return Err(Error::argument(message).with_path(path));
         }
+        file.index.require_whole().map_err(|e| e.with_path(path))?;
         let frames = file.index.countable_frames(limits)?;
         allow_plan(frames.saturating_add(plan.len() as u64), limits)?;
         plan.extend((0..frames).map(|frame| (files.len(), frame)));
@@ -182,6 +180,7 @@ pub fn merge(
 /// it fails, the frames before are there. Returns the number of frames that were added.
 pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64> {
     let file = File::open(from, limits)?;
+    file.index.require_whole().map_err(|e| e.with_path(from))?;
     let frames = file.index.countable_frames(limits)?;
     let mut writer = Writer::append(to, mode, limits)?;
     let (here, there) = (&writer.header().schema, &file.header().schema);
@@ -195,19 +194,30 @@ pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64
         let precision = if double { Precision::Double } else { Precision::Single };
         let mut writer = TrajectoryWriter::on(writer, precision)?;
         let trajectory = Trajectory::new(file)?;
+        let logged = writer.logged();
         for frame in 0..frames {
-            writer.write(&trajectory.read(frame)?)?;
+            let mut snapshot = trajectory.read(frame)?;
+            // What the frame lacks it must not take from frame 0 of its new file.
+            for name in &logged {
+                snapshot.log.entry(name.clone()).or_insert(None);
+            }
+            writer.write(&snapshot)?;
         }
         writer.close()?;
         return Ok(frames);
     }
+    let names = file.index.distinct_names(limits)?;
     for frame in 0..frames {
-        for (name, part) in plain(&file, frame)? {
-            let Part::Copied(chunk) = part else { continue };
+        for (id, part) in plain(&file, frame)? {
+            let (Some(id), Part::Copied(chunk)) = (id, part) else { continue };
+            let name = std::str::from_utf8(names.raw(id)).map_err(|_| {
+                let error = Error::unsupported("gsd-036", "the name is not UTF-8");
+                error.in_object(format!("chunk \"{}\"", chunk.name)).with_path(from)
+            })?;
             let bytes = file.read_chunk(&chunk)?;
             writer.set_step(chunk.entry.step);
             let (n, m) = (chunk.entry.n, chunk.entry.m);
-            writer.write_chunk(&name, chunk.place.kind, n, m, &bytes)?;
+            writer.write_chunk(name, chunk.place.kind, n, m, &bytes)?;
         }
         writer.end_frame()?;
     }
@@ -216,12 +226,42 @@ pub fn append(to: &Path, from: &Path, mode: Mode, limits: &Limits) -> Result<u64
 }
 
 /// A chunk of a frame of the new file.
-enum Part {
+pub(crate) enum Part {
     Copied(Chunk),
     /// A default that must be written, because frame 0 of the new file says otherwise.
     Made(Values),
     /// A step that 0.0.1 keeps in the index.
     Step(u64),
+}
+
+impl Part {
+    /// Adds it to a new file; `source` has the chunks that are copied.
+    pub(crate) fn write(
+        &self,
+        frame: u64,
+        id: u32,
+        source: &Source,
+        out: &mut Assembler<'_>,
+    ) -> Result<()> {
+        match self {
+            Self::Copied(chunk) => {
+                // What 0.0.1 did not know are bytes.
+                let kind = match chunk.place.kind {
+                    Type::Unknown(_) => Type::UInt8,
+                    kind => kind,
+                };
+                out.chunk(frame, id, (kind, chunk.entry.n, chunk.entry.m), |sink| {
+                    sink.copy_from(source, chunk.place.offset, chunk.place.len)
+                })
+            }
+            Self::Made(values) => out.chunk(frame, id, (values.kind, values.n, values.m), |sink| {
+                Ok(sink.write_all(&values.bytes)?)
+            }),
+            Self::Step(step) => out.chunk(frame, id, (Type::UInt64, 1, 1), |sink| {
+                Ok(sink.write_all(&step.to_le_bytes())?)
+            }),
+        }
+    }
 }
 
 fn join(
@@ -239,31 +279,38 @@ fn join(
         .iter()
         .map(|file| if hoomd { Trajectory::new(file.clone()).map(Some) } else { Ok(None) })
         .collect::<Result<_>>()?;
+    // The new number of each name, file by file.
     let mut names = Names::default();
+    let mut renamed: Vec<Vec<u32>> = Vec::new();
     for file in files {
-        for name in file.index.names.iter() {
-            names.intern(name, limits)?;
+        if hoomd && !file.index.names.are_plain() {
+            return Err(Error::unsupported("gsd-036", "two names are equal, or one is no text")
+                .in_object("name list")
+                .hint("`spile gsd upgrade` tells equal names apart"));
         }
+        let own = file.index.distinct_names(limits)?;
+        renamed.push(own.iter().map(|name| names.intern(name, limits)).collect::<Result<_>>()?);
     }
-    names.intern(STEP.as_bytes(), limits)?;
-    // What frame 0 of the new file has, and from which file.
-    let mut first: HashMap<String, (usize, Chunk)> = HashMap::new();
-    let mut parts = |number: usize| -> Result<Vec<(String, Part)>> {
+    let step = names.intern(STEP.as_bytes(), limits)?;
+    let mut first = First::new();
+    let mut parts = |number: usize| -> Result<Vec<(u32, Part)>> {
         let (which, frame) = plan[number];
         let Some(trajectory) = &trajectories[which] else {
-            return plain(&files[which], frame);
+            let new = |id: Option<u32>| id.map_or(step, |id| renamed[which][id as usize]);
+            return Ok(plain(&files[which], frame)?
+                .into_iter()
+                .map(|(k, p)| (new(k), p))
+                .collect());
         };
         let resolved = trajectory.resolve(frame)?;
-        let home = number == 0;
-        if home {
-            let place = |(name, chunk): (&String, &Chunk)| (name.clone(), (which, chunk.clone()));
-            first = resolved.chunks.iter().map(place).collect();
-        }
-        let mut parts = hoomd_parts(resolved, which, home, &first, limits)?;
+        let parts = hoomd_parts(resolved, which, number == 0, &mut first, limits)?;
+        let known = parts
+            .into_iter()
+            .filter_map(|(name, part)| names.id(name.as_bytes()).map(|id| (id, part)));
+        let mut parts: Vec<_> = known.collect();
         if parts.is_empty() {
             // A frame without chunks would not exist at the end of a file.
-            let step = files[which].step(frame)?.unwrap_or(0);
-            parts.push((STEP.into(), Part::Step(step)));
+            parts.push((step, Part::Step(files[which].step(frame)?.unwrap_or(0))));
         }
         Ok(parts)
     };
@@ -275,101 +322,72 @@ fn join(
     let list: Vec<Vec<u8>> = names.iter().map(<[u8]>::to_vec).collect();
     let mut out = Assembler::new(&mut sink, &about, &list, entries)?;
     for (number, (which, _)) in plan.iter().enumerate() {
-        for (name, part) in parts(number)? {
-            let id = names.intern(name.as_bytes(), limits)?;
-            let frame = number as u64;
-            match part {
-                Part::Copied(chunk) => {
-                    let kind = match chunk.place.kind {
-                        Type::Unknown(_) => Type::UInt8,
-                        kind => kind,
-                    };
-                    out.chunk(frame, id, (kind, chunk.entry.n, chunk.entry.m), |sink| {
-                        let source = files[*which].source();
-                        sink.copy_from(source, chunk.place.offset, chunk.place.len)
-                    })?;
-                }
-                Part::Made(values) => {
-                    out.chunk(frame, id, (values.kind, values.n, values.m), |sink| {
-                        Ok(sink.write_all(&values.bytes)?)
-                    })?;
-                }
-                Part::Step(step) => out.chunk(frame, id, (Type::UInt64, 1, 1), |sink| {
-                    Ok(sink.write_all(&step.to_le_bytes())?)
-                })?,
-            }
+        for (id, part) in parts(number)? {
+            part.write(number as u64, id, files[*which].source(), &mut out)?;
         }
     }
     out.finish()?;
     sink.commit()
 }
 
-/// A frame of a file whose schema says nothing about other frames.
-fn plain(file: &File, frame: u64) -> Result<Vec<(String, Part)>> {
+/// A frame of a file whose schema says nothing about other frames: chunks by the number of their
+/// name. What has no number is the step.
+fn plain(file: &File, frame: u64) -> Result<Vec<(Option<u32>, Part)>> {
     let mut seen = BTreeSet::new();
-    let mut parts: Vec<(String, Part)> = Vec::new();
+    let mut parts: Vec<(Option<u32>, Part)> = Vec::new();
     let mut step = None;
     // Of two chunks of a name the last counts.
     for chunk in file.frame(frame)?.into_iter().rev() {
         step = step.or(Some(chunk.entry.step));
-        if seen.insert(chunk.name.clone()) {
-            parts.push((chunk.name.clone(), Part::Copied(chunk)));
+        if seen.insert(chunk.entry.id) {
+            parts.push((Some(chunk.entry.id), Part::Copied(chunk)));
         }
     }
-    if let Some(step) = step.filter(|_| file.index.form().is_first() && !seen.contains(STEP)) {
-        parts.push((STEP.into(), Part::Step(step)));
+    let own = file.index.names.id(STEP.as_bytes()).is_some_and(|id| seen.contains(&id));
+    if let Some(step) = step.filter(|_| file.index.form().is_first() && !own) {
+        parts.push((None, Part::Step(step)));
     }
     Ok(parts)
 }
 
+/// What frame 0 of a new file has, and from which of the old ones: its chunks by name.
+pub(crate) type First = HashMap<Arc<str>, (usize, Chunk)>;
+
 /// A frame of a HOOMD file: what it has or takes from its own frame 0, so that it means the same
-/// behind another frame 0.
-fn hoomd_parts(
+/// behind another frame 0. The frame that becomes frame 0 itself fills in `first`.
+pub(crate) fn hoomd_parts(
     resolved: Resolved<'_>,
     which: usize,
     home: bool,
-    first: &HashMap<String, (usize, Chunk)>,
+    first: &mut First,
     limits: &Limits,
-) -> Result<Vec<(String, Part)>> {
+) -> Result<Vec<(Arc<str>, Part)>> {
+    if home {
+        let chunks = resolved.chunks.iter();
+        *first = chunks.map(|(name, chunk)| (name.clone(), (which, chunk.clone()))).collect();
+    }
     let mut parts = Vec::new();
-    for (name, (_, chunk)) in first {
-        if home || resolved.chunks.contains_key(name) {
+    for (name, (_, chunk)) in first.iter() {
+        if resolved.chunks.contains_key(name) {
             continue;
         }
         let Some(known) = field(name) else {
             if name.starts_with("log/") {
-                parts.push((name.clone(), Part::Made(not_a_number(name, chunk, limits)?)));
+                limits.allow(chunk.place.len, "a logged quantity")?;
+                let (kind, n, m) = (chunk.place.kind, chunk.entry.n, chunk.entry.m);
+                parts.push((name.clone(), Part::Made(no_value(name, kind, n, m)?)));
             }
             continue;
         };
-        let made = default_values(name, resolved.rows(known), false);
+        let made = default_values(name, resolved.rows(known), false, limits)?;
         parts.extend(made.map(|values| (name.clone(), Part::Made(values))));
     }
     for (name, chunk) in resolved.chunks {
-        let said =
-            first.get(&name).is_some_and(|(file, c)| (*file, c.number) == (which, chunk.number));
+        let said = falls_back(&name)
+            && first.get(&name).is_some_and(|(file, c)| (*file, c.number) == (which, chunk.number));
         if home || !said {
             parts.push((name, Part::Copied(chunk)));
         }
     }
     Ok(parts)
-}
-
-/// What stands for a logged quantity in a frame that lacks it, so that it does not take the value
-/// of frame 0. Only real numbers have such a value.
-fn not_a_number(name: &str, like: &Chunk, limits: &Limits) -> Result<Values> {
-    let kind = like.place.kind;
-    limits.allow(like.place.len, "a logged quantity")?;
-    let one = match kind {
-        Type::Float => f32::NAN.to_le_bytes().to_vec(),
-        Type::Double => f64::NAN.to_le_bytes().to_vec(),
-        _ => {
-            let message = "some frames lack this quantity and would take the first frame's value";
-            return Err(Error::unsupported("gsd-035", message)
-                .in_object(format!("chunk \"{name}\""))
-                .hint("put a frame without it first"));
-        }
-    };
-    let bytes = one.repeat((like.place.len / kind.size()) as usize);
-    Ok(Values { kind, n: like.entry.n, m: like.entry.m, bytes })
 }

@@ -24,7 +24,7 @@ pub(crate) const HOOMD: &str = "hoomd";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Number of its entry in the index.
     pub number: u64,
     /// The entry as it stands in the file.
@@ -117,7 +117,7 @@ impl File {
 
     /// The chunk of that name in that frame, checked. Of several the last counts.
     pub fn find_chunk(&self, frame: u64, name: &str) -> Result<Option<Chunk>> {
-        let Some(id) = self.index.names.id(name.as_bytes()) else { return Ok(None) };
+        let Some(id) = self.index.name_id(name) else { return Ok(None) };
         match self.index.find(frame, id, |_| true)? {
             Some((k, entry)) => self.chunk(k, entry).map(Some),
             None => Ok(None),
@@ -131,7 +131,12 @@ impl File {
 
     /// All chunks of a frame, in the order of the index.
     pub fn frame(&self, frame: u64) -> Result<Vec<Chunk>> {
-        self.index.frame(frame)?.map(|k| self.chunk(k, self.index.entry(k)?)).collect()
+        let mut chunks = Vec::new();
+        self.index.each_of_frame(frame, |k, entry| {
+            chunks.push(self.chunk(k, entry)?);
+            Ok(())
+        })?;
+        Ok(chunks)
     }
 
     /// The data of a chunk as an array: read it, stream it, select of it.
@@ -149,11 +154,24 @@ impl File {
 
     /// The bytes of a chunk into `buffer`, which is as long as they are.
     pub fn read_chunk_into(&self, chunk: &Chunk, buffer: &mut [u8]) -> Result<()> {
-        if buffer.len() as u64 != chunk.place.len {
-            let message = format!("the chunk has {} bytes, not {}", chunk.place.len, buffer.len());
+        self.read_place(chunk.place, buffer)
+    }
+
+    /// Finds a chunk and reads its bytes into `buffer`, which is as long as they are: the shortest
+    /// way. False if the frame does not have it.
+    pub fn read_into(&self, frame: u64, name: &str, buffer: &mut [u8]) -> Result<bool> {
+        let Some(id) = self.index.name_id(name) else { return Ok(false) };
+        let Some((k, entry)) = self.index.find(frame, id, |_| true)? else { return Ok(false) };
+        self.read_place(self.index.place(k, &entry)?, buffer)?;
+        Ok(true)
+    }
+
+    fn read_place(&self, place: Place, buffer: &mut [u8]) -> Result<()> {
+        if buffer.len() as u64 != place.len {
+            let message = format!("the chunk has {} bytes, not {}", place.len, buffer.len());
             return Err(Error::argument(message));
         }
-        self.source().read_exact_at(chunk.place.offset, buffer)
+        self.source().read_exact_at(place.offset, buffer)
     }
 
     /// The simulation step of a frame, where the file tells: in 0.0.1 that of the frame's last

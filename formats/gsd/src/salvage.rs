@@ -4,8 +4,8 @@
 //! file, the older ones still know most frames, and they can be found: all begin with the same
 //! entry.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use spile_core::error::Result;
 use spile_core::format::Salvage;
@@ -14,9 +14,11 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 use crate::assemble::Assembler;
-use crate::index::{Index, Place};
-use crate::read::{STEP, is_damage};
-use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT, Type};
+use crate::index::Index;
+use crate::ops::{First, Part, hoomd_parts};
+use crate::read::{File, HOOMD, STEP, is_damage};
+use crate::schema::{Trajectory, falls_back};
+use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT};
 
 /// Bytes looked through at once.
 const WINDOW: usize = 1 << 20;
@@ -27,6 +29,9 @@ const TOLD: usize = 20;
 /// Memory that a chunk takes until it is written.
 const CHUNK_COST: u64 = 96;
 
+/// Index entries by frame, with their numbers.
+type Frames = BTreeMap<u64, Vec<(u64, Entry)>>;
+
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let mut report = Salvage::default();
     let (index, whole) = open(source, limits, &mut report)?;
@@ -34,22 +39,38 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     let last = index.count.checked_sub(1).filter(|_| !whole);
     let doubtful = last.map(|k| index.entry(k)).transpose()?.map(|entry| entry.frame);
     limits.allow(index.room.saturating_mul(CHUNK_COST), "the places of all chunks")?;
+    let file = File { index: Arc::new(index) };
+    let index = &file.index;
     // Frame by frame, wherever in the index its entries are.
-    let mut frames: BTreeMap<u64, Vec<(Entry, Place)>> = BTreeMap::new();
+    let mut frames = Frames::new();
     let mut lost: BTreeMap<u64, String> = BTreeMap::new();
-    let mut empty = 0_u64;
+    // What was wrong with frame 0, chunk by chunk.
+    let mut broken: Vec<Entry> = Vec::new();
+    let (mut empty, mut strays, mut newest) = (0_u64, 0_u64, 0);
     // With a doubtful index everything that looks like an entry is tried.
-    let end = if index.count > 0 { index.count } else { index.room };
+    let beyond = index.find_beyond()?;
+    let end = if index.count > 0 && beyond.is_none() { index.count } else { index.room };
     index.scan(0..end, |k, entry| {
         if entry.location == 0 && entry.n == 0 && entry.frame == 0 {
-            empty += 1;
+            // Free room ends an index; before that, it is a hole.
+            empty += u64::from(k < beyond.unwrap_or(index.count));
             return Ok(());
         }
+        // An entry out of order may have lost its frame number: it costs no other frame.
+        let late = entry.frame < newest;
+        newest = newest.max(entry.frame);
+        let there =
+            frames.get(&entry.frame).is_some_and(|f| f.iter().any(|(_, e)| e.id == entry.id));
         match index.place(k, &entry) {
-            Ok(place) => frames.entry(entry.frame).or_default().push((entry, place)),
+            Ok(_) if late && (there || index.names.raw(entry.id).is_empty()) => strays += 1,
+            Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
+            Err(error) if late && is_damage(&error) => strays += 1,
             Err(error) if is_damage(&error) => {
                 let what = format!("{} ({})", error.message(), error.code());
                 lost.entry(entry.frame).or_insert(what);
+                if entry.frame == 0 {
+                    broken.push(entry);
+                }
             }
             Err(error) => return Err(error),
         }
@@ -58,6 +79,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     if let Some(frame) = doubtful {
         lost.entry(frame).or_insert("the index ends here; nobody knows how much is missing".into());
     }
+    let first = frames.get(&0).cloned().unwrap_or_default();
     for frame in lost.keys() {
         frames.remove(frame);
     }
@@ -68,54 +90,112 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         frames.remove(&frame);
         lost.insert(frame, "its number is far beyond those of the others".into());
     }
-    let mut names: Vec<Vec<u8>> = index.names.iter().map(<[u8]>::to_vec).collect();
-    if names.is_empty() && !frames.is_empty() {
-        names.push(Vec::new());
-    }
-    for (k, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
-        *name = format!("unnamed-{k}").into_bytes();
-        report.lost.push(format!("the name of the chunks that are now \"unnamed-{k}\""));
+    let trajectory = if lost.contains_key(&0) && index.header.schema == HOOMD {
+        without_first(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
+    } else {
+        None
+    };
+    let mut names = index.names.distinct(!frames.is_empty(), limits)?;
+    for id in (0..names.len() as u32).filter(|id| index.names.raw(*id).is_empty()) {
+        let name = names.text(id);
+        report.lost.push(format!("the name of the chunks that are now \"{name}\""));
     }
     // The steps of 0.0.1 are in its entries, which the new file does not have.
     let steps = index.form().is_first() && index.names.id(STEP.as_bytes()).is_none();
-    let step_id = names.len() as u32;
-    if steps {
-        names.push(STEP.into());
+    let step_id = if steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
+    let mut home = First::new();
+    let mut parts = |number: usize, frame: u64| -> Result<Vec<(u32, Part)>> {
+        let mut chunks = Vec::new();
+        for (k, entry) in &frames[&frame] {
+            chunks.push(file.chunk(*k, *entry)?);
+        }
+        let step = chunks.last().filter(|_| steps).map(|chunk| chunk.entry.step);
+        let mut parts: Vec<(u32, Part)> = Vec::new();
+        if let Some(trajectory) = &trajectory {
+            let resolved = trajectory.resolve_with(frame, chunks)?;
+            for (name, part) in hoomd_parts(resolved, 0, number == 0, &mut home, limits)? {
+                parts.extend(names.id(name.as_bytes()).map(|id| (id, part)));
+            }
+        } else {
+            parts.extend(chunks.into_iter().map(|chunk| (chunk.entry.id, Part::Copied(chunk))));
+        }
+        parts.extend(step.map(|step| (step_id, Part::Step(step))));
+        Ok(parts)
+    };
+    let mut entries = 0;
+    for (number, frame) in frames.keys().enumerate() {
+        entries += parts(number, *frame)?.len() as u64;
     }
-    let chunks: u64 = frames.values().map(|chunks| chunks.len() as u64).sum();
-    let entries = chunks + if steps { frames.len() as u64 } else { 0 };
-    let mut out = Assembler::new(target, &index.header.about(), &names, entries)?;
+    let list: Vec<Vec<u8>> = names.iter().map(<[u8]>::to_vec).collect();
+    let mut out = Assembler::new(target, &index.header.about(), &list, entries)?;
     // Frames keep their numbers unless some before them are lost.
     let gaps: Vec<u64> = lost.keys().copied().collect();
-    for (frame, chunks) in &frames {
-        let number = frame - gaps.partition_point(|gap| gap < frame) as u64;
-        for (entry, place) in chunks {
-            // What 0.0.1 did not know are bytes.
-            let kind = match place.kind {
-                Type::Unknown(_) => Type::UInt8,
-                kind => kind,
-            };
-            out.chunk(number, entry.id, (kind, entry.n, entry.m), |sink| {
-                sink.copy_from(source, place.offset, place.len)
-            })?;
-        }
-        if let Some((last, _)) = chunks.last().filter(|_| steps) {
-            out.chunk(number, step_id, (Type::UInt64, 1, 1), |sink| {
-                Ok(sink.write_all(&last.step.to_le_bytes())?)
-            })?;
+    for (number, frame) in frames.keys().enumerate() {
+        let place = frame - gaps.partition_point(|gap| gap < frame) as u64;
+        for (id, part) in parts(number, *frame)? {
+            part.write(place, id, source, &mut out)?;
         }
     }
     out.finish()?;
+    let chunks: usize = frames.values().map(Vec::len).sum();
     report.kept.push(format!("{} frames, {chunks} chunks", frames.len()));
     let told = lost.iter().take(TOLD).map(|(frame, what)| format!("frame {frame}: {what}"));
     report.lost.extend(told);
     if lost.len() > TOLD {
         report.lost.push(format!("{} frames more", lost.len() - TOLD));
     }
-    if empty > 0 && index.count > 0 {
+    if strays > 0 {
+        report.lost.push(format!("{strays} entries that are out of order and of no known frame"));
+    }
+    if empty > 0 {
         report.lost.push(format!("{empty} entries of the index, which are empty"));
     }
     Ok(report)
+}
+
+/// Frames of a HOOMD file whose frame 0 is lost: what they took from it and can still be read goes
+/// into them. What cannot is told, and frames whose number of particles it was are lost too.
+fn without_first(
+    file: &File,
+    first: &[(u64, Entry)],
+    broken: &[Entry],
+    frames: &mut Frames,
+    lost: &mut BTreeMap<u64, String>,
+    report: &mut Salvage,
+) -> Result<Option<Trajectory>> {
+    let names = &file.index.names;
+    let readable = first.iter().map(|(k, entry)| file.chunk(*k, *entry));
+    let trajectory = Trajectory::behind(file.clone(), readable.collect::<Result<_>>()?);
+    let known = broken.iter().all(|entry| names.has(entry.id));
+    if !known || !names.are_plain() {
+        report.lost.push("what other frames took from frame 0, as far as it had no name".into());
+    }
+    if !names.are_plain() {
+        return Ok(None);
+    }
+    let missing: BTreeSet<u32> = broken.iter().map(|entry| entry.id).collect();
+    for id in missing.into_iter().filter(|id| names.has(*id) && falls_back(&names.text(*id))) {
+        let name = names.text(id);
+        let lacks = |chunks: &[(u64, Entry)]| chunks.iter().all(|(_, entry)| entry.id != id);
+        let concerned: Vec<u64> =
+            frames.iter().filter(|(_, chunks)| lacks(chunks)).map(|(frame, _)| *frame).collect();
+        let Some(frame) = concerned.first() else { continue };
+        if name.ends_with("/N") {
+            for frame in concerned {
+                frames.remove(&frame);
+                lost.insert(frame, format!("\"{name}\" of frame 0, which it needs, is lost"));
+            }
+            continue;
+        }
+        let which = match concerned.len() {
+            1 => format!("frame {frame}"),
+            n => format!("{n} frames from frame {frame} on"),
+        };
+        report.lost.push(format!(
+            "\"{name}\" of {which}, which was in frame 0; the default stands there now"
+        ));
+    }
+    Ok(Some(trajectory))
 }
 
 /// Opens the index as it is, or an older copy of it, and tells whether its end is known.
@@ -160,7 +240,7 @@ fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index
             return Ok((index, whole));
         }
     }
-    Err(error)
+    Err(error.hint("nothing can be saved: no index entry and no name was found in the file"))
 }
 
 /// How many entries from a place on look like entries: frames do not decrease, locations are

@@ -2,20 +2,26 @@
 //! write them.
 //!
 //! A chunk that a frame does not have is that of frame 0; one for each particle or bond only if
-//! there are as many of them. Where frame 0 does not have it either, there is a default.
+//! there are as many of them. Where frame 0 does not have it either, there is a default. Logged
+//! quantities fall back in the same way and have no default; the state of integrators, and what
+//! the schema does not know, is in the frames that write it and in no other.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | this one | the table of chunks; [`Trajectory`] and [`Snapshot`]: frames read with all rules |
+//! | this one | the table of chunks; [`Trajectory`]: which chunks a frame has after all rules |
+//! | `snapshot` `frame` | [`Snapshot`]: a frame with everything filled in; reading it |
 //! | `log` | logged quantities as columns |
 //! | `save` | [`TrajectoryWriter`]: frames written with all rules |
 //! | `validate` | findings |
 
+mod frame;
 mod log;
 mod save;
+mod snapshot;
 mod validate;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use spile_core::convert;
 use spile_core::error::{Error, Result};
@@ -24,9 +30,11 @@ use spile_core::tree::Value;
 use crate::read::{Chunk, File, HOOMD, STEP};
 use crate::wire::Type;
 
+use frame::Shared;
 pub use log::{Log, LogColumn};
-pub(crate) use save::default_values;
 pub use save::{Precision, TrajectoryWriter};
+pub(crate) use save::{default_values, no_value};
+pub use snapshot::{Column, Links, Particles, Snapshot};
 pub(crate) use validate::validate;
 
 /// What the elements of a chunk are.
@@ -125,6 +133,11 @@ pub(crate) const FIELDS: [Field; 40] = [
     each("constraints/group", "constraints", Kind::U32, 2, &[0.0; 2]),
 ];
 
+/// A frame that lacks this chunk has that of frame 0.
+pub(crate) fn falls_back(name: &str) -> bool {
+    name.starts_with("log/") || field(name).is_some()
+}
+
 /// The row of the table for a chunk.
 pub(crate) fn field(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
@@ -153,97 +166,25 @@ impl Values {
 
     /// Rows as text, as types are stored.
     pub fn texts(&self) -> Vec<String> {
-        let width = usize::try_from(self.m).unwrap_or(usize::MAX).max(1);
-        let row = |bytes: &[u8]| {
-            let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-            String::from_utf8_lossy(&bytes[..end]).into_owned()
-        };
-        self.bytes.chunks(width).map(row).collect()
+        texts(&self.bytes, self.m)
     }
 }
 
-/// Everything in a frame that is counted in pairs, triples, ...
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Links {
-    /// How many.
-    pub n: u32,
-    /// Names of the types.
-    pub types: Vec<String>,
-    /// Type of each.
-    pub typeid: Vec<u32>,
-    /// Particles of each, row after row.
-    pub group: Vec<u32>,
-}
-
-/// The particles of a frame.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Particles {
-    /// How many.
-    pub n: u32,
-    /// Names of the types.
-    pub types: Vec<String>,
-    /// Shape of each type, as JSON.
-    pub type_shapes: Vec<String>,
-    /// Type of each particle.
-    pub typeid: Vec<u32>,
-    /// Mass.
-    pub mass: Vec<f64>,
-    /// Charge.
-    pub charge: Vec<f64>,
-    /// Diameter.
-    pub diameter: Vec<f64>,
-    /// Body the particle belongs to; -1 for none.
-    pub body: Vec<i32>,
-    /// Moment of inertia, three numbers each.
-    pub moment_inertia: Vec<f64>,
-    /// Position, three numbers each.
-    pub position: Vec<f64>,
-    /// Orientation, a quaternion each.
-    pub orientation: Vec<f64>,
-    /// Velocity, three numbers each.
-    pub velocity: Vec<f64>,
-    /// Angular momentum, a quaternion each.
-    pub angmom: Vec<f64>,
-    /// Box images passed, three numbers each.
-    pub image: Vec<i32>,
-}
-
-/// A frame with everything filled in.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Snapshot {
-    /// Time step.
-    pub step: u64,
-    /// 2 or 3.
-    pub dimensions: u8,
-    /// Lx, Ly, Lz, xy, xz, yz.
-    pub box_: [f64; 6],
-    /// The particles.
-    pub particles: Particles,
-    /// Bonds, pairs of particles.
-    pub bonds: Links,
-    /// Angles, triples.
-    pub angles: Links,
-    /// Dihedrals, four each.
-    pub dihedrals: Links,
-    /// Impropers, four each.
-    pub impropers: Links,
-    /// Special pairs.
-    pub pairs: Links,
-    /// Distance constraints: pairs in `group`, no types.
-    pub constraints: Links,
-    /// Length of each constraint.
-    pub constraint_value: Vec<f64>,
-    /// Logged quantities by name, without `log/`. Nothing where neither the frame nor frame 0 has
-    /// the quantity: the schema asks for it in frame 0, and then there is no value to fall back to.
-    pub log: BTreeMap<String, Option<Values>>,
-    /// State of integrators, by name, without `state/`.
-    pub state: BTreeMap<String, Values>,
+/// Rows of `width` bytes as text, each up to its first NUL.
+fn texts(bytes: &[u8], width: u64) -> Vec<String> {
+    let width = usize::try_from(width).unwrap_or(usize::MAX).max(1);
+    let row = |bytes: &[u8]| {
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    bytes.chunks(width).map(row).collect()
 }
 
 /// A file of the HOOMD schema.
 pub struct Trajectory {
     file: File,
-    first: HashMap<String, Chunk>,
+    first: HashMap<Arc<str>, Chunk>,
+    shared: Shared,
 }
 
 impl Trajectory {
@@ -253,8 +194,15 @@ impl Trajectory {
         if schema != HOOMD {
             return Err(Error::argument(format!("the schema is \"{schema}\", not \"{HOOMD}\"")));
         }
-        let first = by_name(file.frame(0)?);
-        Ok(Self { file, first })
+        let first = file.frame(0)?;
+        Ok(Self::behind(file, first))
+    }
+
+    /// The same with the chunks that frame 0 has or, in a damaged file, had.
+    pub(crate) fn behind(file: File, first: Vec<Chunk>) -> Self {
+        let first = by_name(first);
+        let shared = Shared::new(&file, &first);
+        Self { file, first, shared }
     }
 
     /// The file.
@@ -272,66 +220,50 @@ impl Trajectory {
         Ok(self.len()? == 0)
     }
 
-    /// A frame with everything filled in.
-    pub fn read(&self, frame: u64) -> Result<Snapshot> {
-        let frames = self.len()?;
-        if frame >= frames {
-            return Err(Error::argument(format!(
-                "there is no frame {frame}; the file has {frames}"
-            )));
+    /// Where the values of a chunk come from that the frame does not have.
+    pub(crate) fn instead(&self, frame: u64, name: &str) -> Result<Option<String>> {
+        if !falls_back(name) {
+            return Ok(None);
         }
-        let view = self.resolve(frame)?;
-        let mut out = Snapshot {
-            step: view.one(STEP)? as u64,
-            dimensions: view.one("configuration/dimensions")? as u8,
-            particles: view.particles()?,
-            bonds: view.links("bonds")?,
-            angles: view.links("angles")?,
-            dihedrals: view.links("dihedrals")?,
-            impropers: view.links("impropers")?,
-            pairs: view.links("pairs")?,
-            constraints: view.links("constraints")?,
-            constraint_value: view.reals("constraints/value")?,
-            ..Snapshot::default()
+        if self.resolve(frame)?.chunks.contains_key(name) {
+            return Ok(Some("in the hoomd schema that of frame 0 counts here: --frame 0".into()));
+        }
+        let Some(field) = field(name) else {
+            return Ok(Some("frame 0 does not have it either: there is no value here".into()));
         };
-        let edges = view.reals("configuration/box")?;
-        for (edge, value) in out.box_.iter_mut().zip(edges) {
-            *edge = value;
-        }
-        // Exact where a number of 64 bits would be rounded.
-        if let Some(step) = self.file.step(frame)? {
-            out.step = step;
-        }
-        for name in self.file.find_matching_names("log/") {
-            let value = view.chunks.get(&name).map(|chunk| view.values(chunk)).transpose()?;
-            out.log.insert(name["log/".len()..].to_string(), value);
-        }
-        for (name, chunk) in &view.chunks {
-            if let Some(short) = name.strip_prefix("state/") {
-                out.state.insert(short.to_string(), view.values(chunk)?);
-            }
-        }
-        Ok(out)
+        let numbers = field.default.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+        let default = match (name, field.per) {
+            ("particles/types", _) => "A".into(),
+            ("particles/type_shapes", _) => "{}".into(),
+            (_, Some(_)) => format!("{numbers} in each row"),
+            (_, None) if numbers.is_empty() => "none".into(),
+            (_, None) => numbers,
+        };
+        Ok(Some(format!("in the hoomd schema the default counts here: {default}")))
     }
 
     /// The chunks that a frame has or takes from frame 0.
     pub(crate) fn resolve(&self, frame: u64) -> Result<Resolved<'_>> {
-        let own = by_name(self.file.frame(frame)?);
-        let mut resolved =
-            Resolved { file: &self.file, frame, chunks: own, counts: HashMap::new() };
+        self.resolve_with(frame, self.file.frame(frame)?)
+    }
+
+    /// The same for a frame whose own chunks are known.
+    pub(crate) fn resolve_with(&self, frame: u64, own: Vec<Chunk>) -> Result<Resolved<'_>> {
+        let chunks = by_name(own);
+        let mut resolved = Resolved { file: &self.file, frame, chunks, counts: HashMap::new() };
         for (group, _) in GROUPS {
             let name = format!("{group}/N");
-            let first = match self.first.get(&name) {
-                Some(chunk) => resolved.number(chunk)?,
-                None => 0.0,
+            let first = match self.first.get(name.as_str()) {
+                Some(chunk) => count(&self.file, frame, chunk)?,
+                None => 0,
             };
-            let here = match resolved.chunks.get(&name) {
-                Some(chunk) => resolved.number(chunk)?,
+            let here = match resolved.chunks.get(name.as_str()) {
+                Some(chunk) => count(&self.file, frame, chunk)?,
                 None => first,
             };
-            resolved.counts.insert(group, (here as u64, here == first));
+            resolved.counts.insert(group, (here, here == first));
         }
-        for (name, chunk) in &self.first {
+        for (name, chunk) in self.first.iter().filter(|(name, _)| falls_back(name)) {
             let counted = field(name).and_then(|field| field.per);
             let same = counted.is_none_or(|group| resolved.counts[group].1);
             if same && !resolved.chunks.contains_key(name) {
@@ -342,7 +274,7 @@ impl Trajectory {
     }
 }
 
-fn by_name(chunks: Vec<Chunk>) -> HashMap<String, Chunk> {
+fn by_name(chunks: Vec<Chunk>) -> HashMap<Arc<str>, Chunk> {
     // Of two chunks of a name the last counts, here too.
     chunks.into_iter().map(|chunk| (chunk.name.clone(), chunk)).collect()
 }
@@ -351,33 +283,14 @@ fn by_name(chunks: Vec<Chunk>) -> HashMap<String, Chunk> {
 pub(crate) struct Resolved<'a> {
     file: &'a File,
     frame: u64,
-    pub(crate) chunks: HashMap<String, Chunk>,
+    pub(crate) chunks: HashMap<Arc<str>, Chunk>,
     /// Members of each group, and whether frame 0 has as many.
     pub(crate) counts: HashMap<&'static str, (u64, bool)>,
 }
 
 impl Resolved<'_> {
     pub(crate) fn values(&self, chunk: &Chunk) -> Result<Values> {
-        let (n, m) = (chunk.entry.n, chunk.entry.m);
-        Ok(Values { kind: chunk.place.kind, n, m, bytes: self.file.read_chunk(chunk)? })
-    }
-
-    /// The first element of a chunk.
-    fn number(&self, chunk: &Chunk) -> Result<f64> {
-        let size = chunk.place.kind.size();
-        if chunk.place.len < size {
-            return Err(self.wrong(chunk, "gsd-041", "no element where there is one".into()));
-        }
-        let bytes = self.file.source().read_vec(chunk.place.offset, size)?;
-        Ok(convert::element_f64(chunk.place.kind.dtype(), &bytes))
-    }
-
-    fn wrong(&self, chunk: &Chunk, code: &'static str, message: String) -> Error {
-        let at = self.file.index.offset(chunk.number);
-        Error::malformed(code, message)
-            .in_object(format!("chunk \"{}\"", chunk.name))
-            .in_frame(self.frame)
-            .at(at)
+        values(self.file, chunk)
     }
 
     /// Rows that a chunk of the table must have.
@@ -387,101 +300,63 @@ impl Resolved<'_> {
 
     /// A chunk of the table has the type and size that the schema gives it.
     pub(crate) fn check(&self, chunk: &Chunk, field: &Field) -> Result<()> {
-        let kind = chunk.place.kind;
-        let fits = match field.kind {
-            Kind::Real => matches!(kind, Type::Float | Type::Double),
-            Kind::U8 => kind == Type::UInt8,
-            // The Python package writes particle numbers with a sign.
-            Kind::U32 if field.name.ends_with("/group") => {
-                matches!(kind, Type::UInt32 | Type::Int32)
-            }
-            Kind::U32 => kind == Type::UInt32,
-            Kind::U64 => kind == Type::UInt64,
-            Kind::I32 => kind == Type::Int32,
-            Kind::Names => matches!(kind, Type::Int8 | Type::UInt8 | Type::Character),
-        };
-        if !fits {
-            let message = format!("elements of type {} where others belong", kind.name());
-            return Err(self.wrong(chunk, "gsd-040", message));
-        }
-        let (rows, size) = (self.rows(field), (chunk.entry.n, chunk.entry.m));
-        if field.kind != Kind::Names && size != (rows, field.columns) {
-            let message = format!("{} x {} instead of {rows} x {}", size.0, size.1, field.columns);
-            return Err(self.wrong(chunk, "gsd-041", message));
-        }
-        Ok(())
+        check(self.file, self.frame, chunk, field, self.rows(field))
     }
+}
 
-    /// The elements of a chunk of the table; nothing where it has its default.
-    fn known(&self, name: &str) -> Result<Option<Values>> {
-        let (Some(chunk), Some(field)) = (self.chunks.get(name), field(name)) else {
-            return Ok(None);
-        };
-        self.check(chunk, field)?;
-        self.values(chunk).map(Some)
+/// The same for whoever knows how many rows there must be.
+fn check(file: &File, frame: u64, chunk: &Chunk, field: &Field, rows: u64) -> Result<()> {
+    let kind = chunk.place.kind;
+    let fits = match field.kind {
+        Kind::Real => matches!(kind, Type::Float | Type::Double),
+        Kind::U8 => kind == Type::UInt8,
+        // The Python package writes particle numbers with a sign.
+        Kind::U32 if field.name.ends_with("/group") => matches!(kind, Type::UInt32 | Type::Int32),
+        Kind::U32 => kind == Type::UInt32,
+        Kind::U64 => kind == Type::UInt64,
+        Kind::I32 => kind == Type::Int32,
+        Kind::Names => matches!(kind, Type::Int8 | Type::UInt8 | Type::Character),
+    };
+    if !fits {
+        let message = format!("elements of type {} where others belong", kind.name());
+        return Err(wrong(file, frame, chunk, "gsd-040", message));
     }
+    let size = (chunk.entry.n, chunk.entry.m);
+    if field.kind != Kind::Names && size != (rows, field.columns) {
+        let message = format!("{} x {} instead of {rows} x {}", size.0, size.1, field.columns);
+        return Err(wrong(file, frame, chunk, "gsd-041", message));
+    }
+    Ok(())
+}
 
-    fn reals(&self, name: &str) -> Result<Vec<f64>> {
-        if let Some(values) = self.known(name)? {
-            return Ok(values.numbers());
-        }
-        let Some(field) = field(name) else { return Ok(Vec::new()) };
-        if field.per.is_none() {
-            return Ok(field.default.to_vec());
-        }
-        let rows = self.rows(field);
-        let bytes = rows.saturating_mul(8 * field.columns);
-        let rows = self.file.index.limits().allow(bytes, "a chunk of defaults")? as u64
-            / (8 * field.columns);
-        Ok(field.default.repeat(rows as usize))
-    }
+fn wrong(file: &File, frame: u64, chunk: &Chunk, code: &'static str, message: String) -> Error {
+    Error::malformed(code, message)
+        .in_object(format!("chunk \"{}\"", chunk.name))
+        .in_frame(frame)
+        .at(file.index.offset(chunk.number))
+}
 
-    fn one(&self, name: &str) -> Result<f64> {
-        Ok(self.reals(name)?.first().copied().unwrap_or(0.0))
-    }
+/// The elements of a chunk.
+fn values(file: &File, chunk: &Chunk) -> Result<Values> {
+    let (n, m) = (chunk.entry.n, chunk.entry.m);
+    Ok(Values { kind: chunk.place.kind, n, m, bytes: file.read_chunk(chunk)? })
+}
 
-    fn integers<T: convert::Number>(&self, name: &str, default: T) -> Result<Vec<T>> {
-        match self.known(name)? {
-            Some(values) => Ok(convert::decode(&values.bytes)),
-            None => Ok(vec![default; self.reals(name)?.len()]),
-        }
+/// The number in a chunk that counts something, of whatever integer type.
+fn count(file: &File, frame: u64, chunk: &Chunk) -> Result<u64> {
+    let size = chunk.place.kind.size();
+    let bad = |message: String| Err(wrong(file, frame, chunk, "gsd-041", message));
+    if chunk.place.len < size {
+        return bad("no element where there is one".into());
     }
-
-    fn names(&self, name: &str, default: &[&str]) -> Result<Vec<String>> {
-        Ok(match self.known(name)? {
-            Some(values) => values.texts(),
-            None => default.iter().map(ToString::to_string).collect(),
-        })
+    let mut bytes = [0; 8];
+    let bytes = &mut bytes[..size as usize];
+    file.source().read_exact_at(chunk.place.offset, bytes)?;
+    let number = convert::element_f64(chunk.place.kind.dtype(), bytes);
+    if !(0.0..=f64::from(u32::MAX)).contains(&number) {
+        return bad(format!("{number} is no count"));
     }
-
-    fn links(&self, group: &'static str) -> Result<Links> {
-        let name = |part: &str| format!("{group}/{part}");
-        Ok(Links {
-            n: self.counts[group].0 as u32,
-            types: self.names(&name("types"), &[])?,
-            typeid: self.integers(&name("typeid"), 0)?,
-            group: self.integers(&name("group"), 0)?,
-        })
-    }
-
-    fn particles(&self) -> Result<Particles> {
-        Ok(Particles {
-            n: self.counts["particles"].0 as u32,
-            types: self.names("particles/types", &["A"])?,
-            type_shapes: self.names("particles/type_shapes", &["{}"])?,
-            typeid: self.integers("particles/typeid", 0)?,
-            mass: self.reals("particles/mass")?,
-            charge: self.reals("particles/charge")?,
-            diameter: self.reals("particles/diameter")?,
-            body: self.integers("particles/body", -1)?,
-            moment_inertia: self.reals("particles/moment_inertia")?,
-            position: self.reals("particles/position")?,
-            orientation: self.reals("particles/orientation")?,
-            velocity: self.reals("particles/velocity")?,
-            angmom: self.reals("particles/angmom")?,
-            image: self.integers("particles/image", 0)?,
-        })
-    }
+    Ok(number as u64)
 }
 
 /// What a person wants to know first about a HOOMD file. What cannot be read is left out; `check`
@@ -492,7 +367,11 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     let Ok(first) = trajectory.resolve(0) else { return rows };
     if file.nchunks() > 0 {
         rows.push(("particles".into(), Value::UInt(first.counts["particles"].0)));
-        if let Ok(types) = first.names("particles/types", &["A"]) {
+        let types = match first.chunks.get("particles/types") {
+            Some(chunk) => first.values(chunk).map(|values| values.texts()),
+            None => Ok(vec!["A".into()]),
+        };
+        if let Ok(types) = types {
             rows.push(("particle types".into(), types.join(", ").into()));
         }
         if let Ok(Some(step)) = file.last_step() {

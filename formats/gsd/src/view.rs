@@ -1,6 +1,6 @@
 //! The tree view: every chunk name is an array with one shape a frame.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spile_core::dtype::DType;
@@ -13,7 +13,8 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
-use crate::read::{File, STEP, layout, shape};
+use crate::read::{File, HOOMD, STEP, layout, shape};
+use crate::schema::Trajectory;
 use crate::wire::{SLOT, Type};
 
 /// Memory that an array of the tree takes.
@@ -26,6 +27,8 @@ const REGION_COST: u64 = 24;
 pub struct View {
     file: File,
     tree: Tree,
+    /// Chunks whose entries cannot be used, if any.
+    damaged: Option<u64>,
 }
 
 /// What one name stands for, in one element type.
@@ -41,7 +44,9 @@ impl View {
     /// nothing can be found.
     pub fn new(file: File, limits: &Limits) -> Result<Self> {
         let index = &file.index;
+        index.require_whole()?;
         let frames = index.countable_frames(limits)?;
+        let (mut damaged, mut wrong) = (BTreeSet::new(), 0_u64);
         let mut found: BTreeMap<(u32, Type), Column> = BTreeMap::new();
         let mut frame = 0;
         index.scan(0..index.count, |k, entry| {
@@ -52,11 +57,13 @@ impl View {
                 return Err(index.at(k, &entry, error));
             }
             frame = entry.frame;
+            wrong += u64::from(index.place(k, &entry).is_err());
             // What is wrong with the entry is told when it is read.
-            let Some(kind) = entry.kind(index.form()) else { return Ok(()) };
-            if entry.bytes(index.form()).is_none() || !index.names.has(entry.id) {
+            let sized = entry.kind(index.form()).filter(|_| entry.bytes(index.form()).is_some());
+            let Some(kind) = sized.filter(|_| index.names.has(entry.id)) else {
+                damaged.insert(entry.id);
                 return Ok(());
-            }
+            };
             let known = found.len() as u64;
             let column = found
                 .entry((entry.id, kind))
@@ -73,20 +80,31 @@ impl View {
         attrs.push(("application".into(), header.application.clone().into()));
         attrs.push(("schema".into(), header.schema.clone().into()));
         attrs.push(("schema_version".into(), Value::UInt(header.schema_version.into())));
-        for ((id, kind), column) in found {
+        // A name that only damaged entries have is an array that cannot be read.
+        damaged
+            .retain(|id| found.range((*id, Type::UInt8)..).next().is_none_or(|(k, _)| k.0 != *id));
+        let damaged = damaged
+            .into_iter()
+            .map(|id| ((id, Type::UInt8), Column { first: Shape::new([0, 1]), columns: false }));
+        for ((id, kind), column) in found.into_iter().chain(damaged.collect::<Vec<_>>()) {
             let lengths = column.first.lengths();
             let rank = if column.columns { 2 } else { 1 };
             let table = Table { file: file.clone(), id, kind, columns: column.columns, frames };
             let layout = Layout::PerFrame(Arc::new(table));
             let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
-            add(&mut tree, &file.index.names.text(id), desc)?;
+            let name = if index.names.has(id) {
+                index.names.text(id)
+            } else {
+                format!("no-name-{id}").into()
+            };
+            add(&mut tree, &name, desc)?;
         }
         if index.form().is_first() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {
             let layout = Layout::PerFrame(Arc::new(Steps { file: file.clone(), frames }));
             add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout))?;
         }
         tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
-        Ok(Self { file, tree })
+        Ok(Self { file, tree, damaged: Some(wrong).filter(|n| *n > 0) })
     }
 
     /// The file.
@@ -124,10 +142,19 @@ impl FrameTable for Table {
         let index = &self.file.index;
         let code = self.kind.code(index.form());
         let Some((k, entry)) = index.find(frame, self.id, |e| Some(e.code) == code)? else {
-            return Ok(None);
+            return index.require_absent(frame, self.id).map(|()| None);
         };
         let place = index.place(k, &entry)?;
         Ok(Some(FrameCell { shape: shape(&entry, self.columns), layout: layout(place) }))
+    }
+
+    /// The tree shows what the file has; what that means to HOOMD is said beside it.
+    fn instead(&self, frame: u64) -> Result<Option<String>> {
+        if self.file.header().schema != HOOMD {
+            return Ok(None);
+        }
+        let name = self.file.index.names.text(self.id);
+        Trajectory::new(self.file.clone())?.instead(frame, &name)
     }
 }
 
@@ -185,6 +212,16 @@ impl Reader for View {
             ("names".into(), (self.file.index.names.len() as u64).into()),
         ];
         rows.extend(crate::schema::summary(&self.file));
+        if self.file.has_torn_commit() {
+            rows.push((
+                "unfinished".into(),
+                "the last commit was cut; its frames are not here".into(),
+            ));
+        }
+        if let Some(wrong) = self.damaged {
+            let told = if wrong == 1 { "1 chunk".into() } else { format!("{wrong} chunks") };
+            rows.push(("damaged".into(), format!("{told}; `spile check` tells which").into()));
+        }
         rows
     }
 
@@ -248,7 +285,7 @@ impl Reader for View {
                 frame: Some(chunk.entry.frame),
                 kind: chunk.place.kind.name(),
                 array: chunk.desc(),
-                path: chunk.name,
+                path: chunk.name.to_string(),
             })
         })
     }

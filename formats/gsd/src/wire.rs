@@ -77,6 +77,17 @@ impl Form {
         }
     }
 
+    /// An entry in `bytes` is worth a look for who wants that name: it may be the one, or it may have
+    /// the number of no name at all.
+    pub(crate) fn may_have_name(self, bytes: &[u8], id: u32, names: usize) -> bool {
+        if !matches!(self, Self::Slots | Self::List) {
+            return true;
+        }
+        let Some([low, high]) = bytes.get(28..30) else { return true };
+        let here = u32::from(*low) | u32::from(*high) << 8;
+        here == id || here as usize >= names
+    }
+
     /// Names and steps are in the entries.
     pub fn is_first(self) -> bool {
         matches!(self, Self::First(_))
@@ -96,9 +107,14 @@ impl Form {
         }
     }
 
-    /// How much larger a full index becomes. The code that wrote 0.0.1 multiplied by 16.
-    pub fn growth(self) -> u64 {
-        if self.is_first() { 16 } else { 2 }
+    /// How much larger a full index becomes. The code that wrote 0.0.1 multiplied by 16, later code
+    /// by 2. Large ones of ours grow faster: each time costs a copy, which stays in the file.
+    pub fn growth(self, entries: u64) -> u64 {
+        match self {
+            Self::First(_) => 16,
+            _ if entries < 1 << 16 => 2,
+            _ => 4,
+        }
     }
 
     /// Most bytes of a chunk's name, and most names.

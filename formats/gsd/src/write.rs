@@ -20,10 +20,11 @@ use crate::names::Names;
 use crate::read::{Chunk, File};
 use crate::wire::{Abi, About, Block, Entry, Form, Header, Marker, SLOT, Type};
 
-/// Data collected before they are written.
+/// Data collected before they are written, unless [`Writer::set_buffer`] says otherwise.
 const BUFFER: usize = 1 << 20;
 
-/// Index entries kept in memory; more than these are committed without being asked.
+/// Index entries kept in memory; more than these are committed without being asked, unless
+/// [`Writer::set_entries`] says otherwise.
 const MOST_ENTRIES: usize = 1 << 14;
 
 /// Bytes of an index that are copied at once when it moves.
@@ -72,7 +73,8 @@ pub struct Mode {
     /// When.
     pub commit: Commit,
     /// Each of those commits waits for the disk, so that it outlives a power failure. Without it
-    /// a commit outlives the process, not the machine.
+    /// a commit outlives the process, not the machine: after a power failure what was flushed before
+    /// is there, and later frames may be missing, cut or wrong.
     pub durable: bool,
 }
 
@@ -98,6 +100,8 @@ pub struct Writer {
     used: Vec<u64>,
     step: u64,
     buffer: Vec<u8>,
+    most_buffered: usize,
+    most_entries: usize,
     /// Where the next data go; the buffer's content lies before it.
     tail: u64,
     /// Room set aside for a larger index.
@@ -148,20 +152,24 @@ impl Writer {
                 .in_object("name list")
                 .hint("`spile salvage` gives it a name"));
         }
+        if index.beyond.is_some() {
+            // New entries would take the place of those.
+            return Err(index.hole());
+        }
         let mut header = index.header.clone();
         let size = header.form.entry_size();
         if index.room < header.index.allocated {
             // Room that was cut off comes back.
             sink.reserve(header.index.location + header.index.allocated * size)?;
         }
-        if let Some(marker) = header.marker {
-            if index.torn {
-                // What a killed commit left behind is wiped before the marker that hides it.
-                let entries = marker.end.min(index.room) - count;
-                let zeros = vec![0; (entries * size) as usize];
-                sink.write_all_at(index.offset(count), &zeros)?;
-                sink.sync()?;
-            }
+        if index.torn {
+            // What a killed commit left behind is wiped before the marker that hides it.
+            let end = header.marker.map_or(count + 1, |marker| marker.end).min(index.room);
+            let zeros = vec![0; (end.saturating_sub(count) * size) as usize];
+            sink.write_all_at(index.offset(count), &zeros)?;
+            sink.sync()?;
+        }
+        if header.marker.is_some() {
             header = header.with_marker(None);
             sink.write_all_at(0, &header.raw)?;
         }
@@ -179,6 +187,8 @@ impl Writer {
             pending: Vec::new(),
             step: 0,
             buffer: Vec::new(),
+            most_buffered: BUFFER,
+            most_entries: MOST_ENTRIES,
             moved: None,
             names_moved: None,
             mode,
@@ -204,9 +214,34 @@ impl Writer {
         self.step = step;
     }
 
+    /// How it commits.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// Commits in another way from now on.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
+    }
+
+    /// Most bytes of data that are collected before they are written.
+    pub fn buffer(&self) -> usize {
+        self.most_buffered
+    }
+
+    /// Collects at most so many bytes from now on; more are written at once.
+    pub fn set_buffer(&mut self, bytes: usize) {
+        self.most_buffered = bytes;
+    }
+
+    /// Most index entries of frames that have ended which wait in memory for a commit.
+    pub fn entries(&self) -> usize {
+        self.most_entries
+    }
+
+    /// Lets at most so many entries wait from now on.
+    pub fn set_entries(&mut self, entries: usize) {
+        self.most_entries = entries.max(1);
     }
 
     /// Adds a chunk of `n` rows and `m` columns to the current frame. `data` are little-endian
@@ -279,11 +314,11 @@ impl Writer {
 
     /// Puts data behind everything else and says where.
     fn append_data(&mut self, data: &[u8]) -> Result<u64> {
-        if self.buffer.len() + data.len() > BUFFER {
+        if self.buffer.len() + data.len() > self.most_buffered {
             self.write_buffer()?;
         }
         let at = self.tail;
-        if data.len() >= BUFFER {
+        if data.len() >= self.most_buffered {
             self.sink.write_all_at(at, data)?;
         } else {
             self.buffer.extend_from_slice(data);
@@ -310,7 +345,7 @@ impl Writer {
             return Ok(());
         }
         while allocated < needed {
-            allocated *= form.growth();
+            allocated *= form.growth(allocated);
         }
         self.write_buffer()?;
         // Entries that do not cross sectors cannot be cut in two by a power failure.
@@ -323,7 +358,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the current frame; the next chunk belongs to the next one.
+    /// Ends the current frame; the next chunk belongs to the next one. Where a commit is due and
+    /// fails, the frame has ended all the same and waits for the next commit.
     pub fn end_frame(&mut self) -> Result<()> {
         if self.header.form == Form::List {
             self.current.sort_by_key(|entry| entry.id);
@@ -340,7 +376,7 @@ impl Writer {
             return self.commit(self.mode.durable);
         }
         // Memory stays bounded however long nobody asks for a flush.
-        if self.pending.len() >= MOST_ENTRIES { self.commit(false) } else { Ok(()) }
+        if self.pending.len() >= self.most_entries { self.commit(false) } else { Ok(()) }
     }
 
     /// Commits the frames that have ended and waits for the disk: when it returns, they outlive
@@ -375,7 +411,9 @@ impl Writer {
         }
         header = header.with_blocks(index, names);
         let moving = (index, names) != (self.header.index, self.header.names);
-        if moving && durable {
+        if moving {
+            // Always: a header that reached the disk before the index it names would cost all frames,
+            // also those that were flushed long ago.
             self.sink.sync()?;
         }
         if header != self.header {
@@ -479,7 +517,9 @@ impl Writer {
         let path = self.sink.path().to_path_buf();
         let header = Header::new(self.header.form, self.header.version, &self.header.about());
         make_empty(&path, Overwrite::Replace, &header)?;
-        Self::append(&path, self.mode, &self.limits)
+        let mut empty = Self::append(&path, self.mode, &self.limits)?;
+        (empty.most_buffered, empty.most_entries) = (self.most_buffered, self.most_entries);
+        Ok(empty)
     }
 
     /// Commits what has ended, waits for the disk and closes the file.

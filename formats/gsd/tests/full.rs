@@ -1,47 +1,16 @@
 //! A disk that fills up: an error, whole frames, and a file that goes on when there is room again.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#[path = "../../../crates/core/tests/support/machine.rs"]
+mod machine;
 
+use std::fs;
+use std::path::Path;
+
+use machine::{Disk, skipped};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Mode, Version, Writer};
-
-/// A file system of some megabytes, unmounted at the end.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn mount(at: &Path, megabytes: u32) -> Result<Self, String> {
-        let options = format!("size={megabytes}m");
-        let done = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
-            .arg(at)
-            .output()
-            .map_err(|e| format!("mount: {e}"))?;
-        if done.status.success() {
-            return Ok(Self(at.to_path_buf()));
-        }
-        Err(String::from_utf8_lossy(&done.stderr).trim().to_string())
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
-    }
-}
-
-/// Tells `cargo xtask test` that a test could not run here.
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-    if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
-        let mut list = fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
-        writeln!(list, "{why}").unwrap();
-    }
-}
 
 const CHUNKS: u64 = 5;
 

@@ -67,7 +67,7 @@ fn every_entry_is_where_and_what_the_manifest_says() {
             assert_eq!(chunk.entry.frame, number("frame"), "{name}");
             // The manifest knows no name for what the library itself could not name.
             if !name.starts_with("edge/empty") {
-                assert_eq!(chunk.name, want["name"].as_str().unwrap(), "{name}");
+                assert_eq!(&*chunk.name, want["name"].as_str().unwrap(), "{name}");
             }
             assert_eq!(u64::from(chunk.entry.code), number("type"), "{name}");
             assert_eq!((chunk.entry.n, chunk.entry.m), (number("N"), number("M")), "{name}");

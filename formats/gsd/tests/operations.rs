@@ -1,65 +1,21 @@
-//! Whole files: upgraded, trimmed, merged, salvaged.
+//! Whole files: upgraded, trimmed, merged, appended to each other.
 
-use std::collections::BTreeMap;
+mod support;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use spile_core::format::{Format as _, Salvage};
+use spile_core::format::Format as _;
 use spile_core::limits::Limits;
-use spile_core::report::Severity;
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
-use spile_gsd::wire::{About, Form, Type};
-use spile_gsd::{File, Gsd, Mode, Version, Writer, ops};
+use spile_gsd::wire::{Form, Type};
+use spile_gsd::{File, Gsd, Mode, Writer, ops};
 
-fn golden() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd")
-}
-
-fn open(path: &Path) -> File {
-    File::open(path, &Limits::default()).unwrap()
-}
-
-/// All files of the golden folders that begin with one of `folders`.
-fn files(folders: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for folder in fs::read_dir(golden()).unwrap().map(|e| e.unwrap().path()) {
-        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        if folder.is_dir() && folders.iter().any(|f| name.starts_with(f)) {
-            found.extend(fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()));
-        }
-    }
-    found.sort();
-    found
-}
-
-type Content = BTreeMap<(u64, String), (u64, u64, Vec<u8>)>;
-
-/// Everything in a file by frame and name; steps of 0.0.1 as the chunks they become.
-fn content(path: &Path) -> Content {
-    let file = open(path);
-    let mut all = Content::new();
-    file.each_chunk(|chunk| {
-        let chunk = chunk.unwrap();
-        let bytes = file.read_chunk(&chunk).unwrap();
-        if file.header().form.is_first() {
-            let key = (chunk.entry.frame, "configuration/step".to_string());
-            all.insert(key, (1, 1, chunk.entry.step.to_le_bytes().to_vec()));
-        }
-        // Of chunks of one name the last counts.
-        all.insert((chunk.entry.frame, chunk.name), (chunk.entry.n, chunk.entry.m, bytes));
-        Ok(())
-    })
-    .unwrap();
-    all
-}
-
-fn sound(path: &Path) {
-    let source = Source::open(path).unwrap();
-    let report = Gsd.check(&source, &Limits::default(), true).unwrap();
-    assert!(report.worst() < Some(Severity::Error), "{}: {:?}", path.display(), report.findings);
-}
+use support::{
+    content, files, golden, open, real, salvage, snapshots, sound, trajectory, without_logs,
+};
 
 #[test]
 fn every_old_file_is_upgraded_and_says_the_same() {
@@ -110,11 +66,6 @@ fn an_upgrade_that_is_cut_before_the_header_changes_nothing() {
     }
 }
 
-fn snapshots(path: &Path) -> Vec<Snapshot> {
-    let file = Trajectory::new(open(path)).unwrap();
-    (0..file.len().unwrap()).map(|frame| file.read(frame).unwrap()).collect()
-}
-
 #[test]
 fn frames_mean_the_same_wherever_they_are_put() {
     let temp = tempfile::tempdir().unwrap();
@@ -160,14 +111,6 @@ fn frames_mean_the_same_wherever_they_are_put() {
     assert!(paths.len() > 10 && fell_back > 100, "{fell_back}");
 }
 
-/// In words, because NaN is not equal to itself. A logged quantity that a frame lacks cannot be
-/// taken away from it again by frame 0.
-fn without_logs(snapshot: &Snapshot) -> String {
-    let mut plain = Snapshot { log: BTreeMap::new(), ..snapshot.clone() };
-    plain.state.clear();
-    format!("{plain:?}")
-}
-
 #[test]
 fn frames_of_other_schemas_are_copied_as_they_are() {
     let temp = tempfile::tempdir().unwrap();
@@ -193,18 +136,6 @@ fn frames_of_other_schemas_are_copied_as_they_are() {
     let hoomd = golden().join("py-5.0.1/hoomd_full.gsd");
     let error = ops::merge(&[one, hoomd], &a, Overwrite::Replace, &limits).unwrap_err();
     assert!(error.to_string().contains("schema"), "{error}");
-}
-
-/// A small file of the schema, with a log where `log` gives a value for the frame.
-fn trajectory(path: &Path, frames: u64, log: impl Fn(u64) -> Option<Values>) {
-    let (mode, overwrite) = (Mode::default(), Overwrite::Replace);
-    let mut file = TrajectoryWriter::create(path, overwrite, "t", Precision::Single, mode).unwrap();
-    for step in 1..=frames {
-        let log = log(step).map(|values| ("E".to_string(), Some(values)));
-        file.write(&Snapshot { step, log: log.into_iter().collect(), ..Snapshot::default() })
-            .unwrap();
-    }
-    file.close().unwrap();
 }
 
 /// Gives the last index entry of a file of version 2.1 another frame number.
@@ -265,156 +196,84 @@ fn a_merge_invents_no_logged_values() {
     assert_eq!(error.code(), "gsd-035");
 }
 
-fn salvage(bytes: &[u8], to: &Path) -> spile_core::error::Result<Salvage> {
-    let mut sink = Sink::create(to, Overwrite::Replace).unwrap();
-    let saved = Gsd.salvage(&Source::memory(bytes), &mut sink, &Limits::default())?;
-    sink.commit().unwrap();
-    Ok(saved)
+#[test]
+fn appended_frames_take_no_logged_value_from_their_new_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.gsd", "b.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    trajectory(&a, 2, |_| Some(real(7.5)));
+    trajectory(&b, 2, |step| (step == 2).then(|| real(1.5)));
+    assert_eq!(ops::append(&a, &b, Mode::default(), &limits).unwrap(), 2);
+    let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
+    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5]");
+    // A quantity that the other file does not know at all.
+    trajectory(&b, 1, |_| None);
+    ops::append(&a, &b, Mode::default(), &limits).unwrap();
+    let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
+    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5, NaN]");
+    // What is no real number cannot be absent: nothing is added.
+    trajectory(&a, 2, |_| Some(Values { kind: Type::UInt64, ..real(7.5) }));
+    let error = ops::append(&a, &b, Mode::default(), &limits).unwrap_err();
+    assert_eq!((error.code(), open(&a).nframes().unwrap()), ("gsd-035", 2));
 }
 
 #[test]
-fn of_a_cut_file_every_whole_frame_is_saved() {
+fn the_state_of_an_integrator_is_in_its_own_frame_only() {
     let temp = tempfile::tempdir().unwrap();
-    let path = temp.path().join("cut.gsd");
-    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
-    // Sixty frames in a first index, then two that move it.
-    for version in [Version::V2_1, Version::V1_0, Version::V0_0_1] {
-        let mode = Mode::default();
-        let mut file = Writer::create(&path, Overwrite::Replace, version, &about, mode).unwrap();
-        for frame in 0..300_u32 {
-            for name in ["first", "second"] {
-                let bytes = frame.to_le_bytes().repeat(20);
-                file.write_chunk(name, Type::UInt32, 20, 1, &bytes).unwrap();
-            }
-            file.end_frame().unwrap();
-            file.flush().unwrap();
-        }
-        file.close().unwrap();
-        let whole = fs::read(&path).unwrap();
-        let all = content(&path);
-        let saved = temp.path().join("saved.gsd");
-        let mut best = 0;
-        for cut in (6000..=whole.len()).step_by(997).chain([whole.len() - 1, whole.len()]) {
-            let Ok(report) = salvage(&whole[..cut], &saved) else {
-                assert!(cut < 12_000, "{version:?}: nothing of {cut} bytes");
-                continue;
-            };
-            sound(&saved);
-            let got = content(&saved);
-            for (key, value) in &got {
-                assert_eq!(all.get(key), Some(value), "{version:?} {cut} {key:?}");
-            }
-            let frames = open(&saved).nframes().unwrap();
-            assert_eq!(frames == 300, cut + 80 >= whole.len() && frames == 300, "{cut}");
-            assert!(frames + 40 >= best, "{version:?}: {frames} of {cut} bytes, {best} of fewer");
-            best = best.max(frames);
-            assert_eq!(report.lost.is_empty(), frames == 300, "{cut} {report:?}");
-        }
-        assert_eq!(best, 300);
+    let [a, b] = ["a.gsd", "b.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&a, Overwrite::Never, "t", Precision::Single, mode).unwrap();
+    let state = |value: Option<f64>| {
+        value.map(|v| ("hpmc/integrate/d".to_string(), real(v))).into_iter().collect()
+    };
+    let values = [Some(0.5), None, Some(0.5), Some(0.25)];
+    for (step, value) in values.into_iter().enumerate() {
+        let step = step as u64;
+        file.write(&Snapshot { step, state: state(value), ..Snapshot::default() }).unwrap();
     }
-}
-
-#[test]
-fn the_last_frame_of_a_cut_index_is_not_kept_by_half() {
-    let temp = tempfile::tempdir().unwrap();
-    let saved = temp.path().join("saved.gsd");
-    let path = golden().join("py-5.0.1/hoomd_many_frames.gsd");
-    let (whole, all) = (fs::read(&path).unwrap(), snapshots(&path));
-    for cut in [19_964, 19_996, 20_000] {
-        let report = salvage(&whole[..cut], &saved).unwrap();
-        let got = snapshots(&saved);
-        assert!(!got.is_empty() && got.len() < all.len(), "{cut}");
-        assert_eq!(format!("{got:?}"), format!("{:?}", &all[..got.len()]), "{cut}");
-        let lost = format!("frame {}:", got.len());
-        assert!(report.lost.iter().any(|line| line.starts_with(&lost)), "{report:?}");
+    file.close().unwrap();
+    let states = |path: &Path| -> Vec<_> { snapshots(path).into_iter().map(|s| s.state).collect() };
+    assert_eq!(states(&a), values.map(state));
+    for order in [vec![3, 1, 0, 2], vec![0, 0, 1], vec![1, 2]] {
+        ops::trim(&a, &order, &b, Overwrite::Replace, &limits).unwrap();
+        let want: Vec<_> = order.iter().map(|k: &u64| state(values[*k as usize])).collect();
+        assert_eq!(states(&b), want, "{order:?}");
     }
+    ops::trim(&a, [0], &b, Overwrite::Replace, &limits).unwrap();
+    ops::append(&b, &a, Mode::default(), &limits).unwrap();
+    assert_eq!(states(&b)[1..], values.map(state));
 }
 
 #[test]
-fn a_sound_file_is_saved_whole() {
+fn names_that_old_code_cut_stay_apart_in_new_files() {
     let temp = tempfile::tempdir().unwrap();
-    let saved = temp.path().join("saved.gsd");
-    let mut done = 0;
-    for path in files(&["v0.0.1", "code", "py"]) {
-        // Names that were cut are equal, and are not found again by name.
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.ends_with("names.gsd") || name.contains("duplicate") {
+    let [a, b] = ["a.gsd", "b.gsd"].map(|name| temp.path().join(name));
+    let limits = Limits::default();
+    let mut doubled = 0;
+    for path in files(&["code-v0", "code-v1", "edge", "py-5"]) {
+        let old = open(&path);
+        if old.header().schema == "hoomd" || old.nchunks() == 0 {
             continue;
         }
-        let report = salvage(&fs::read(&path).unwrap(), &saved).unwrap();
-        assert_eq!(report.lost, [""; 0], "{path:?}");
-        assert!(content(&path) == content(&saved), "{path:?}");
-        done += 1;
+        let frames = old.nframes().unwrap();
+        ops::trim(&path, 0..frames, &a, Overwrite::Replace, &limits).unwrap();
+        ops::merge(&[&path, &path], &b, Overwrite::Replace, &limits).unwrap();
+        // Every chunk is there, but for those that another of the same number replaces.
+        let mut numbers = std::collections::BTreeSet::new();
+        old.each_chunk(|chunk| {
+            let entry = chunk?.entry;
+            numbers.insert((entry.frame, entry.id));
+            Ok(())
+        })
+        .unwrap();
+        let names: std::collections::BTreeSet<String> =
+            old.find_matching_names("").into_iter().collect();
+        doubled += u64::from(names.len() < old.find_matching_names("").len());
+        assert_eq!(content(&a).len(), numbers.len(), "{path:?}");
+        assert_eq!(content(&b).len(), 2 * numbers.len(), "{path:?}");
+        sound(&a);
     }
-    assert!(done > 200, "{done}");
-}
-
-#[test]
-fn corrupt_files_give_what_is_whole_in_them() {
-    let temp = tempfile::tempdir().unwrap();
-    let saved = temp.path().join("saved.gsd");
-    let expected = [
-        ("v001_bad_checksum_entry1", 0),
-        ("v2_entry0_N_overflow", 8),
-        ("v2_entry3_type_0_unprobed", 8),
-        ("v2_entry5_N_past_eof_unprobed", 8),
-        ("v2_entry5_loc_in_header", 8),
-        ("v2_entry5_frame_decreasing", 9),
-        ("v2_unsorted_ids", 9),
-        ("v2_index_alloc_overflow", 9),
-        ("v2_index_loc_zero", 9),
-        ("v2_index_alloc_zero", 9),
-        ("v2_namelist_past_eof", 9),
-        ("v2_namelist_alloc_zero", 9),
-        ("v2_reserved_nonzero", 9),
-    ];
-    for (name, frames) in expected {
-        let bytes = fs::read(golden().join(format!("corrupt/{name}.gsd"))).unwrap();
-        let report = salvage(&bytes, &saved).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(open(&saved).nframes().unwrap(), frames, "{name}: {report:?}");
-        sound(&saved);
-    }
-    let edge = golden().join("edge/empty_chunk_name_REFERENCE_CALLS_CORRUPT.gsd");
-    salvage(&fs::read(edge).unwrap(), &saved).unwrap();
-    assert_eq!(open(&saved).find_matching_names(""), ["unnamed-0", "b"]);
-}
-
-#[test]
-fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
-    let temp = tempfile::tempdir().unwrap();
-    let saved = temp.path().join("saved.gsd");
-    let samples = [
-        "v0.0.1/ce10462_one_frame.gsd",
-        "v0.0.1/1232f6c_index_grow_by_one.gsd",
-        "v0.0.1-other-abi/packed_one_frame.gsd",
-        "code-f02/all_types.gsd",
-        "code-v1.0.0/names.gsd",
-        "code-v5.0.1/names_growth.gsd",
-        "py-5.0.1/hoomd_varying_N.gsd",
-        "upgraded/many_frames_growth_1.0_to_2.1.gsd",
-    ];
-    let (mut random, mut saves) = (7_u64, 0);
-    let mut next = |end: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (random >> 33) as usize % end
-    };
-    for name in samples {
-        let whole = fs::read(golden().join(name)).unwrap();
-        for round in 0..150 {
-            let mut bytes = whole.clone();
-            for _ in 0..=round % 3 {
-                // Header and index are where damage hurts.
-                let at = next(bytes.len().min(1000));
-                bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)];
-            }
-            if round % 4 == 0 {
-                bytes.truncate(next(whole.len()));
-            }
-            if salvage(&bytes, &saved).is_ok() {
-                sound(&saved);
-                saves += 1;
-            }
-        }
-    }
-    assert!(saves > 500, "{saves}");
+    assert!(doubled > 0);
 }

@@ -31,9 +31,9 @@ fn defaults_stand_where_nothing_was_written() {
     assert!(n > 0);
     assert_eq!((frame.step, frame.dimensions), (0, 3));
     assert_eq!(frame.particles.types, ["A"]);
-    assert_eq!(frame.particles.mass, vec![1.0; n]);
-    assert_eq!(frame.particles.body, vec![-1; n]);
-    assert_eq!(frame.particles.orientation, [1.0, 0.0, 0.0, 0.0].repeat(n));
+    assert_eq!(*frame.particles.mass, vec![1.0; n]);
+    assert_eq!(*frame.particles.body, vec![-1; n]);
+    assert_eq!(*frame.particles.orientation, [1.0, 0.0, 0.0, 0.0].repeat(n));
     assert_eq!((frame.bonds.n, frame.bonds.group.len()), (0, 0));
     assert!(file.read(file.len().unwrap()).is_err());
 }
@@ -116,27 +116,27 @@ fn full(step: u64, n: u32) -> Snapshot {
     p.types = vec!["A".into(), "long name".into()];
     p.type_shapes = vec!["{\"type\": \"Sphere\"}".into(), "{}".into()];
     p.typeid = (0..n).map(|k| k % 2).collect();
-    p.mass = numbers(n, 2.0);
-    p.charge = numbers(n, -1.0);
-    p.diameter = numbers(n, 0.5);
+    p.mass = numbers(n, 2.0).into();
+    p.charge = numbers(n, -1.0).into();
+    p.diameter = numbers(n, 0.5).into();
     p.body = (0..n as i32).map(|k| k - 5).collect();
-    p.moment_inertia = numbers(3 * n, 1.0);
-    p.position = numbers(3 * n, -3.0);
-    p.orientation = numbers(4 * n, 0.0);
-    p.velocity = numbers(3 * n, 4.0);
-    p.angmom = numbers(4 * n, 5.0);
+    p.moment_inertia = numbers(3 * n, 1.0).into();
+    p.position = numbers(3 * n, -3.0).into();
+    p.orientation = numbers(4 * n, 0.0).into();
+    p.velocity = numbers(3 * n, 4.0).into();
+    p.angmom = numbers(4 * n, 5.0).into();
     p.image = (0..3 * n as i32).map(|k| -k).collect();
     s.bonds.n = 2;
     s.bonds.types = vec!["b".into()];
-    s.bonds.typeid = vec![0, 0];
-    s.bonds.group = vec![0, 1, 1, 2];
+    s.bonds.typeid = vec![0, 0].into();
+    s.bonds.group = vec![0, 1, 1, 2].into();
     s.dihedrals.n = 1;
     s.dihedrals.types = vec!["d".into(), "e".into()];
-    s.dihedrals.typeid = vec![1];
-    s.dihedrals.group = vec![3, 2, 1, 0];
+    s.dihedrals.typeid = vec![1].into();
+    s.dihedrals.group = vec![3, 2, 1, 0].into();
     s.constraints.n = 1;
-    s.constraints.group = vec![0, 3];
-    s.constraint_value = vec![1.5];
+    s.constraints.group = vec![0, 3].into();
+    s.constraint_value = vec![1.5].into();
     let energy = Values { kind: Type::Double, n: 1, m: 1, bytes: 1.5_f64.to_le_bytes().to_vec() };
     s.log.insert("energy".into(), Some(energy));
     s
@@ -150,17 +150,17 @@ fn plain(step: u64, n: u32) -> Snapshot {
     p.n = n;
     p.types = vec!["A".into()];
     p.type_shapes = vec!["{}".into()];
-    p.typeid = vec![0; rows];
-    p.mass = vec![1.0; rows];
-    p.charge = vec![0.0; rows];
-    p.diameter = vec![1.0; rows];
-    p.body = vec![-1; rows];
-    p.moment_inertia = vec![0.0; 3 * rows];
-    p.position = vec![0.0; 3 * rows];
-    p.orientation = [1.0, 0.0, 0.0, 0.0].repeat(rows);
-    p.velocity = vec![0.0; 3 * rows];
-    p.angmom = vec![0.0; 4 * rows];
-    p.image = vec![0; 3 * rows];
+    p.typeid = vec![0; rows].into();
+    p.mass = vec![1.0; rows].into();
+    p.charge = vec![0.0; rows].into();
+    p.diameter = vec![1.0; rows].into();
+    p.body = vec![-1; rows].into();
+    p.moment_inertia = vec![0.0; 3 * rows].into();
+    p.position = vec![0.0; 3 * rows].into();
+    p.orientation = [1.0, 0.0, 0.0, 0.0].repeat(rows).into();
+    p.velocity = vec![0.0; 3 * rows].into();
+    p.angmom = vec![0.0; 4 * rows].into();
+    p.image = vec![0; 3 * rows].into();
     s
 }
 
@@ -213,8 +213,13 @@ fn frames_come_back_and_nothing_is_written_twice() {
     file.write(&full(1, 6)).unwrap();
     file.write(&full(2, 6)).unwrap();
     file.close().unwrap();
-    let names: Vec<String> =
-        open(&path).file().frame(1).unwrap().into_iter().map(|chunk| chunk.name).collect();
+    let names: Vec<String> = open(&path)
+        .file()
+        .frame(1)
+        .unwrap()
+        .into_iter()
+        .map(|chunk| chunk.name.to_string())
+        .collect();
     assert_eq!(names, ["configuration/step"]);
 }
 

@@ -330,7 +330,7 @@ fn a_reader_beside_the_writer_sees_whole_frames_only() {
                 let last = chunks.last().unwrap();
                 assert_eq!(reader.read_chunk(last).unwrap(), (frames - 1).to_le_bytes());
                 let new = format!("n{}", 1000 + frames - 1);
-                assert!(chunks.iter().any(|chunk| chunk.name == new));
+                assert!(chunks.iter().any(|chunk| *chunk.name == *new));
             }
             seen = frames;
             looks += 1;

@@ -1,13 +1,17 @@
 //! Events from records (seed section 2): a tag is two records, data is one.
 
+use memchr::{memchr_iter, memrchr_iter};
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::Wire;
 
-use crate::event::{Data, Event, Item};
+use crate::event::{Data, Event, Item, Look, says_qe_syntax};
 use crate::record::{Framing, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
+
+/// Bytes in which a tag is looked for without ado; nearly all are shorter.
+const SHORT: usize = 512;
 
 /// Reads a binary file from its beginning.
 pub struct BinaryEvents {
@@ -15,13 +19,14 @@ pub struct BinaryEvents {
     framing: Framing,
     limits: Limits,
     buffer: Vec<u8>,
+    qe_syntax: Option<bool>,
 }
 
 impl BinaryEvents {
     /// Starts at the first record.
     pub fn new(source: &Source, framing: Framing, limits: &Limits) -> Self {
         let records = Records::new(source.clone(), framing, limits);
-        Self { records, framing, limits: *limits, buffer: Vec::new() }
+        Self { records, framing, limits: *limits, buffer: Vec::new(), qe_syntax: None }
     }
 
     /// Where the next event begins.
@@ -37,13 +42,26 @@ impl BinaryEvents {
     /// The next event, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {
+        let mut item = match self.short_tag()? {
+            Some(item) => item,
+            None => match self.any()? {
+                Some(item) => item,
+                None => return Ok(None),
+            },
+        };
+        match &item.event {
+            Event::Begin(tag) => item.kind = Look::at(tag, self.qe_syntax).kind,
+            other => self.qe_syntax = says_qe_syntax(other).or(self.qe_syntax),
+        }
+        Ok(Some(item))
+    }
+
+    fn any(&mut self) -> Result<Option<Item>> {
         let Some(record) = self.records.next()? else { return Ok(None) };
         let header = self.header(&record)?;
         if header == 0 {
             let data = Data { parts: record.parts.skip(4), literal: false };
-            let (offset, end) = (record.offset, record.end);
-            let event = Event::Data(data);
-            return Ok(Some(Item { offset, end, indent: 0, event, remark: None }));
+            return Ok(Some(Item::data(data, record.offset, record.end)));
         }
         let control = Control::from_code(header.rem_euclid(256));
         let Some(control) = control.filter(|_| header > 0 && record.parts.len() == 4) else {
@@ -55,6 +73,32 @@ impl BinaryEvents {
             return Err(Error::malformed("iotk-005", message).at(record.parts.offset()));
         };
         self.tag(&record, header, control).map(Some)
+    }
+
+    /// The tag that begins here, if nothing is odd about it and its records are in memory whole:
+    /// almost all tags are like that, and files may have very many of them.
+    fn short_tag(&mut self) -> Result<Option<Item>> {
+        let (framing, offset) = (self.framing, self.records.position());
+        let marker = framing.marker as usize;
+        let bytes = self.records.ahead(SHORT)?;
+        let short = || {
+            let header = framing.integer(framing.framed(bytes, 4)?)?;
+            let control = Control::from_code(header & 0xff).filter(|_| header > 0)?;
+            let len = (header >> 8) as usize;
+            let second = bytes.get(2 * marker + 4..)?;
+            let second = framing.framed(second, 4 + len as u64)?;
+            let (again, written) = (framing.integer(second)?, &second[4..]);
+            (again == SECOND + (header - control as i32)).then_some(())?;
+            let (indent, tag) = cut(written, control, 0).ok()?;
+            let end = offset + (4 * marker + 8 + len) as u64;
+            let event = event(control, tag);
+            Some(Item { offset, end, indent, event, kind: None, remark: None })
+        };
+        let item = short();
+        if let Some(item) = &item {
+            self.records.seek(item.end);
+        }
+        Ok(item)
     }
 
     /// The first four bytes of a record.
@@ -91,32 +135,43 @@ impl BinaryEvents {
             None
         };
         let item = cut(written, control, at).map(|(indent, tag)| {
-            let event = match control {
-                Control::Begin => Event::Begin(tag),
-                Control::End => Event::End(tag),
-                Control::Empty => Event::Empty(tag),
-                Control::Comment => Event::Comment(tag.text().to_vec()),
-                Control::Instruction => Event::Instruction(tag),
-            };
-            Item { offset, end: second.end, indent, event, remark }
+            let event = event(control, tag);
+            Item {
+                offset,
+                end: second.end,
+                indent,
+                event,
+                kind: None,
+                remark: remark.map(Box::new),
+            }
         });
         self.buffer = buffer;
         item
     }
 }
 
+fn event(control: Control, tag: Tag) -> Event {
+    match control {
+        Control::Begin => Event::Begin(tag),
+        Control::End => Event::End(tag),
+        Control::Empty => Event::Empty(tag),
+        Control::Comment => Event::Comment(tag.into_text()),
+        Control::Instruction => Event::Instruction(tag),
+    }
+}
+
 /// The tag in what was written for it: from the first opening mark to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    let starts = |at: &usize, mark: &[u8]| written[*at..].starts_with(mark);
-    let find = |mark: &[u8]| (0..written.len()).find(|at| starts(at, mark));
-    let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
+    let last =
+        |mark: &[u8]| memrchr_iter(mark[0], written).find(|at| written[*at..].starts_with(mark));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
         let message = format!("no {control:?} tag in \"{shown}\"");
         Error::malformed("iotk-006", message).at(at)
     };
-    let from = find(open).ok_or_else(bad)?;
+    let find = |at: &usize| written[*at..].starts_with(open);
+    let from = memchr_iter(open[0], written).find(find).ok_or_else(bad)?;
     // An empty tag whose stroke is missing is still clear from its control code.
     let to = last(close).or_else(|| last(b">")).ok_or_else(bad)?;
     let text = written.get(from + open.len()..to).ok_or_else(bad)?;

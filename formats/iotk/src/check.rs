@@ -1,13 +1,15 @@
 //! The rules, each with its code. Codes up to iotk-029 are errors raised while reading; those from
 //! iotk-030 on are findings about files that can be read.
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
+use crate::data::stream_numbers;
 use crate::event::{Event, Form};
+use crate::number::Scalar;
 use crate::read::File;
 use crate::schema::incomplete;
 use crate::wire::Type;
@@ -43,8 +45,7 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
         let object = || format!("element {}", file.index().path(id));
         // Text is only known to be numbers once it was parsed.
         if file.form() == Form::Text
-            && file.data(id)?.is_some_and(|data| data.kind.is_some() && data.fault.is_none())
-            && let Err(error) = file.array(id)
+            && let Err(error) = parse(file, id, limits)
         {
             report.absorb(error.at(element.offset))?;
         }
@@ -54,8 +55,8 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
             let message = format!("type \"{}\" is unknown; read as text", name.escape_ascii());
             report.warn("iotk-036", message).in_object(object()).at(element.offset);
         }
-        if element.data.len() > 1 {
-            let message = "more than one piece of data; the tree shows the first";
+        if element.data.len() > 1 && element.kind.is_some() {
+            let message = "more than one piece of data; the tree shows all but the first as text";
             report.warn("iotk-037", message).in_object(object()).at(element.offset);
         }
         if strict && element.tag.name().len() > NAME {
@@ -77,6 +78,26 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
         look_closely(file, limits, report)?;
     }
     Ok(())
+}
+
+/// Parses the data of an element, if they are numbers or strings: numbers in parts, however many
+/// there are.
+fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
+    let element = &file.index().elements()[id];
+    let (Some(known), Some(data)) = (file.data(id)?, element.data.first()) else { return Ok(()) };
+    if known.kind.is_none() || known.fault.is_some() {
+        return Ok(());
+    }
+    let dtype = known.array.dtype;
+    let place = |e: Error| e.in_object(format!("element {}", file.index().path(id)));
+    match Scalar::of(dtype).filter(|_| element.tag.raw("fmt").is_none()) {
+        Some((scalar, _)) => {
+            let total = known.array.shape.bytes(dtype.size()).map_err(place)?;
+            let (source, mut each) = (file.source(), |_: &[u8]| Ok(()));
+            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(place)
+        }
+        None => file.array(id).map(drop),
+    }
 }
 
 /// What readers need not mind.

@@ -16,7 +16,7 @@ use spile_core::source::Source;
 use spile_core::tree::Tree;
 
 use crate::data::{Described, describe, integer_kind, stream_numbers, stream_words};
-use crate::event::{Data, Event, Events, Form, Item, data_type, says_qe_syntax};
+use crate::event::{Data, Event, Events, Form, Item, says_qe_syntax};
 use crate::number::{Scalar, Style, words};
 use crate::wire::{Control, Tag, Type, escape};
 use crate::write::{Target, Writer};
@@ -122,9 +122,13 @@ impl<W: Write> Converter<'_, W> {
             Event::Begin(tag) => {
                 self.start()?;
                 self.done.elements += 1;
+                if self.open.len() as u64 >= u64::from(self.limits.depth) {
+                    let message = format!("tags nested deeper than {}", self.limits.depth);
+                    return Err(Error::limit(message));
+                }
                 self.open.push(tag.name().to_vec());
-                let kind = data_type(tag, self.qe_syntax);
-                if let (Some(kind), Some(Item { event: Event::Data(data), .. })) = (kind, next) {
+                if let (Some(kind), Some(Item { event: Event::Data(data), .. })) = (item.kind, next)
+                {
                     self.element(tag, kind, data, item)?;
                     return Ok(true);
                 }
@@ -193,8 +197,17 @@ impl<W: Write> Converter<'_, W> {
         let inline = tag.raw("type").is_none() && known.array.shape.rank() == 0;
         match self.target {
             Target::Text => self.as_text(tag, &known, inline, indent).map_err(place),
-            Target::Binary(..) => self.as_binary(tag, kind, known, data, indent).map_err(place),
+            Target::Binary(..) => {
+                self.as_binary(tag, kind, known, data, inline, indent).map_err(place)
+            }
         }
+    }
+
+    fn begin(&mut self, tag: &Tag, inline: bool, indent: u32) -> Result<()> {
+        if inline {
+            return self.writer.begin_inline(tag, indent);
+        }
+        self.writer.begin_at(tag, indent)
     }
 
     fn as_text(&mut self, tag: &Tag, known: &Described, inline: bool, indent: u32) -> Result<()> {
@@ -223,11 +236,7 @@ impl<W: Write> Converter<'_, W> {
                 new = new.with("spile_kind", &actual.to_string(), "kind");
             }
         }
-        if inline {
-            self.writer.begin_inline(&new, indent)?;
-        } else {
-            self.writer.begin_at(&new, indent)?;
-        }
+        self.begin(&new, inline, indent)?;
         let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
         if plain {
             return self.writer.fields(&array, columns);
@@ -241,12 +250,13 @@ impl<W: Write> Converter<'_, W> {
         kind: Type,
         known: Described,
         data: &Data,
+        inline: bool,
         indent: u32,
     ) -> Result<()> {
         let Form::Binary(framing) = self.form else {
-            return self.text_to_binary(tag, kind, known, data, indent);
+            return self.text_to_binary(tag, kind, known, data, inline, indent);
         };
-        self.writer.begin_at(tag, indent)?;
+        self.begin(tag, inline, indent)?;
         let Target::Binary(wanted, _) = self.target else { return Ok(()) };
         if wanted.order == framing.order || known.array.dtype.word() == 1 {
             return self.copy(data);
@@ -277,6 +287,7 @@ impl<W: Write> Converter<'_, W> {
         kind: Type,
         mut known: Described,
         data: &Data,
+        inline: bool,
         indent: u32,
     ) -> Result<()> {
         let mut new = tag.without("spile_kind");
@@ -298,10 +309,13 @@ impl<W: Write> Converter<'_, W> {
             known.array.dtype = dtype.unwrap_or(known.array.dtype);
             let number = Type::of(known.array.dtype).map_or(number, |(_, kind)| kind);
             new = new.with("kind", &number.to_string(), "size");
+        } else if self.library() && tag.raw("type").is_none() {
+            // With `qe_syntax` the library tells a kind of strings, too.
+            new = new.with("kind", "4", "");
         } else if !numeric && tag.raw("type").is_some() && tag.count("len").is_none() {
             new = new.with("len", &known.array.dtype.size().to_string(), "size");
         }
-        self.writer.begin_at(&new, indent)?;
+        self.begin(&new, inline, indent)?;
         let dtype = known.array.dtype;
         let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.raw("fmt").is_none()) else {
             let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
@@ -309,23 +323,9 @@ impl<W: Write> Converter<'_, W> {
         };
         let total = known.array.shape.bytes(dtype.size())?;
         self.writer.begin_data(total)?;
-        let mut written = 0;
-        let miscounted = |written: u64| {
-            let (got, of) = (written / scalar.size() as u64, total / scalar.size() as u64);
-            let message = format!("{got} numbers where {of} were promised");
-            Error::malformed("iotk-013", message).at(data.parts.offset())
-        };
-        let writer = &mut self.writer;
-        stream_numbers(self.source, data, scalar, self.limits, &mut |bytes| {
-            written += bytes.len() as u64;
-            if written > total {
-                return Err(miscounted(written));
-            }
-            writer.data_bytes(dtype, bytes)
-        })?;
-        if written < total {
-            return Err(miscounted(written));
-        }
+        let (source, limits, writer) = (self.source, self.limits, &mut self.writer);
+        let mut each = |bytes: &[u8]| writer.data_bytes(dtype, bytes);
+        stream_numbers(source, data, scalar, total, limits, &mut each)?;
         self.writer.end_data()
     }
 
@@ -353,6 +353,8 @@ impl<W: Write> Converter<'_, W> {
             self.done.lost.push(message);
             return Ok(());
         }
+        // How long it is without its escapes is only known when it is there as a whole.
+        self.limits.allow(data.parts.len(), "text in an element without a type")?;
         let none = Tag::default();
         let known = describe(&none, None, data, self.form, self.source, self.limits)?;
         let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;

@@ -178,6 +178,12 @@ fn text(
     };
     let number = kind.filter(|kind| *kind != Type::Character);
     let Some(number) = number else {
+        if kind.is_none() && data.parts.len() > limits.memory {
+            let (dtype, shape) = (DType::opaque(1), Shape::new([data.parts.len()]));
+            let layout = Layout::Plain { extents: extents.clone(), order: Order::F };
+            let array = ArrayDesc::new(dtype, shape, layout);
+            return Ok(Described { kind: None, array, remark: None, fault: None });
+        }
         let promised = kind.map_or(Ok(None), |_| promised(tag))?;
         let (count, shape) = promised.unwrap_or((1, Shape::new([1])));
         let len = match tag.count("len").filter(|_| kind.is_some()) {
@@ -294,12 +300,12 @@ impl Codec for Numbers {
         self.parse_pieces(stored, 0, &mut |values| {
             let slot = out.get_mut(filled..filled + values.len());
             let slot = slot.ok_or_else(|| self.miscounted(None))?;
-            slot.copy_from_slice(&values);
+            slot.copy_from_slice(values);
             filled += values.len();
             Ok(())
         })?;
         if filled < out.len() {
-            return Err(self.miscounted(Some((filled, out.len()))));
+            return Err(self.miscounted(Some((filled as u64, out.len() as u64))));
         }
         Ok(())
     }
@@ -312,7 +318,7 @@ impl Numbers {
         &self,
         stored: &[u8],
         at: usize,
-        each: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut pieces = Vec::new();
         let mut from = 0;
@@ -337,15 +343,15 @@ impl Numbers {
                 self.parse(&stored[piece.clone()], at + piece.start)
             };
             let parsed: Vec<Vec<u8>> = wave.par_iter().map(parse).collect::<Result<_>>()?;
-            parsed.into_iter().try_for_each(&mut *each)?;
+            parsed.iter().try_for_each(|values| each(values))?;
         }
         Ok(())
     }
 }
 
 impl Numbers {
-    fn miscounted(&self, short: Option<(usize, usize)>) -> Error {
-        let size = self.scalar.size();
+    fn miscounted(&self, short: Option<(u64, u64)>) -> Error {
+        let size = self.scalar.size() as u64;
         let message = match short {
             Some((got, of)) => {
                 format!("{} numbers where {} were promised", got / size, of / size)
@@ -356,22 +362,34 @@ impl Numbers {
     }
 }
 
-/// The numbers of a text of any length, a part at a time; their bytes are little-endian.
+/// The numbers of a text of any length, a part at a time; their bytes are little-endian, and `total`
+/// in all.
 pub(crate) fn stream_numbers(
     source: &Source,
     data: &Data,
     scalar: Scalar,
+    total: u64,
     limits: &Limits,
-    each: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (base, parts) = (data.parts.offset(), data.parts.count());
     let numbers = Numbers { scalar, width: None, base, parts };
-    let mut at = 0;
+    let (mut at, mut done) = (0, 0);
     stream_words(source, data, limits, &mut |text| {
-        numbers.parse_pieces(text, at, each)?;
+        numbers.parse_pieces(text, at, &mut |bytes| {
+            done += bytes.len() as u64;
+            if done > total {
+                return Err(numbers.miscounted(None));
+            }
+            each(bytes)
+        })?;
         at += text.len();
         Ok(())
-    })
+    })?;
+    if done < total {
+        return Err(numbers.miscounted(Some((done, total))));
+    }
+    Ok(())
 }
 
 /// A text of any length, a part at a time, cut between words.
@@ -382,21 +400,24 @@ pub(crate) fn stream_words(
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut text = Vec::new();
+    // The numbers take memory, too.
+    let block = ((PIECE * PIECES / 4) as u64).min(limits.memory / 8).max(4 << 10);
+    // What stands around a comment belongs together.
     for part in data.parts.iter() {
         let (mut from, end) = (part.offset, part.offset + part.len);
         while from < end {
-            let len = (end - from).min((PIECE * PIECES / 4) as u64);
+            let len = (end - from).min(block);
             let kept = text.len();
             source.require(from, len)?;
             text.resize(limits.allow(kept as u64 + len, "a word")?, 0);
             source.read_exact_at(from, &mut text[kept..])?;
             from += len;
-            let word = if from < end { last_word(&text) } else { text.len() };
+            let word = last_word(&text);
             each(&text[..word])?;
             text.drain(..word);
         }
     }
-    Ok(())
+    each(&text)
 }
 
 /// Takes strings out of their lines.

@@ -7,8 +7,8 @@ use spile_core::wire::ByteOrder;
 
 use crate::binary::BinaryEvents;
 use crate::record::{Framing, Parts};
-use crate::text::TextEvents;
-use crate::wire::{Tag, Type};
+use crate::text::{MARK, TextEvents};
+use crate::wire::{Tag, Type, logical};
 
 /// Which of the two forms a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Form {
 
 /// Text whose first mark is that of a tag. A byte-order mark and blank lines may come before.
 pub(crate) fn looks_like_text(head: &[u8]) -> bool {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let head = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
     matches!(head, [b'<', b'?' | b'!' | b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }
 
@@ -81,8 +81,17 @@ pub struct Item {
     pub indent: u32,
     /// What it is.
     pub event: Event,
+    /// The type of the data that a begin tag announces.
+    pub kind: Option<Type>,
     /// A departure from the letter of the format that does no harm: code and sentence.
-    pub remark: Option<(&'static str, String)>,
+    pub remark: Option<Box<(&'static str, String)>>,
+}
+
+impl Item {
+    /// A piece of data.
+    pub(crate) fn data(data: Data, offset: u64, end: u64) -> Self {
+        Self { offset, end, indent: 0, event: Event::Data(data), kind: None, remark: None }
+    }
 }
 
 /// The events of a file.
@@ -124,14 +133,42 @@ impl Events {
 /// `qe_syntax` those of a tag that is itself called `real`, `integer` and so on. Where no head says
 /// whether there is such a syntax, a rank or kind shows it. Data marked as truncated were left out
 /// on purpose.
-pub(crate) fn data_type(tag: &Tag, qe_syntax: Option<bool>) -> Option<Type> {
-    let shown = || tag.raw("rank").is_some() || tag.raw("kind").is_some();
-    let name = match tag.raw("type") {
-        Some(name) => name.trim_ascii(),
-        None if qe_syntax.unwrap_or_else(shown) => tag.name(),
-        None => return None,
-    };
-    Type::named(name).filter(|_| tag.flag("trunc") != Some(true))
+fn data_type(tag: &Tag, named: Option<&[u8]>, qe_syntax: bool) -> Option<Type> {
+    match named {
+        Some(name) => Type::named(name.trim_ascii()),
+        None if qe_syntax => Type::named(tag.name()),
+        None => None,
+    }
+}
+
+/// What is asked of a begin tag before anything else, in one walk through its attributes: there may
+/// be very many tags.
+pub(crate) struct Look {
+    /// The type of the data that follow.
+    pub(crate) kind: Option<Type>,
+    /// They stand there under a format.
+    pub(crate) formatted: bool,
+    /// All attributes have quoted values.
+    pub(crate) sound: bool,
+}
+
+impl Look {
+    pub(crate) fn at(tag: &Tag, qe_syntax: Option<bool>) -> Self {
+        let (mut formatted, mut sound, mut shape, mut left_out) = (false, true, false, false);
+        let mut named = None;
+        for attribute in tag.attributes() {
+            sound &= attribute.sound;
+            match attribute.name {
+                b"type" if named.is_none() => named = Some(attribute.value),
+                b"rank" | b"kind" => shape = true,
+                b"fmt" => formatted = true,
+                b"trunc" => left_out = logical(attribute.value.trim_ascii()) == Some(true),
+                _ => {}
+            }
+        }
+        let kind = data_type(tag, named, qe_syntax.unwrap_or(shape)).filter(|_| !left_out);
+        Self { kind, formatted, sound }
+    }
 }
 
 /// What `<?iotk qe_syntax="..."?>` says, if this is it.

@@ -1,13 +1,15 @@
 //! The elements of a file, found in one pass: names, attributes, byte ranges.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-use crate::event::{Data, Event, Events, Form, Item, data_type, says_qe_syntax};
+use crate::event::{Data, Event, Events, Form, Item, says_qe_syntax};
 use crate::wire::{Tag, Type};
 
 /// An element: a tag with what is inside it.
@@ -28,7 +30,7 @@ pub struct Element {
     /// The elements directly inside it, in the order of the file.
     pub children: Vec<usize>,
     /// What else is directly inside it.
-    pub data: Vec<Data>,
+    pub data: Pieces,
     /// The type of its data.
     pub kind: Option<Type>,
 }
@@ -37,6 +39,43 @@ impl Element {
     /// The file that it stands for.
     pub fn link(&self) -> Option<String> {
         self.tag.text_of("iotk_link")
+    }
+}
+
+/// The data of an element; almost always one piece or none, which take no memory of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces(Held);
+
+#[derive(Clone, Debug, Default)]
+enum Held {
+    #[default]
+    None,
+    One(Data),
+    Several(Vec<Data>),
+}
+
+impl Pieces {
+    fn push(&mut self, data: Data) {
+        self.0 = match std::mem::take(&mut self.0) {
+            Held::None => Held::One(data),
+            Held::One(first) => Held::Several(vec![first, data]),
+            Held::Several(mut all) => {
+                all.push(data);
+                Held::Several(all)
+            }
+        };
+    }
+}
+
+impl Deref for Pieces {
+    type Target = [Data];
+
+    fn deref(&self) -> &[Data] {
+        match &self.0 {
+            Held::None => &[],
+            Held::One(data) => std::slice::from_ref(data),
+            Held::Several(all) => all,
+        }
     }
 }
 
@@ -50,7 +89,70 @@ pub(crate) struct Remark {
 }
 
 /// Children of a parent by name, in the order of the file: a missing name costs one look.
-type Names = HashMap<(Option<usize>, Vec<u8>), Vec<usize>>;
+struct Names {
+    /// Number of the group by the hash of parent and name, or by the next one that was free.
+    groups: HashMap<u64, usize>,
+    hasher: RandomState,
+    /// First of each group in `ids`, and the end.
+    starts: Vec<usize>,
+    ids: Vec<usize>,
+}
+
+impl Names {
+    fn of(elements: &[Element]) -> Self {
+        let hasher = RandomState::new();
+        let mut groups: HashMap<u64, usize> = HashMap::with_capacity(elements.len());
+        // An element of each group, and the group of each element.
+        let mut firsts: Vec<usize> = Vec::new();
+        let mut group_of = Vec::with_capacity(elements.len());
+        for (id, element) in elements.iter().enumerate() {
+            let name = element.tag.name();
+            let mut hash = hasher.hash_one((element.parent, name));
+            let group = loop {
+                let group = *groups.entry(hash).or_insert(firsts.len());
+                let Some(first) = firsts.get(group) else {
+                    firsts.push(id);
+                    break group;
+                };
+                if is_named(&elements[*first], element.parent, name) {
+                    break group;
+                }
+                hash = hash.wrapping_add(1);
+            };
+            group_of.push(group);
+        }
+        let mut starts = vec![0; firsts.len() + 1];
+        for group in &group_of {
+            starts[group + 1] += 1;
+        }
+        for k in 1..starts.len() {
+            starts[k] += starts[k - 1];
+        }
+        let mut next = starts.clone();
+        let mut ids = vec![0; elements.len()];
+        for (id, group) in group_of.into_iter().enumerate() {
+            ids[next[group]] = id;
+            next[group] += 1;
+        }
+        Self { groups, hasher, starts, ids }
+    }
+
+    fn get(&self, elements: &[Element], parent: Option<usize>, name: &[u8]) -> &[usize] {
+        let mut hash = self.hasher.hash_one((parent, name));
+        while let Some(group) = self.groups.get(&hash) {
+            let ids = &self.ids[self.starts[*group]..self.starts[group + 1]];
+            if ids.first().is_some_and(|id| is_named(&elements[*id], parent, name)) {
+                return ids;
+            }
+            hash = hash.wrapping_add(1);
+        }
+        &[]
+    }
+}
+
+fn is_named(element: &Element, parent: Option<usize>, name: &[u8]) -> bool {
+    element.parent == parent && element.tag.name() == name
+}
 
 /// All elements of a file.
 #[derive(Default)]
@@ -110,15 +212,8 @@ impl Index {
 
     /// The elements called `name` directly inside `parent`, in the order of the file.
     pub fn named(&self, parent: Option<usize>, name: &str) -> &[usize] {
-        let names = self.names.get_or_init(|| {
-            let mut names = Names::with_capacity(self.elements.len());
-            for (id, element) in self.elements.iter().enumerate() {
-                let key = (element.parent, element.tag.name().to_vec());
-                names.entry(key).or_default().push(id);
-            }
-            names
-        });
-        names.get(&(parent, name.as_bytes().to_vec())).map_or(&[], |found| found)
+        let names = self.names.get_or_init(|| Names::of(&self.elements));
+        names.get(&self.elements, parent, name.as_bytes())
     }
 
     /// The first element at a path such as `Root/a.1/b`.
@@ -160,18 +255,19 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn take(&mut self, item: Item) -> Result<()> {
-        if let Some((code, message)) = item.remark {
+        if let Some(remark) = item.remark {
+            let (code, message) = *remark;
             self.count(2 * size_of::<Remark>() as u64 + message.len() as u64, item.offset)?;
             self.index.remarks.push(Remark { code, message, offset: item.offset, grave: false });
         }
         self.index.qe_syntax = says_qe_syntax(&item.event).or(self.index.qe_syntax);
         match item.event {
             Event::Begin(tag) => {
-                let id = self.add(tag, false, item.offset, item.end)?;
+                let id = self.add(tag, item.kind, false, (item.offset, item.end))?;
                 self.open.push(id);
                 Ok(())
             }
-            Event::Empty(tag) => self.add(tag, true, item.offset, item.end).map(drop),
+            Event::Empty(tag) => self.add(tag, None, true, (item.offset, item.end)).map(drop),
             Event::End(tag) => self.close(&tag, item.offset, item.end),
             Event::Comment(_) => Ok(()),
             Event::Instruction(tag) => {
@@ -185,12 +281,7 @@ impl<'a> Builder<'a> {
                 let table = 200 + 64 * data.parts.count() as u64;
                 self.count(table, item.offset)?;
                 if let Some(id) = self.open.last() {
-                    let list = &mut self.index.elements[*id].data;
-                    // Almost always the only one: no room for more.
-                    if list.is_empty() {
-                        list.reserve_exact(1);
-                    }
-                    list.push(data);
+                    self.index.elements[*id].data.push(data);
                 } else {
                     let message = "data outside of all elements are left out".to_string();
                     self.index.remarks.push(Remark {
@@ -210,7 +301,13 @@ impl<'a> Builder<'a> {
         self.limits.allow(self.used, "the index of the tags").map(drop).map_err(|e| e.at(offset))
     }
 
-    fn add(&mut self, tag: Tag, empty: bool, offset: u64, end: u64) -> Result<usize> {
+    fn add(
+        &mut self,
+        tag: Tag,
+        kind: Option<Type>,
+        empty: bool,
+        (offset, end): (u64, u64),
+    ) -> Result<usize> {
         let index = &mut self.index;
         let id = index.elements.len();
         if id as u64 >= self.limits.nodes {
@@ -221,7 +318,6 @@ impl<'a> Builder<'a> {
             return Err(Error::limit(message).at(offset));
         }
         let parent = self.open.last().copied();
-        let kind = data_type(&tag, index.qe_syntax).filter(|_| !empty);
         match parent {
             Some(parent) => index.elements[parent].children.push(id),
             None => index.roots.push(id),
@@ -240,7 +336,7 @@ impl<'a> Builder<'a> {
             offset,
             end,
             children: Vec::new(),
-            data: Vec::new(),
+            data: Pieces::default(),
             kind,
         });
         self.count(bytes, offset)?;

@@ -7,14 +7,15 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `record` | Fortran records, useful for any unformatted file |
-//! | `wire` `number` | tags, attributes, types; numbers as text |
+//! | `wire` `number` `float` | tags, attributes, types; numbers as text |
 //! | `event` `binary` `text` | the same events from both forms |
 //! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
-//! | `data` `read` | what data are; [`File`] and its tree view |
-//! | `schema` | what Quantum ESPRESSO means by its files |
-//! | `write` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
+//! | `data` `read` `get` | what data are; [`File`], its tree view, its values |
+//! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
+//! | `write` `recast` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
-//! | `check` `salvage` | the rules; what can be saved of a damaged file |
+//! | `check` `regions` | the rules; which bytes are what |
+//! | `salvage` `resync` | what can be saved of a damaged file |
 //!
 //! ```
 //! use spile_core::{limits::Limits, source::Source};
@@ -39,13 +40,18 @@ mod check;
 mod convert;
 mod data;
 mod event;
+mod float;
+mod get;
 mod index;
 mod number;
 mod plant;
 mod read;
+mod recast;
 pub mod record;
+mod regions;
 mod resync;
 mod salvage;
+mod save;
 mod schema;
 mod text;
 pub mod wire;
@@ -54,13 +60,14 @@ mod write;
 pub use convert::{Converted, convert};
 pub use data::Described;
 pub use event::{Data, Event, Events, Form, Item};
-pub use index::{Cursor, Element, Index};
+pub use index::{Cursor, Element, Index, Pieces};
 pub use number::Style;
 pub use read::File;
+pub use save::Save;
 pub use write::{Target, Writer};
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
@@ -76,7 +83,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "IOTK binary files (2016), iotk 1.2",
     extensions: &["dat", "xml", "upf", "iotk"],
     read: Grade::Complete,
-    write: Grade::Partial,
+    write: Grade::Complete,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };
@@ -103,6 +110,11 @@ impl Format for Iotk {
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
         Ok(Box::new(File::from_source(source, limits)?))
+    }
+
+    /// `prefix.save` of Quantum ESPRESSO.
+    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
+        Ok(Save::open(folder, limits)?.map(|save| Box::new(save) as Box<dyn Reader>))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {

@@ -10,6 +10,7 @@ use spile_core::decimal::{Value, Wide};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Error;
 
+use crate::float;
 use crate::wire::logical;
 
 /// How numbers are printed.
@@ -66,11 +67,7 @@ impl Scalar {
         match self {
             Self::Int(size) => {
                 let digits = text.split_once('_').map_or(text, |(digits, _)| digits);
-                let value: i64 = digits.parse().ok()?;
-                let bytes = value.to_le_bytes();
-                let spare = 64 - 8 * size as u32;
-                // The bytes that are left out say nothing but the sign.
-                (value << spare >> spare == value).then(|| out.extend_from_slice(&bytes[..size]))
+                put_integer(digits.parse().ok()?, size, out)
             }
             Self::Bool(size) => {
                 let value = u64::from(logical(word)?);
@@ -351,11 +348,57 @@ pub(crate) fn last_word(text: &[u8]) -> usize {
 
 /// Appends all numbers of `text`; an error has its place in the text.
 pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadWord> {
-    for (at, word) in words(text) {
+    match scalar {
+        Scalar::F64 => parse_words(scalar, text, out, |text, out| {
+            let (value, len) = float::read(text)?;
+            out.extend_from_slice(&value.to_le_bytes());
+            Some(len)
+        }),
+        Scalar::Int(size) => parse_words(scalar, text, out, |text, out| {
+            let (value, len) = float::read_whole(text)?;
+            put_integer(value, size, out).map(|()| len)
+        }),
+        _ => parse_words(scalar, text, out, |_, _| None),
+    }
+}
+
+/// Most words are plain numbers, which `quick` reads and gives their length; others get a closer
+/// look.
+fn parse_words(
+    scalar: Scalar,
+    text: &[u8],
+    out: &mut Vec<u8>,
+    quick: impl Fn(&[u8], &mut Vec<u8>) -> Option<usize>,
+) -> Result<(), BadWord> {
+    let ends = |at: usize| text.get(at).is_none_or(|b| !is_part(*b));
+    let mut at = 0;
+    while at < text.len() {
+        if !is_part(text[at]) {
+            at += 1;
+            continue;
+        }
+        let before = out.len();
+        if let Some(len) = quick(&text[at..], out) {
+            if ends(at + len) {
+                at += len;
+                continue;
+            }
+            out.truncate(before);
+        }
+        let rest = &text[at..];
+        let word = &rest[..rest.iter().position(|b| !is_part(*b)).unwrap_or(rest.len())];
         let bad = || BadWord { at, word: word[..word.len().min(40)].escape_ascii().to_string() };
         scalar.parse(word, out).ok_or_else(bad)?;
+        at += word.len();
     }
     Ok(())
+}
+
+/// Appends an integer of `size` bytes, if it fits.
+fn put_integer(value: i64, size: usize, out: &mut Vec<u8>) -> Option<()> {
+    let spare = 64 - 8 * size as u32;
+    // The bytes that are left out say nothing but the sign.
+    (value << spare >> spare == value).then(|| out.extend_from_slice(&value.to_le_bytes()[..size]))
 }
 
 /// A word that is no number of the wanted type.

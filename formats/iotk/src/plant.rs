@@ -13,7 +13,7 @@ use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 use crate::number::Style;
 use crate::schema::ASSEMBLED;
-use crate::wire::Tag;
+use crate::wire::{Tag, Type};
 use crate::write::{Target, Writer, write_values};
 
 /// Names of texts end like this; everything else is written in records.
@@ -35,7 +35,7 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     writer.head("1.0", shaped)?;
     for attr in tree.attrs() {
         let mut text = b"iotk".to_vec();
-        write_values(std::slice::from_ref(attr), &mut text);
+        write_values(std::slice::from_ref(attr), &[], &mut text);
         writer.instruction(&Tag::new(text))?;
     }
     // Depth first without recursion: `None` ends an element.
@@ -54,7 +54,11 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
         let name = tag_name(tree, node);
         let Some(desc) = &node.array else {
             let mut text = name.into_bytes();
-            write_values(&node.attrs, &mut text);
+            // A group that says a type would be taken for data.
+            let says_type = node.attrs.iter().any(|(name, value)| {
+                name == "type" && Type::named(value.to_string().trim().as_bytes()).is_some()
+            });
+            write_values(&node.attrs, if says_type { &["type"] } else { &[] }, &mut text);
             if children.contains_key(&id) {
                 writer.begin(&Tag::new(text))?;
                 stack.push(None);
@@ -66,8 +70,12 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
         };
         let place = |e: Error| e.in_object(format!("array \"{}\"", node.path));
         let resolved = tree.resolve(desc)?;
-        if matches!(resolved.layout, Layout::PerFrame(_)) || resolved.map.is_some() {
-            let message = "frames and linear maps have no place in IOTK";
+        let misplaced = match resolved.layout {
+            Layout::PerFrame(_) => Some("frames have no place in IOTK"),
+            _ if resolved.ragged().is_some() => Some("elements of different lengths"),
+            _ => None,
+        };
+        if let Some(message) = misplaced {
             return Err(place(Error::unsupported("iotk-017", message)));
         }
         let array = Array::open(content.source(), tree, desc, limits).map_err(place)?;

@@ -2,26 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::dtype::DType;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Object, Reader, Region};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
+use spile_core::read::Array;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
 use crate::data::{Described, describe};
-use crate::event::{Event, Events, Form};
+use crate::event::{Events, Form};
 use crate::index::{Cursor, Element, Index, Remark};
 use crate::record::{Framing, Parts, Record, Records};
+use crate::regions;
 use crate::schema;
 use crate::wire::{Tag, Type, unescape};
 
 /// Attributes that say how data are stored; the array has them in its type and shape.
-const STORAGE: [&str; 17] = [
+pub(crate) const STORAGE: [&str; 18] = [
     "type",
     "size",
     "kind",
@@ -39,6 +39,7 @@ const STORAGE: [&str; 17] = [
     "trunc",
     "spile_fmt",
     "spile_kind",
+    "spile_type",
 ];
 
 /// An attribute with more numbers than this stays text.
@@ -51,6 +52,8 @@ pub struct File {
     index: Index,
     tree: Tree,
     remarks: Vec<Remark>,
+    /// Elements that stand for other files, and their nodes.
+    links: Vec<(usize, NodeId)>,
     /// Records without tags: any other Fortran file.
     raw: Vec<Record>,
     limits: Limits,
@@ -82,6 +85,7 @@ impl File {
             index,
             tree: Tree::new(limits),
             remarks: Vec::new(),
+            links: Vec::new(),
             raw: Vec::new(),
             limits: *limits,
         };
@@ -104,8 +108,9 @@ impl File {
                 .map_err(|e| e.at(record.offset))?;
             raw.push(record);
         }
-        let (form, remarks) = (Form::Binary(framing), Vec::new());
-        Ok(Self { source, form, index: Index::default(), tree, remarks, raw, limits: *limits })
+        let (form, index) = (Form::Binary(framing), Index::default());
+        let (remarks, links, limits) = (Vec::new(), Vec::new(), *limits);
+        Ok(Self { source, form, index, tree, remarks, links, raw, limits })
     }
 
     /// The records of a Fortran file without tags.
@@ -128,6 +133,20 @@ impl File {
         Cursor::new(&self.index)
     }
 
+    /// Elements that stand for other files, and their nodes in the tree.
+    pub fn links(&self) -> &[(usize, NodeId)] {
+        &self.links
+    }
+
+    pub(crate) fn into_tree(self) -> Tree {
+        self.tree
+    }
+
+    /// The limits it was opened with.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The events, from the beginning.
     pub fn events(&self) -> Events {
         Events::new(&self.source, self.form, &self.limits)
@@ -138,7 +157,7 @@ impl File {
         self.index.remarks.iter().chain(&self.remarks)
     }
 
-    /// The data of an element, or nothing if it has none.
+    /// The data of an element, the first piece where there are several; nothing if it has none.
     pub fn data(&self, element: usize) -> Result<Option<Described>> {
         let known = &self.index.elements()[element];
         let Some(data) = known.data.first() else { return Ok(None) };
@@ -156,22 +175,6 @@ impl File {
         };
         let array = self.data(element)?.map(open).transpose();
         array.map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
-    }
-
-    /// The numbers of an element as `f64`, whatever their kind; nothing if it is not there.
-    pub fn read_f64(&self, path: &str) -> Result<Option<Vec<f64>>> {
-        let Some(element) = self.index.find(path) else { return Ok(None) };
-        let array = self.array(element)?;
-        array.map(|a| a.read_f64(&Selection::all(), Axes::Stored)).transpose()
-    }
-
-    /// The strings of an element without the blanks behind them; nothing if it is not there.
-    pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
-        let Some(element) = self.index.find(path) else { return Ok(None) };
-        let Some(array) = self.array(element)? else { return Ok(None) };
-        let bytes = array.read(&Selection::all(), Axes::Stored)?;
-        let field = |f: &[u8]| spile_core::convert::text_of(f);
-        Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(field).collect()))
     }
 
     /// The file that a link stands for. It is looked for beside this one and must lie inside
@@ -198,7 +201,11 @@ impl File {
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.index.elements().len());
         for id in 0..self.index.elements().len() {
             let parent = self.index.elements()[id].parent.map_or(ROOT, |parent| nodes[parent]);
-            nodes.push(self.plant_element(id, parent)?);
+            let node = self.plant_element(id, parent)?;
+            if self.index.elements()[id].tag.raw("iotk_link").is_some() {
+                self.links.push((id, node));
+            }
+            nodes.push(node);
         }
         Ok(())
     }
@@ -212,8 +219,12 @@ impl File {
         }
         let carrier = self.holds_type(id).unwrap_or(id);
         let name = element.tag.title();
-        let alone = self.index.elements()[carrier].children.is_empty();
-        let data = self.data(carrier)?;
+        let holder = &self.index.elements()[carrier];
+        let alone = holder.children.is_empty() && holder.data.len() < 2;
+        let mut data = self.data(carrier)?;
+        if let Some(data) = data.as_mut().filter(|data| data.fault.is_none()) {
+            restore(&self.index.elements()[carrier].tag, &mut data.array);
+        }
         let hidden: &[&str] = if data.is_some() && alone { &STORAGE } else { &[] };
         let attrs = attributes(&element.tag, hidden);
         if let Some(data) = &data {
@@ -224,18 +235,34 @@ impl File {
                 }
             }
         }
+        let at = self.index.elements()[id].offset;
         let node = match data {
             Some(data) if alone => self.tree.add_array(parent, &name, data.array),
-            Some(data) => self.tree.add_group(parent, &name).and_then(|group| {
-                self.tree.add_array(group, "text", data.array)?;
-                Ok(group)
-            }),
+            Some(data) => self.plant_pieces(parent, &name, carrier, data.array),
             None => self.tree.add_group(parent, &name),
         };
-        let node = node.map_err(|e| e.at(self.index.elements()[id].offset))?;
+        let node = node.map_err(|e| e.at(at))?;
         let entry = self.tree.node_mut(node);
         entry.attrs = attrs;
         Ok(node)
+    }
+
+    /// Adds a group with all data of an element that has other elements, too, or several pieces.
+    fn plant_pieces(
+        &mut self,
+        parent: NodeId,
+        name: &str,
+        element: usize,
+        first: ArrayDesc,
+    ) -> Result<NodeId> {
+        let group = self.tree.add_group(parent, name)?;
+        self.tree.add_array(group, "text", first)?;
+        for data in &self.index.elements()[element].data[1..] {
+            let (source, none) = (&self.source, Tag::default());
+            let piece = describe(&none, None, data, self.form, source, &self.limits)?;
+            self.tree.add_array(group, "text", piece.array)?;
+        }
+        Ok(group)
     }
 
     /// The only child of an element, if that is nothing but the type of its data.
@@ -247,6 +274,28 @@ impl File {
         let own = typed && inner.kind.is_some() && inner.children.is_empty();
         (own && element.data.is_empty() && element.kind.is_none()).then_some(child)
     }
+}
+
+/// Bytes that were written as integers for want of a type, as what they were.
+fn restore(tag: &Tag, array: &mut ArrayDesc) {
+    let Some(was) = tag.text_of("spile_type").and_then(|word| word.parse::<DType>().ok()) else {
+        return;
+    };
+    let (size, lengths) = (was.size() as u64, array.shape.lengths());
+    if was.kind() != Kind::Opaque
+        || size == 0
+        || (array.dtype.kind(), array.dtype.size()) != (Kind::Int, 1)
+    {
+        return;
+    }
+    let shape = match lengths {
+        _ if size == 1 => lengths.to_vec(),
+        [all] if tag.raw("rank").is_none() && all.is_multiple_of(size) => vec![all / size],
+        [first, rest @ ..] if tag.raw("rank").is_some() && *first == size => rest.to_vec(),
+        _ => return,
+    };
+    let (shape, layout) = (Shape::new(shape), array.layout.clone());
+    *array = ArrayDesc::new(was, shape, layout);
 }
 
 /// One of the first two records of an IOTK file is a tag.
@@ -364,67 +413,21 @@ impl Reader for File {
         } else {
             rows.push(("records without tags".into(), (self.raw.len() as u64).into()));
         }
-        let links = self.index.elements().iter().filter(|e| e.link().is_some()).count();
-        if links > 0 {
-            rows.push(("links".into(), (links as u64).into()));
+        if !self.links.is_empty() {
+            rows.push(("links".into(), (self.links.len() as u64).into()));
         }
         rows.extend(schema::summary(self));
         rows
     }
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        for (k, record) in self.raw.iter().enumerate() {
-            let (offset, len) = (record.offset, record.end - record.offset);
-            let (name, value) = (format!("record {}", k + 1), String::new());
-            each(Region { offset, len, role: Role::Data, name, value })?;
-        }
-        if !self.raw.is_empty() {
-            return Ok(());
-        }
-        let mut events = self.events();
-        let mut end = 0;
-        let mut element = String::new();
-        while let Some(item) = events.next()? {
-            // Comments inside data are told after them.
-            if item.offset < end {
-                continue;
-            }
-            let text = |tag: &Tag| String::from_utf8_lossy(tag.text()).into_owned();
-            let (role, name, value) = match &item.event {
-                Event::Begin(tag) => {
-                    element = tag.title();
-                    (Role::Header, format!("begin {element}"), text(tag))
-                }
-                Event::End(tag) => (Role::Header, format!("end {}", tag.title()), String::new()),
-                Event::Empty(tag) => (Role::Header, format!("empty {}", tag.title()), text(tag)),
-                Event::Comment(text) => {
-                    let text = String::from_utf8_lossy(text).into_owned();
-                    (Role::Text, "comment".to_string(), text)
-                }
-                Event::Instruction(tag) => {
-                    (Role::Header, "processing instruction".to_string(), text(tag))
-                }
-                Event::Data(data) => {
-                    let subrecords = match data.parts.count() {
-                        1 => String::new(),
-                        n => format!("{n} parts"),
-                    };
-                    (Role::Data, format!("data {element}"), subrecords)
-                }
-            };
-            end = item.end;
-            if item.end > item.offset {
-                let len = item.end - item.offset;
-                each(Region { offset: item.offset, len, role, name, value })?;
-            }
-        }
-        Ok(())
+        regions::regions(self, each)
     }
 
     /// The data as they are stored: bytes of records in the file's own order, or characters.
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (id, element) in self.index.elements().iter().enumerate() {
-            for data in &element.data {
+            for data in element.data.iter() {
                 each(Object {
                     path: self.index.path(id),
                     id: None,

@@ -6,6 +6,7 @@
 //! is cut into sub-records: a negative leading marker says that another one follows, a negative
 //! trailing marker that one came before.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use spile_core::error::{Error, Result, human_bytes};
@@ -86,11 +87,18 @@ impl Framing {
         if self.marker == 8 { wire.i64().ok() } else { wire.i32().ok().map(i64::from) }
     }
 
-    /// The first record in `bytes` has `len` bytes, by both its markers.
-    pub(crate) fn frames(self, bytes: &[u8], len: u64) -> bool {
-        let trail = bytes.get((self.marker + len) as usize..);
-        let wanted = Some(len as i64);
-        self.read(bytes) == wanted && trail.and_then(|bytes| self.read(bytes)) == wanted
+    /// The first record in `bytes`, if both its markers say that it is one piece of `len` bytes.
+    pub(crate) fn framed(self, bytes: &[u8], len: u64) -> Option<&[u8]> {
+        let wanted = Some(i64::try_from(len).ok()?);
+        let (from, len) = (self.marker as usize, usize::try_from(len).ok()?);
+        let record = bytes.get(from..from.checked_add(len)?)?;
+        let trail = self.read(&bytes[from + len..]);
+        (self.read(bytes) == wanted && trail == wanted).then_some(record)
+    }
+
+    /// The integer at the beginning of `bytes`, which is not a marker.
+    pub(crate) fn integer(self, bytes: &[u8]) -> Option<i32> {
+        Wire::new(bytes, 0, self.order, "iotk-005").i32().ok()
     }
 
     fn encode(self, value: i64) -> ([u8; 8], usize) {
@@ -208,6 +216,11 @@ impl Records {
         self.at = offset;
     }
 
+    /// What is in memory from the next record on: `least` bytes unless the file ends before.
+    pub(crate) fn ahead(&mut self, least: usize) -> Result<&[u8]> {
+        self.window.rest(self.at, least)
+    }
+
     /// The next record, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Record>> {
@@ -317,15 +330,15 @@ impl Window {
     }
 
     /// All bytes from `from` to `to`; the window stays where it is.
-    pub(crate) fn copy(&mut self, from: u64, to: u64, limits: &Limits) -> Result<Vec<u8>> {
+    pub(crate) fn part(&self, from: u64, to: u64, limits: &Limits) -> Result<Cow<'_, [u8]>> {
         let len = to.saturating_sub(from);
         limits.allow(len, "a tag")?;
         let inside = from
             .checked_sub(self.base)
             .and_then(|start| self.bytes.get(start as usize..usize::try_from(start + len).ok()?));
         match inside {
-            Some(bytes) => Ok(bytes.to_vec()),
-            None => self.source.read_vec(from, len),
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => self.source.read_vec(from, len).map(Cow::Owned),
         }
     }
 }

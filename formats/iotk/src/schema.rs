@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
+use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, Tree, Value};
+use spile_core::tree::{Node, NodeId, Tree, Value};
 
 use crate::index::Index;
 use crate::read::File;
@@ -16,7 +16,7 @@ use crate::read::File;
 /// The attribute of arrays that are made of others.
 pub(crate) const ASSEMBLED: &str = "assembled from";
 
-/// Adds the arrays that the parts of a file stand for.
+/// Adds the arrays that the parts of a file stand for, and what is said elsewhere about the others.
 pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
     let groups: Vec<(NodeId, String)> = tree
         .iter()
@@ -28,83 +28,173 @@ pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
         if name.ends_with("CHARGE-DENSITY")
             && let (Some(n1), Some(n2), Some(n3)) = (number("nr1"), number("nr2"), number("nr3"))
         {
-            let dims = [("x", n1), ("y", n2), ("z", n3)];
-            assemble(tree, group, "density", "z", &dims, limits)?;
+            // Along the lattice vectors, in parts of them: a grid point is `i / n` of its vector.
+            let dims = [("a1", n1), ("a2", n2), ("a3", n3)];
+            if let Some(density) = assemble_named(tree, group, "density", "z", &dims, limits)? {
+                let node = tree.node_mut(density);
+                node.attrs.push(("units".to_string(), Value::from("e/Bohr^3")));
+                if let Some(desc) = &mut node.array {
+                    let step = |n: &u64| Coord::Uniform { start: 0.0, step: 1.0 / *n as f64 };
+                    desc.coords = desc.shape.lengths().iter().map(step).collect();
+                }
+            }
         } else if let (Some(waves), Some(bands)) = (number("igwx"), number("nbnd")) {
             let dims = [("plane wave", waves), ("band", bands)];
-            assemble(tree, group, "wavefunctions", "evc", &dims, limits)?;
+            assemble_named(tree, group, "wavefunctions", "evc", &dims, limits)?;
+        } else if name.ends_with("G-VECTORS") || name.ends_with("GK-VECTORS") {
+            let flat = ["g", "GRID"].iter().find_map(|name| tree.child(group, name));
+            let count = flat.and_then(|id| tree.node(id).array.as_ref()?.shape.count());
+            if let (Some(flat), Some(count)) = (flat, count.filter(|n| n.is_multiple_of(3))) {
+                let dims = [("component", 3), ("G-vector", count / 3)];
+                assemble(tree, group, "vectors", &[flat], &dims, limits)?;
+            }
+        }
+        let units = tree.child(group, "UNITS_FOR_ENERGIES").map(|id| tree.node(id));
+        let units = units.and_then(|node| attribute(node, "UNITS").cloned());
+        for (name, units) in [("EIGENVALUES", units), ("OCCUPATIONS", None)] {
+            let Some(id) = tree.child(group, name) else { continue };
+            let node = tree.node_mut(id);
+            let Some(desc) = node.array.as_mut().filter(|desc| desc.shape.rank() == 1) else {
+                continue;
+            };
+            desc.dims = vec!["band".to_string()];
+            if let Some(units) = units.filter(|_| attribute(node, "units").is_none()) {
+                node.attrs.push(("units".to_string(), units));
+            }
         }
     }
     Ok(())
 }
 
+/// Adds the bands of a whole calculation: the eigenvalues and occupations of all k-points, which
+/// are files of their own, and the points themselves.
+pub(crate) fn add_bands(tree: &mut Tree, limits: &Limits) -> Result<()> {
+    let Some(group) = tree.iter().map(|(id, _)| id).find(|id| {
+        let first = tree.node(*id).name == "EIGENVALUES" && tree.node(*id).array.is_none();
+        first && tree.child(*id, "K-POINT.1").is_some()
+    }) else {
+        return Ok(());
+    };
+    let points: Vec<NodeId> =
+        (1..).map_while(|k| tree.child(group, &format!("K-POINT.{k}"))).collect();
+    let count = points.len() as u64;
+    let below = |tree: &Tree, path: &[&str]| -> Option<Vec<NodeId>> {
+        let down = |from: &NodeId| path.iter().try_fold(*from, |at, name| tree.child(at, name));
+        points.iter().map(down).collect()
+    };
+    for (name, path, inner) in [
+        ("bands", &["DATAFILE", "EIGENVALUES"][..], "band"),
+        ("occupations", &["DATAFILE", "OCCUPATIONS"], "band"),
+        ("k-points", &["K-POINT_COORDS"], "component"),
+    ] {
+        let Some(parts) = below(tree, path) else { continue };
+        let first = tree.node(parts[0]);
+        let Some(length) = first.array.as_ref().and_then(|desc| desc.shape.count()) else {
+            continue;
+        };
+        let units = attribute(first, "units").cloned();
+        let dims = [(inner, length), ("k-point", count)];
+        let made = assemble(tree, group, name, &parts, &dims, limits)?;
+        if let (Some(made), Some(units)) = (made, units) {
+            tree.node_mut(made).attrs.push(("units".to_string(), units));
+        }
+    }
+    Ok(())
+}
+
+fn attribute<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
+    node.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
 /// A number in the attributes of `INFO`.
 fn info(tree: &Tree, group: NodeId, key: &str) -> Option<u64> {
-    let info = tree.node(tree.child(group, "INFO")?);
-    match info.attrs.iter().find(|(name, _)| name == key)?.1 {
-        Value::Int(number) => u64::try_from(number).ok(),
+    match attribute(tree.node(tree.child(group, "INFO")?), key)? {
+        Value::Int(number) => u64::try_from(*number).ok(),
         _ => None,
     }
 }
 
-/// One array of the parts `part.1`, `part.2`, ..., if all are there and fit.
-fn assemble(
+/// One array of the parts `part.1`, `part.2`, ... of `group`, if all are there and fit.
+fn assemble_named(
     tree: &mut Tree,
     group: NodeId,
     name: &str,
     part: &str,
     dims: &[(&str, u64)],
     limits: &Limits,
-) -> Result<()> {
-    let Some(((_, count), inner)) = dims.split_last() else { return Ok(()) };
-    let inner = Shape::new(inner.iter().map(|(_, length)| *length).collect::<Vec<_>>());
-    if *count == 0 || *count > tree.len() as u64 || tree.child(group, name).is_some() {
-        return Ok(());
+) -> Result<Option<NodeId>> {
+    let count = dims.last().map_or(0, |(_, count)| *count);
+    if count > tree.len() as u64 {
+        return Ok(None);
     }
+    let parts = (1..=count).map(|k| tree.child(group, &format!("{part}.{k}")));
+    match parts.collect::<Option<Vec<NodeId>>>() {
+        Some(parts) => assemble(tree, group, name, &parts, dims, limits),
+        None => Ok(None),
+    }
+}
+
+/// One array of `parts`, if they fit: they lie one behind the other, the last of `dims` slowest.
+fn assemble(
+    tree: &mut Tree,
+    group: NodeId,
+    name: &str,
+    parts: &[NodeId],
+    dims: &[(&str, u64)],
+    limits: &Limits,
+) -> Result<Option<NodeId>> {
+    let shape = Shape::new(dims.iter().map(|(_, length)| *length).collect::<Vec<_>>());
+    let Some(count) = shape.count() else { return Ok(None) };
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
+    if !count.is_multiple_of(parts.len() as u64) || tree.child(group, name).is_some() {
+        return Ok(None);
+    }
+    let each = Some(count / parts.len() as u64);
     let mut extents: Vec<Extent> = Vec::new();
     let mut dtype = None;
     let mut texts: Vec<(usize, Arc<dyn Codec>)> = Vec::new();
-    for k in 1..=*count {
-        let child = tree.child(group, &format!("{part}.{k}"));
-        let Some(desc) = child.and_then(|id| tree.node(id).array.as_ref()) else { return Ok(()) };
-        if desc.shape.count() != inner.count() || dtype.is_some_and(|d| d != desc.dtype) {
-            return Ok(());
+    for id in parts {
+        let Some(desc) = &tree.node(*id).array else { return Ok(None) };
+        if desc.shape.count() != each || dtype.is_some_and(|d| d != desc.dtype) {
+            return Ok(None);
         }
         dtype = Some(desc.dtype);
         match &desc.layout {
             // A record may be longer than its elements.
             Layout::Plain { extents: parts, .. } => extents.extend(parts.pieces(0, desc.bytes()?)),
             Layout::Text { extents: parts, codec, .. } => {
-                let Ok(len) = usize::try_from(parts.len()) else { return Ok(()) };
+                let Ok(len) = usize::try_from(parts.len()) else { return Ok(None) };
                 texts.push((len, codec.clone()));
                 extents.extend(parts.pieces(0, parts.len()));
             }
-            _ => return Ok(()),
+            _ => return Ok(None),
         }
     }
-    let Some(dtype) = dtype else { return Ok(()) };
-    let shape = Shape::new(dims.iter().map(|(_, length)| *length).collect::<Vec<_>>());
+    let Some(dtype) = dtype else { return Ok(None) };
     let (extents, order) = (Extents::several(extents)?, Order::F);
     let layout = if texts.is_empty() {
         Layout::Plain { extents, order }
     } else {
         // Texts are parsed as a whole: what is too much at once stays in its parts.
         let needed = extents.len().saturating_add(shape.bytes(dtype.size())?);
-        if texts.len() as u64 != *count || needed > limits.memory {
-            return Ok(());
+        if texts.len() != parts.len() || needed > limits.memory {
+            return Ok(None);
         }
         Layout::Text { extents, codec: Arc::new(Joined(texts)), order }
     };
     let mut desc = ArrayDesc::new(dtype, shape, layout);
     desc.dims = dims.iter().map(|(name, _)| (*name).to_string()).collect();
+    let below = |id: NodeId| {
+        let (path, group) = (&tree.node(id).path, &tree.node(group).path);
+        path.strip_prefix(group).unwrap_or(path).trim_start_matches('/').to_string()
+    };
+    let from = match parts {
+        [one] => below(*one),
+        _ => format!("{} to {}", below(*first), below(*last)),
+    };
     let node = tree.add_array(group, name, desc)?;
-    let from = Value::Text(format!("{part}.1 to {part}.{count}"));
-    let attrs = &mut tree.node_mut(node).attrs;
-    attrs.push((ASSEMBLED.into(), from));
-    if name == "density" {
-        attrs.push(("units".to_string(), Value::Text("e/Bohr^3".into())));
-    }
-    Ok(())
+    tree.node_mut(node).attrs.push((ASSEMBLED.into(), Value::Text(from)));
+    Ok(Some(node))
 }
 
 /// Texts one behind the other, each with its length and its own parser, of as many elements each.
@@ -226,6 +316,11 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         }
     } else if name == "G-VECTORS" {
         say("holds", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
+    } else if name == "GK-VECTORS"
+        && let Ok(Some(number)) = file.read::<i64>("GK-VECTORS/NUMBER_OF_GK-VECTORS")
+        && let [number] = number[..]
+    {
+        say("holds", format!("{number} plane waves of a k-point"));
     }
     for part in incomplete(index) {
         say(&format!("{}, incomplete", part.whole), part.there);

@@ -3,19 +3,20 @@
 
 use std::collections::VecDeque;
 
+use memchr::{memchr, memchr_iter};
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-use crate::event::{Data, Event, Item, data_type, says_qe_syntax};
+use crate::event::{Data, Event, Item, Look, says_qe_syntax};
 use crate::record::{Parts, Window};
 use crate::wire::{Control, Tag, is_space};
 
 /// Bytes of a name that are looked at to tell a tag from other text.
 const LONGEST_NAME: usize = 512;
 
-/// Bytes searched at once.
-const BLOCK: usize = 256;
+/// What some editors put before a text: U+FEFF.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a text file from its beginning.
 pub struct TextEvents {
@@ -57,66 +58,74 @@ impl TextEvents {
     /// The next event, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {
-        if self.ready.is_empty() {
-            self.read_on()?;
+        match self.ready.pop_front() {
+            Some(item) => Ok(Some(item)),
+            None => self.read_on(),
         }
-        Ok(self.ready.pop_front())
     }
 
-    /// Reads up to and including the next tag. Comments inside data are moved behind them.
-    fn read_on(&mut self) -> Result<()> {
+    /// Reads up to and including the next tag, and gives the first of what it found. Comments
+    /// inside data are moved behind them.
+    fn read_on(&mut self) -> Result<Option<Item>> {
+        if self.at == 0 && self.window.get(0, MARK.len())? == MARK {
+            self.at = MARK.len() as u64;
+        }
         let start = self.at;
         let mut parts: Option<Parts> = None;
         let mut blank = true;
         let mut literal = false;
         let mut from = start;
-        let mut aside = Vec::new();
         let mut held = 0;
         loop {
             let mark = self.markup(from)?;
             let to = mark.unwrap_or(self.window.len());
             blank &= self.is_blank(from, to)?;
             push(&mut parts, from, to);
+            let data = |parts: Option<Parts>| {
+                let parts = parts.unwrap_or_else(|| Parts::one(to, 0));
+                Some(Item::data(Data { parts, literal }, start, to))
+            };
             let Some(mark) = mark else {
                 self.at = to;
-                if !blank {
-                    self.add_data(parts, literal, start, to);
-                }
-                self.ready.extend(aside);
-                return Ok(());
+                return Ok(if blank { self.ready.pop_front() } else { data(parts) });
             };
-            let head = self.window.get(mark, 9)?.to_vec();
-            if head == b"<![CDATA[" {
+            let mut head = [0; 9];
+            let there = self.window.get(mark, 9)?;
+            head[..there.len()].copy_from_slice(there);
+            if head == *b"<![CDATA[" {
                 let end = self.find(mark + 9, b"]]>")?.ok_or_else(|| unclosed(mark, "CDATA"))?;
                 push(&mut parts, mark + 9, end);
                 (literal, blank, from) = (true, false, end + 3);
             } else if head.starts_with(b"<!--") && (!blank || self.announced()) {
-                let item = self.tag(mark)?;
+                let (item, _) = self.tag(mark)?;
                 from = item.end;
                 // They are all held until the data end.
                 held += 2 * size_of::<Item>() as u64 + (item.end - item.offset);
                 self.limits.allow(held, "comments inside data").map_err(|e| e.at(mark))?;
-                aside.push(item);
+                self.ready.push_back(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
                 from = self.declaration(mark)?;
             } else {
-                let item = self.tag(mark)?;
-                let closes = matches!(item.event, Event::End(_));
-                if !blank || (closes && self.announced()) {
-                    self.add_data(parts, literal, start, mark);
-                }
+                let announced = self.announced();
+                let (item, formatted) = self.tag(mark)?;
                 self.at = item.end;
-                self.qe_syntax = says_qe_syntax(&item.event).or(self.qe_syntax);
-                self.ready.extend(aside);
                 self.open = match &item.event {
                     Event::Begin(tag) => Some(Open {
-                        announced: data_type(tag, self.qe_syntax).is_some(),
-                        closing: tag.raw("fmt").is_some().then(|| [b"</", tag.name()].concat()),
+                        announced: item.kind.is_some(),
+                        closing: formatted.then(|| [b"</", tag.name()].concat()),
                     }),
                     _ => None,
                 };
+                let closes = matches!(item.event, Event::End(_));
+                if !blank || (closes && announced) {
+                    self.ready.push_back(item);
+                    return Ok(data(parts));
+                }
+                if self.ready.is_empty() {
+                    return Ok(Some(item));
+                }
                 self.ready.push_back(item);
-                return Ok(());
+                return Ok(self.ready.pop_front());
             }
         }
     }
@@ -125,16 +134,17 @@ impl TextEvents {
         self.open.as_ref().is_some_and(|open| open.announced)
     }
 
-    fn add_data(&mut self, parts: Option<Parts>, literal: bool, offset: u64, end: u64) {
-        let parts = parts.unwrap_or_else(|| Parts::one(end, 0));
-        let event = Event::Data(Data { parts, literal });
-        self.ready.push_back(Item { offset, end, indent: 0, event, remark: None });
-    }
-
     /// The next `<` that begins a tag.
     fn markup(&mut self, mut from: u64) -> Result<Option<u64>> {
         if let Some(closing) = self.open.as_ref().and_then(|open| open.closing.clone()) {
-            return self.find(from, &closing);
+            while let Some(at) = self.find(from, &closing)? {
+                let behind = self.window.get(at + closing.len() as u64, 1)?.first();
+                if behind.is_none_or(|b| *b == b'>' || is_space(*b)) {
+                    return Ok(Some(at));
+                }
+                from = at + 1;
+            }
+            return Ok(None);
         }
         while let Some(at) = self.find(from, b"<")? {
             let tag = begins_tag(self.window.get(at + 1, LONGEST_NAME)?);
@@ -146,8 +156,8 @@ impl TextEvents {
         Ok(None)
     }
 
-    /// The tag at `at`, which is that of a `<`.
-    fn tag(&mut self, at: u64) -> Result<Item> {
+    /// The tag at `at`, which is that of a `<`, and whether its data are formatted.
+    fn tag(&mut self, at: u64) -> Result<(Item, bool)> {
         let head = self.window.get(at, 4)?;
         let control = match head {
             b"<!--" => Control::Comment,
@@ -164,8 +174,8 @@ impl TextEvents {
         };
         let to = to.ok_or_else(missing)?;
         let end = to + close.len() as u64;
-        let text = self.window.copy(from, to, &self.limits).map_err(|e| e.at(at))?;
-        let mut remark = None;
+        let text = self.window.part(from, to, &self.limits).map_err(|e| e.at(at))?;
+        let (mut remark, mut kind, mut formatted) = (None, None, false);
         let event = match control {
             Control::Comment => Event::Comment(join_lines(&text)),
             Control::Instruction => Event::Instruction(Tag::new(join_lines(&text))),
@@ -176,11 +186,20 @@ impl TextEvents {
                     None => (&text[..], false),
                 };
                 let tag = Tag::new(join_lines(text));
-                if let Some(bad) = tag.attributes().find(|a| !a.sound) {
-                    let name = bad.name.escape_ascii();
-                    remark = Some(("iotk-032", format!("attribute \"{name}\" is not quoted")));
+                let look = Look::at(&tag, self.qe_syntax);
+                if !look.sound
+                    && let Some(bad) = tag.attributes().find(|a| !a.sound)
+                {
+                    let message =
+                        format!("attribute \"{}\" is not quoted", bad.name.escape_ascii());
+                    remark = Some(Box::new(("iotk-032", message)));
                 }
-                if empty { Event::Empty(tag) } else { Event::Begin(tag) }
+                if empty {
+                    Event::Empty(tag)
+                } else {
+                    (kind, formatted) = (look.kind, look.formatted);
+                    Event::Begin(tag)
+                }
             }
         };
         if let Event::Begin(tag) | Event::End(tag) | Event::Empty(tag) = &event
@@ -188,8 +207,9 @@ impl TextEvents {
         {
             return Err(Error::malformed("iotk-006", "a tag without a name").at(at));
         }
+        self.qe_syntax = says_qe_syntax(&event).or(self.qe_syntax);
         let indent = self.indent(at)?;
-        Ok(Item { offset: at, end, indent, event, remark })
+        Ok((Item { offset: at, end, indent, event, kind, remark }, formatted))
     }
 
     /// The `>` that ends a begin tag: one inside a quoted value does not.
@@ -249,7 +269,7 @@ impl TextEvents {
     /// Blanks between the beginning of a line and the tag at `at`.
     fn indent(&mut self, at: u64) -> Result<u32> {
         let from = at.saturating_sub(64);
-        let before = self.window.copy(from, at, &self.limits)?;
+        let before = self.window.part(from, at, &self.limits)?;
         let blanks = before.iter().rev().take_while(|b| **b == b' ').count();
         let line = before.len() == blanks || before[before.len() - blanks - 1] == b'\n';
         Ok(if line { blanks as u32 } else { 0 })
@@ -274,16 +294,10 @@ impl TextEvents {
             if rest.len() < wanted.len() {
                 return Ok(None);
             }
-            for (k, block) in rest.chunks(BLOCK).enumerate() {
-                // Long data have no mark at all, and this looks at many bytes at a time.
-                if !block.contains(&wanted[0]) {
-                    continue;
-                }
-                let begins = |at: &usize| rest[*at..].starts_with(wanted);
-                let places = k * BLOCK..k * BLOCK + block.len();
-                if let Some(at) = places.into_iter().find(begins) {
-                    return Ok(Some(from + at as u64));
-                }
+            // The next one is seldom far.
+            let mut places = memchr_iter(wanted[0], rest);
+            if let Some(at) = places.find(|at| rest[*at..].starts_with(wanted)) {
+                return Ok(Some(from + at as u64));
             }
             // What is looked for may begin in the last bytes of the window.
             from += (rest.len() - wanted.len() + 1) as u64;
@@ -322,6 +336,9 @@ fn unclosed(at: u64, what: &str) -> Error {
 /// A tag that was broken into lines, in one: the library breaks at a blank, so a line end stands
 /// for one. An empty line stands for a line end that is part of the tag.
 fn join_lines(text: &[u8]) -> Vec<u8> {
+    if memchr(b'\n', text).is_none() {
+        return text.to_vec();
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {

@@ -64,6 +64,11 @@ impl Tag {
         &self.text
     }
 
+    /// The same, given away.
+    pub(crate) fn into_text(self) -> Vec<u8> {
+        self.text
+    }
+
     /// The name.
     pub fn name(&self) -> &[u8] {
         let end = self.text.iter().position(|b| is_space(*b)).unwrap_or(self.text.len());
@@ -305,16 +310,16 @@ pub enum Type {
 impl Type {
     /// The type of that name, in any case of letters. `string` is what `qe_syntax` says.
     pub fn named(name: &[u8]) -> Option<Self> {
-        let known = [
-            (Self::Integer, "integer"),
-            (Self::Real, "real"),
-            (Self::Complex, "complex"),
-            (Self::Logical, "logical"),
-            (Self::Character, "character"),
-            (Self::Character, "string"),
-        ];
-        let same = |(_, word): &&(Self, &str)| name.eq_ignore_ascii_case(word.as_bytes());
-        known.iter().find(same).map(|(kind, _)| *kind)
+        let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+        Some(match name.first()? {
+            b'r' | b'R' if is("real") => Self::Real,
+            b'i' | b'I' if is("integer") => Self::Integer,
+            b'c' | b'C' if is("complex") => Self::Complex,
+            b'l' | b'L' if is("logical") => Self::Logical,
+            b'c' | b'C' if is("character") => Self::Character,
+            b's' | b'S' if is("string") => Self::Character,
+            _ => return None,
+        })
     }
 
     /// Its name.

@@ -1,15 +1,23 @@
 //! Writing, in both forms.
 
+use std::borrow::Cow;
 use std::io::Write;
 
-use spile_core::convert::swap;
+use rayon::prelude::*;
+use spile_core::convert::{Number, swap, to_little};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::read::Array;
+use spile_core::layout::Linear;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::Order;
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
+use zerocopy::IntoBytes;
 
 use crate::number::{Scalar, Style};
+use crate::read::STORAGE;
+use crate::recast::{Recast, fortran};
 use crate::record::{Framing, RecordWriter, SUBRECORD};
 use crate::text::begins_tag;
 use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
@@ -19,6 +27,9 @@ const LINE: usize = 128;
 
 /// Bytes of numbers that are formatted at once; their text is about three times as long.
 const BLOCK: usize = 64 << 10;
+
+/// The shape of an array has attributes `n1` to `n7`.
+pub(crate) const MOST_DIMENSIONS: usize = 7;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +51,7 @@ pub struct Writer<W: Write> {
     out: Out<W>,
     style: Style,
     open: Vec<Vec<u8>>,
-    /// The next end tag stands on the line of its data.
+    /// The next end tag stands on the line of its data, and without an indent in records.
     inline: bool,
 }
 
@@ -155,36 +166,82 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// An element with the numbers or strings of `array`; its tag gets type, size and kind.
+    /// An element with the numbers or strings of `array`; its tag gets type, size and kind. What
+    /// Fortran does not have becomes what it has, and `spile_type` tells what it was.
     pub fn dat(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let (kind, number) = Type::of(array.dtype()).ok_or_else(|| {
-            Error::unsupported("iotk-017", format!("Fortran has no {} elements", array.dtype()))
-        })?;
         let count = array.shape().count().unwrap_or(0);
-        let mut text = name.as_bytes().to_vec();
-        write_attribute("type", kind.name().as_bytes(), &mut text);
-        write_attribute("size", count.to_string().as_bytes(), &mut text);
-        let word = if kind == Type::Character { "len" } else { "kind" };
-        write_attribute(word, number.to_string().as_bytes(), &mut text);
-        write_values(attrs, &mut text);
-        let tag = Tag::new(text);
-        let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
-        self.begin(&if library { tag.without("kind") } else { tag })?;
+        self.begin_dat(name, attrs, (array.dtype(), array.map()), count)?;
         self.array(array, 1)?;
         self.end()
     }
 
+    /// An element with numbers that are in memory. Nothing is copied on the way to a binary file.
+    pub fn dat_slice<T: Number + IntoBytes>(
+        &mut self,
+        name: &str,
+        attrs: &[(String, Value)],
+        numbers: &[T],
+    ) -> Result<()> {
+        let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
+        self.begin_dat(name, attrs, (dtype, None), numbers.len() as u64)?;
+        let mut bytes = Cow::Borrowed(numbers.as_bytes());
+        let (mut written, _) = fortran(dtype, None);
+        if written != dtype {
+            to_little(dtype, bytes.to_mut());
+            bytes = Cow::Owned(Recast::new(dtype, None, written).apply(&bytes)?.to_vec());
+            written = written.with_order(ByteOrder::Little);
+        }
+        if matches!(self.out, Out::Binary(_)) {
+            self.begin_data(bytes.len() as u64)?;
+            self.data_bytes(written, &bytes)?;
+            self.end_data()?;
+        } else {
+            self.numbers_in_memory(written, &bytes)?;
+        }
+        self.end()
+    }
+
+    /// The begin tag of an element with data.
+    fn begin_dat(
+        &mut self,
+        name: &str,
+        attrs: &[(String, Value)],
+        (dtype, map): (DType, Option<Linear>),
+        count: u64,
+    ) -> Result<()> {
+        let (written, each) = fortran(dtype, map);
+        let (kind, number) = fortran_type(written)?;
+        let mut text = name.as_bytes().to_vec();
+        write_attribute("type", kind.name().as_bytes(), &mut text);
+        let size = count.saturating_mul(each);
+        write_attribute("size", size.to_string().as_bytes(), &mut text);
+        let word = if kind == Type::Character { "len" } else { "kind" };
+        write_attribute(word, number.to_string().as_bytes(), &mut text);
+        write_origin(dtype, written, &mut text);
+        write_values(attrs, &STORAGE, &mut text);
+        let tag = Tag::new(text);
+        let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
+        self.begin(&if library { tag.without("kind") } else { tag })
+    }
+
     /// The same with `qe_syntax`: the type is a tag of its own and has the shape.
     pub fn dat_qe(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let (kind, number) = Type::of(array.dtype()).ok_or_else(|| {
-            Error::unsupported("iotk-017", format!("Fortran has no {} elements", array.dtype()))
-        })?;
+        let (written, each) = fortran(array.dtype(), array.map());
+        let (kind, number) = fortran_type(written)?;
+        let mut lengths = array.shape().lengths().to_vec();
+        if each != 1 {
+            lengths.insert(0, each);
+        }
+        if lengths.len() > MOST_DIMENSIONS {
+            let message = format!("an array of {} dimensions", lengths.len());
+            return Err(Error::unsupported("iotk-017", message)
+                .hint(format!("arrays of Fortran have at most {MOST_DIMENSIONS}")));
+        }
         let mut text = name.as_bytes().to_vec();
-        write_values(attrs, &mut text);
+        write_values(attrs, &STORAGE, &mut text);
         self.begin(&Tag::new(text))?;
         let word = if kind == Type::Character { "string" } else { kind.name() };
         let mut text = word.as_bytes().to_vec();
-        let lengths = array.shape().lengths();
         if !lengths.is_empty() {
             write_attribute("rank", lengths.len().to_string().as_bytes(), &mut text);
         }
@@ -193,7 +250,8 @@ impl<W: Write> Writer<W> {
         }
         let word = if kind == Type::Character { "len" } else { "kind" };
         write_attribute(word, number.to_string().as_bytes(), &mut text);
-        self.inline = lengths.is_empty() && matches!(self.out, Out::Text(_));
+        write_origin(array.dtype(), written, &mut text);
+        self.inline = lengths.is_empty();
         self.begin(&Tag::new(text))?;
         self.array(array, 1)?;
         self.end()?;
@@ -202,7 +260,7 @@ impl<W: Write> Writer<W> {
 
     /// The begin tag of a value that stands on one line with it.
     pub(crate) fn begin_inline(&mut self, tag: &Tag, indent: u32) -> Result<()> {
-        self.inline = matches!(self.out, Out::Text(_));
+        self.inline = true;
         self.begin_at(tag, indent)
     }
 
@@ -226,7 +284,6 @@ impl<W: Write> Writer<W> {
                 if ends || !self.inline {
                     out.write_all(b"\n")?;
                 }
-                self.inline &= !ends;
             }
             Out::Binary(records) => {
                 let len = blanks.len() + tag.len() + 2;
@@ -238,23 +295,38 @@ impl<W: Write> Writer<W> {
                 records.record(&[&header, b"\n", &blanks, &tag, b"\n"])?;
             }
         }
+        self.inline &= control != Control::End;
         Ok(())
     }
 
-    /// The data of an element: `columns` numbers a line, a string on each line.
+    /// The data of an element, first index fastest: `columns` numbers a line, a string on each line.
     pub(crate) fn array(&mut self, array: &Array, columns: u64) -> Result<()> {
-        let (dtype, style, inline) = (array.dtype(), self.style, self.inline);
-        let count = array.shape().count().unwrap_or(0);
+        let (style, inline) = (self.style, self.inline);
+        let (stored, map) = (array.dtype().with_order(ByteOrder::Little), array.map());
+        let (dtype, each) = fortran(stored, map);
+        let count = array.shape().count().unwrap_or(0).saturating_mul(each);
+        let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
+        let recast = || (dtype != stored).then(|| Recast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,
             Out::Binary(_) => {
-                self.begin_data(array.shape().bytes(dtype.size())?)?;
-                array.all()?.stream(|_, bytes| self.data_bytes(dtype, bytes.to_vec()))?;
+                let bytes = count.checked_mul(dtype.size() as u64);
+                self.begin_data(bytes.ok_or_else(|| Error::limit("data longer than any file"))?)?;
+                let together = array.order() == Order::F || array.shape().rank() < 2;
+                if let (None, true, Some(bytes)) = (recast(), together, array.view()) {
+                    self.data_bytes(array.dtype(), bytes)?;
+                } else {
+                    let mut recast = recast();
+                    all.stream(|_, bytes| match &mut recast {
+                        Some(recast) => self.data_bytes(dtype, recast.apply(bytes)?),
+                        None => self.data_bytes(dtype, bytes),
+                    })?;
+                }
                 return self.end_data();
             }
         };
-        let end: &[u8] = if inline { b"" } else { b"\n" };
         let Some((scalar, _)) = Scalar::of(dtype) else {
+            let end: &[u8] = if inline { b"" } else { b"\n" };
             let size = dtype.size();
             if size == 0 {
                 let lines = array.limits().allow(count, "lines without a character")?;
@@ -262,7 +334,7 @@ impl<W: Write> Writer<W> {
                 return Ok(());
             }
             let mut line = Vec::new();
-            array.all()?.stream(|_, bytes| {
+            all.stream(|_, bytes| {
                 for field in bytes.chunks_exact(size) {
                     line.clear();
                     escape(field, &mut line);
@@ -276,22 +348,46 @@ impl<W: Write> Writer<W> {
         if count == 0 {
             out.write_all(b"\n")?;
         }
-        let columns = columns.max(1);
-        array.all()?.with_smaller_blocks(BLOCK).ordered(
-            |block, bytes| {
-                let mut text = Vec::with_capacity(4 * bytes.len());
-                let last = block.first + block.count == count;
-                let elements = bytes.chunks_exact(dtype.size());
-                for (k, element) in elements.enumerate() {
-                    let number = block.first + k as u64 + 1;
-                    write_element(scalar, element, style, &mut text);
-                    let line = number.is_multiple_of(columns) || (last && number == count);
-                    text.extend_from_slice(if line { end } else { b" " });
-                }
-                Ok(text)
+        let lines = Lines { scalar, size: dtype.size(), style, columns, count, inline };
+        all.with_smaller_blocks(BLOCK).ordered(
+            |block, bytes| match recast() {
+                Some(mut recast) => Ok(lines.format(block.first * each, recast.apply(bytes)?)),
+                None => Ok(lines.format(block.first, bytes)),
             },
             |text| Ok(out.write_all(&text)?),
         )
+    }
+
+    /// Numbers in memory as text, formatted by all threads.
+    fn numbers_in_memory(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
+        let (Out::Text(out), Some((scalar, _))) = (&mut self.out, Scalar::of(dtype)) else {
+            return Ok(());
+        };
+        let size = dtype.size();
+        let count = (bytes.len() / size) as u64;
+        if count == 0 {
+            out.write_all(b"\n")?;
+        }
+        let lines = Lines { scalar, size, style: self.style, columns: 1, count, inline: false };
+        let blocks: Vec<&[u8]> = bytes.chunks(BLOCK / size * size).collect();
+        let wave = 2 * rayon::current_num_threads();
+        for (k, blocks) in blocks.chunks(wave).enumerate() {
+            let texts: Vec<Vec<u8>> = blocks
+                .par_iter()
+                .enumerate()
+                .map(|(j, block)| {
+                    let first = (k * wave + j) * (BLOCK / size);
+                    if !dtype.needs_swap(ByteOrder::Little) {
+                        return lines.format(first as u64, block);
+                    }
+                    let mut little = block.to_vec();
+                    swap(&mut little, dtype.word());
+                    lines.format(first as u64, &little)
+                })
+                .collect();
+            texts.iter().try_for_each(|text| out.write_all(text))?;
+        }
+        Ok(())
     }
 
     /// Strings of full length, several to a line and not escaped: data under a format.
@@ -319,13 +415,20 @@ impl<W: Write> Writer<W> {
         records.write(&[0; 4])
     }
 
-    /// Little-endian elements of a data record.
-    pub(crate) fn data_bytes(&mut self, dtype: DType, mut bytes: Vec<u8>) -> Result<()> {
+    /// Elements of a data record, in any byte order.
+    pub(crate) fn data_bytes(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
-        if records.framing().order == ByteOrder::Big {
-            swap(&mut bytes, dtype.word());
+        if !dtype.needs_swap(records.framing().order) {
+            return records.write(bytes);
         }
-        records.write(&bytes)
+        let mut block = Vec::new();
+        for part in bytes.chunks(BLOCK / dtype.size().max(1) * dtype.size().max(1)) {
+            block.clear();
+            block.extend_from_slice(part);
+            swap(&mut block, dtype.word());
+            records.write(&block)?;
+        }
+        Ok(())
     }
 
     /// Bytes of a data record as they are.
@@ -370,13 +473,57 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn write_element(scalar: Scalar, element: &[u8], style: Style, out: &mut Vec<u8>) {
-    let (first, second) = element.split_at(scalar.size());
-    scalar.write(first, style, out);
-    if !second.is_empty() {
-        out.push(b',');
-        scalar.write(second, style, out);
+/// How numbers stand in lines.
+struct Lines {
+    scalar: Scalar,
+    /// Bytes of an element.
+    size: usize,
+    style: Style,
+    columns: u64,
+    /// All of them.
+    count: u64,
+    /// On the line of the tags.
+    inline: bool,
+}
+
+impl Lines {
+    /// Little-endian elements as text; `first` is the place of the first of them in the array.
+    fn format(&self, first: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(4 * bytes.len());
+        let end: &[u8] = if self.inline { b"" } else { b"\n" };
+        let columns = self.columns.max(1);
+        let mut column = first % columns;
+        let mut left = self.count - first;
+        for element in bytes.chunks_exact(self.size) {
+            let (real, imaginary) = element.split_at(self.scalar.size());
+            self.scalar.write(real, self.style, &mut text);
+            if !imaginary.is_empty() {
+                text.push(b',');
+                self.scalar.write(imaginary, self.style, &mut text);
+            }
+            (column, left) = (column + 1, left - 1);
+            if column == columns || left == 0 {
+                text.extend_from_slice(end);
+                column = 0;
+            } else {
+                text.push(b' ');
+            }
+        }
+        text
     }
+}
+
+/// Tells what elements were before they became what Fortran has.
+fn write_origin(dtype: DType, written: DType, out: &mut Vec<u8>) {
+    let dtype = dtype.with_order(ByteOrder::Little);
+    if dtype != written.with_order(ByteOrder::Little) {
+        write_attribute("spile_type", dtype.to_string().as_bytes(), out);
+    }
+}
+
+fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
+    let message = || format!("Fortran has no {dtype} elements");
+    Type::of(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
 }
 
 /// Four bytes in the file's order.
@@ -444,11 +591,15 @@ fn representable(control: Control, text: &[u8]) -> bool {
     }
 }
 
-/// Attributes with typed values.
-pub(crate) fn write_values(attrs: &[(String, Value)], out: &mut Vec<u8>) {
+/// Attributes with typed values. A name that would be taken for something else, one of `taken`,
+/// gets a stroke behind it.
+pub(crate) fn write_values(attrs: &[(String, Value)], taken: &[&str], out: &mut Vec<u8>) {
     for (name, value) in attrs {
-        let name: String =
-            name.chars().map(|c| if " =\"'<>/".contains(c) { '_' } else { c }).collect();
+        let odd = |c: char| " =\"'<>/\t\r\n".contains(c);
+        let mut name: String = name.chars().map(|c| if odd(c) { '_' } else { c }).collect();
+        if name.is_empty() || taken.contains(&name.as_str()) {
+            name.push('_');
+        }
         write_attribute(&name, &value_text(value), out);
     }
 }

@@ -1,11 +1,16 @@
 //! Damaged and hostile files, each with its verdict; and odd ones that are fine.
 
+use std::path::Path;
+
 use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, Reader as _};
 use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
+use spile_iotk::record::{Framing, RecordWriter, Records, SUBRECORD};
 use spile_iotk::{File, Iotk, Style, Target, convert};
 
 fn limits() -> Limits {
@@ -94,6 +99,33 @@ fn a_small_budget_is_kept_whatever_the_text_is() {
 }
 
 #[test]
+fn texts_longer_than_the_budget_are_checked_and_converted() {
+    let numbers = "1.25 ".repeat(200_000);
+    let words = "words ".repeat(200_000);
+    let text = format!("<R><a type='real' size='200000'>{numbers}</a><b>{words}</b></R>");
+    let small = limits().with_memory(512 << 10);
+    let file = File::from_source(Source::memory(text.as_bytes()), &small).unwrap();
+    let report = Iotk.check(file.source(), &small, false).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let mut read = vec![0.0; 200_000];
+    assert!(file.read_into("R/a", &mut read).unwrap() && read.iter().all(|x| *x == 1.25));
+    let mut out = Vec::new();
+    // Only text without a type is converted as a whole.
+    let done = convert(file.source(), Target::default(), Style::Exact, &mut out, &small);
+    assert_eq!(done.unwrap_err().kind(), ErrorKind::Limit);
+    let typed = Source::memory(text.replace(&words, "words"));
+    out.clear();
+    convert(&typed, Target::default(), Style::Exact, &mut out, &small).unwrap();
+    let back = File::from_source(Source::memory(out), &small).unwrap();
+    let mut again = vec![0.0; 200_000];
+    assert!(back.read_into("R/a", &mut again).unwrap() && again == read);
+    let short = text.replace("'200000'", "'200001'");
+    let report = Iotk.check(&Source::memory(short), &small, false).unwrap();
+    assert_eq!(report.findings[0].code, "iotk-013");
+    assert_eq!(report.findings[0].message, "200000 numbers where 200001 were promised");
+}
+
+#[test]
 fn bad_records_give_the_right_error() {
     let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
     let data = good.windows(8).position(|w| w == [20, 0, 0, 0, 0, 0, 0, 0]).unwrap();
@@ -123,6 +155,101 @@ fn bad_records_give_the_right_error() {
     lies[16] ^= 1;
     let report = Iotk.check(&Source::memory(lies), &limits(), false).unwrap();
     assert_eq!(report.findings[0].code, "iotk-031");
+}
+
+#[test]
+fn headers_that_lie_are_told_and_the_tag_is_still_read() {
+    let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
+    // The first tag: 4 | header | 4, then its text behind the second header.
+    let header = i32::from_le_bytes(good[4..8].try_into().unwrap());
+    for (lie, code) in [
+        (header + 256, Some("iotk-031")),
+        (header - 256, Some("iotk-031")),
+        (header + 65_536 * 256, Some("iotk-031")),
+        (header + 1, None),
+        (header | i32::MIN, None),
+        (7 + 256, None),
+        (0, None),
+    ] {
+        let mut bytes = good.clone();
+        bytes[4..8].copy_from_slice(&lie.to_le_bytes());
+        let found = File::from_source(Source::memory(bytes.clone()), &limits());
+        let report = Iotk.check(&Source::memory(bytes), &limits(), false).unwrap();
+        if let Some(code) = code {
+            assert_eq!(found.unwrap().read_f64("R/a").unwrap(), Some(vec![1.0, 2.0]));
+            assert_eq!((report.findings[0].code, report.findings[0].offset), (code, Some(0)));
+        } else {
+            // Another kind of tag, or none at all: there is no telling what was meant.
+            let error = found.err().unwrap_or_else(|| panic!("{lie}"));
+            let known = ["iotk-005", "iotk-006", "iotk-008"].contains(&error.code());
+            assert!(known && error.offset().is_some(), "{lie}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_anywhere_is_told_where_it_begins() {
+    let good = binary("<R><a type='real' size='2'>1.0 2.0</a></R>");
+    let starts: Vec<u64> = {
+        let framing = Framing::default();
+        let mut records = Records::new(Source::memory(good.clone()), framing, &limits());
+        let mut starts = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            starts.push(record.offset);
+        }
+        starts
+    };
+    for len in 9..good.len() {
+        let error = File::from_source(Source::memory(&good[..len]), &limits()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Truncated, "{len}: {error}");
+        let last = starts.iter().rev().find(|start| **start <= len as u64).copied().unwrap();
+        let at = error.offset().unwrap();
+        assert!(at >= last && at <= len as u64, "{len}: {at}");
+    }
+}
+
+#[test]
+fn a_million_levels_are_refused_at_the_first_that_is_too_many() {
+    let deep = "<a>".repeat(1_000_000);
+    let error = open(&deep).err().unwrap();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Limit, Some(3_000)));
+    let mut records = RecordWriter::new(Vec::new(), Framing::default(), SUBRECORD).unwrap();
+    let header = |control: i32| (control + 256 * 5).to_le_bytes();
+    for _ in 0..1_000_000 {
+        records.record(&[&header(1)]).unwrap();
+        records.record(&[&header(128), b"\n<a>\n"]).unwrap();
+    }
+    let bytes = records.into_inner();
+    let error = File::from_source(Source::memory(bytes), &limits()).err().unwrap();
+    // Each level has two records, of 12 and of 17 bytes.
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Limit, Some(29 * 1_000)));
+    let mut out = Vec::new();
+    for end in ["", &"</a>".repeat(1_000_000)] {
+        let text = Source::memory(format!("{deep}{end}"));
+        let done = convert(&text, Target::default(), Style::Exact, &mut out, &limits());
+        assert_eq!(done.unwrap_err().kind(), ErrorKind::Limit);
+        assert!(Iotk.check(&text, &limits(), true).is_err_and(|e| e.kind() == ErrorKind::Limit));
+    }
+}
+
+#[test]
+fn an_entity_bomb_is_a_few_letters() {
+    let mut bomb = "<!DOCTYPE l [ <!ENTITY l0 \"ha\">".to_string();
+    for k in 1..20 {
+        let before = format!("&l{};", k - 1).repeat(10);
+        bomb.extend([&format!("<!ENTITY l{k} \""), &before, "\">"]);
+    }
+    bomb.push_str(
+        "]><R x='&l19;'><a type='character' size='1' len='6'>\n&l19;\n</a><b>&l19;</b></R>",
+    );
+    let file = open(&bomb).unwrap();
+    assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["&l19;"]);
+    assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["&l19;"]);
+    let root = file.tree().node(file.tree().find("R").unwrap());
+    assert_eq!(root.attrs[0].1, Value::Text("&l19;".into()));
+    let cut = &bomb[..bomb.find("]>").unwrap()];
+    let error = open(cut).err().unwrap();
+    assert_eq!((error.code(), error.offset()), ("iotk-007", Some(0)));
 }
 
 #[test]
@@ -261,16 +388,68 @@ fn odd_texts_are_read_right() {
         <R x = '1' y=\"a > b\" z=\"&a;&#65;\"\n><!-- a -- b --><a type='real' size='3'>1.0 <!-- in between --> \
         2.0,3.0</a ><b><![CDATA[a < b & c]]></b><c>1 < 2 <me@there.org></c>\
         <d type='character' size='3' len='4' fmt='(3a4)'>\na<b  &  x   \n</d>\
-        <e type='real' size='3' fmt='(3F8.3)'>\n-123.456-123.456   1.000\n</e></R>";
+        <e type='real' size='3' fmt='(3F8.3)'>\n-123.456-123.456   1.000\n</e>\
+        <f type='character' size='1' len='7' fmt='(a)'>\na</fu>b\n</f></R>";
     let file = open(text).unwrap();
     assert_eq!(file.read_f64("R/a").unwrap(), Some(vec![1.0, 2.0, 3.0]));
     assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["a < b & c"]);
     assert_eq!(file.read_strings("R/c").unwrap().unwrap(), ["1 < 2 <me@there.org>"]);
     assert_eq!(file.read_strings("R/d").unwrap().unwrap(), ["a<b", " &", "x"]);
     assert_eq!(file.read_f64("R/e").unwrap(), Some(vec![-123.456, -123.456, 1.0]));
+    assert_eq!(file.read_strings("R/f").unwrap().unwrap(), ["a</fu>b"]);
     let root = file.tree().node(file.tree().find("R").unwrap());
     let wanted = [Value::Int(1), Value::Text("a > b".into()), Value::Text("&a;A".into())];
     assert_eq!(root.attrs.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn every_byte_of_a_text_is_something() {
+    let odd = "\u{feff}\n<!DOCTYPE x [ <!ENTITY a \"b\"> ]>\n<R>\n  <!-- c -->\n  <a type='real' size='2'>1.0 <!-- in \
+               between --> 2.0\n  </a>\n  <b>words</b>\n</R>\n\n";
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
+    let qe = std::fs::read_to_string(golden.join("qe54_si/si.save/data-file.xml")).unwrap();
+    let hand = std::fs::read_to_string(golden.join("golden/hand_written.xml")).unwrap();
+    for text in [odd, &qe, &hand, "\n <R/>", "<R/>"] {
+        let file = open(text).unwrap();
+        let mut end = 0;
+        let mut names = Vec::new();
+        file.regions(&mut |region| {
+            assert_eq!(region.offset, end, "{names:?}");
+            end += region.len;
+            names.push(region.name);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(end, text.len() as u64, "{names:?}");
+        if text == odd {
+            let report = Iotk.check(file.source(), &limits(), false).unwrap();
+            assert!(report.findings.is_empty(), "{:?}", report.findings);
+            assert_eq!(names[..3], ["declaration", "begin R", "comment"]);
+        }
+    }
+}
+
+#[test]
+fn every_piece_of_mixed_content_is_in_the_tree() {
+    let text = "<R><p>one<x/>two<x/>three</p><d type='real' size='1'>1.5<x/>2.5</d></R>";
+    for file in
+        [open(text).unwrap(), File::from_source(Source::memory(binary(text)), &limits()).unwrap()]
+    {
+        let words = |path: &str| {
+            let node = file.tree().node(file.tree().find(path).unwrap());
+            let array =
+                Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits())
+                    .unwrap();
+            array.read(&Selection::all(), Axes::Stored).unwrap()
+        };
+        assert_eq!(words("R/p/text"), b"one");
+        assert_eq!(words("R/p/text~2"), b"two");
+        assert_eq!(words("R/p/text~3"), b"three");
+        assert_eq!(words("R/d/text"), 1.5_f64.to_le_bytes());
+        assert_eq!(words("R/d/text~2"), b"2.5");
+        let report = Iotk.check(file.source(), &limits(), false).unwrap();
+        assert_eq!(report.findings.iter().map(|f| f.code).collect::<Vec<_>>(), ["iotk-037"]);
+    }
 }
 
 #[test]

@@ -273,32 +273,116 @@ fn same_bytes(made: &[u8], golden: &Path) {
     );
 }
 
+/// What `--compat` makes of one form of a golden pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Same {
+    /// The other form, as the library wrote it for the same calls.
+    Golden,
+    /// What its converter made, which differs: it has no kinds, and escapes comments again.
+    Converter,
+    /// Neither; FORMAT.md says why.
+    Neither,
+    /// An error with this code.
+    Fails(&'static str),
+}
+
 #[test]
-fn compat_gives_the_bytes_of_the_library() {
+fn compat_gives_the_bytes_of_the_library_for_every_pair_but_these() {
+    use Same::{Converter, Fails, Golden, Neither};
+    // The pair, what its binary form becomes, and what its text becomes.
+    let expected = [
+        ("attrs", Neither, Converter),
+        ("empty", Golden, Neither),
+        ("link_main", Converter, Converter),
+        ("newroot", Golden, Golden),
+        ("plain_unit", Neither, Neither),
+        ("qe_syntax", Golden, Neither),
+        ("ranks", Golden, Converter),
+        ("raw", Fails("iotk-005"), Fails("iotk-001")),
+        ("shadow", Golden, Golden),
+        ("skip_head", Neither, Converter),
+        ("skip_root", Golden, Golden),
+        ("special", Golden, Fails("iotk-012")),
+        ("strings", Neither, Neither),
+        ("tags", Converter, Converter),
+        ("types", Golden, Fails("iotk-012")),
+    ];
+    let make = |pair: &str, from: &str, to: &str, target| {
+        let source = Source::open(folder().join(format!("golden/{pair}.{from}"))).unwrap();
+        let mut made = Vec::new();
+        let style = Style::Library;
+        let done = spile_iotk::convert(&source, target, style, &mut made, &Limits::default());
+        let is = |path: String| std::fs::read(folder().join(path)).is_ok_and(|there| there == made);
+        match done {
+            Err(error) => Fails(error.code()),
+            Ok(_) if is(format!("golden/{pair}.{to}")) => Golden,
+            Ok(_) if is(format!("conv/{pair}.from_{from}.{to}")) => Converter,
+            Ok(_) => Neither,
+        }
+    };
+    let list = std::fs::read_dir(folder().join("golden")).unwrap();
+    let names = list.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pairs: Vec<String> =
+        names.filter_map(|name| Some(name.strip_suffix(".dat")?.to_string())).collect();
+    pairs.sort();
+    assert!(pairs.iter().eq(expected.iter().map(|(pair, ..)| pair)), "{pairs:?}");
+    for (pair, text, binary) in expected {
+        let found =
+            (make(pair, "dat", "xml", Target::Text), make(pair, "xml", "dat", Target::default()));
+        assert_eq!(found, (text, binary), "{pair}");
+    }
+}
+
+#[test]
+fn compat_differs_from_the_library_only_where_that_is_wrong() {
     let make = |name: &str, target| {
         let source = Source::open(folder().join(name)).unwrap();
         convert_bytes(&source, target, Style::Library)
     };
-    // Texts: what the library itself wrote for the same calls.
-    for name in
-        ["empty", "newroot", "qe_syntax", "ranks", "shadow", "skip_root", "special", "types"]
-    {
-        let text = make(&format!("golden/{name}.dat"), Target::Text);
-        same_bytes(&text, &folder().join(format!("golden/{name}.xml")));
-    }
+    let read = |name: &str| std::fs::read(folder().join(name)).unwrap();
+    let place =
+        |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|w| w == what).unwrap();
     // The last string has a NUL, at which the library ends its line: the rest is lost there.
     let text = make("golden/strings.dat", Target::Text);
-    let wanted = std::fs::read(folder().join("golden/strings.xml")).unwrap();
-    let before = |text: &[u8]| text.windows(5).position(|w| w == b"<nul ").unwrap();
-    assert_eq!(text[..before(&text)], wanted[..before(&wanted)]);
-    // Texts and binaries by its converter, where that came to an end and lost nothing.
-    for name in ["link_main", "tags"] {
-        let text = make(&format!("golden/{name}.dat"), Target::Text);
-        same_bytes(&text, &folder().join(format!("conv/{name}.from_dat.xml")));
-    }
-    for name in ["attrs", "link_main", "newroot", "ranks", "skip_head", "skip_root", "tags"] {
-        let binary = make(&format!("golden/{name}.xml"), Target::default());
-        same_bytes(&binary, &folder().join(format!("conv/{name}.from_xml.dat")));
+    let wanted = read("golden/strings.xml");
+    let (here, there) = (place(&text, b"<nul "), place(&wanted, b"<nul "));
+    assert_eq!(text[..here], wanted[..there]);
+    // Line ends inside a tag: the converter stops there, the library adds blanks.
+    let text = make("golden/attrs.dat", Target::Text);
+    let wanted = read("golden/attrs.xml");
+    let squeezed = |text: &[u8]| -> Vec<u8> {
+        text.split(|b| *b == b' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(&b' ')
+    };
+    assert_eq!(squeezed(&text), squeezed(&wanted));
+    let cut = read("conv/attrs.from_dat.xml");
+    assert_eq!(text[..cut.len()], cut[..]);
+    // Nothing but the kinds, which the text does not have.
+    let binary = make("golden/empty.xml", Target::default());
+    let golden =
+        String::from_utf8_lossy(&read("golden/empty.dat")).replace("kind=\"8\"", "kind=\"4\"");
+    assert_eq!(String::from_utf8_lossy(&binary), golden);
+    let tags = |bytes: Vec<u8>| -> Vec<(u32, String)> {
+        let source = Source::memory(bytes);
+        let form = Form::detect(&source).unwrap().unwrap();
+        let mut events = spile_iotk::Events::new(&source, form, &Limits::default());
+        let mut tags = Vec::new();
+        while let Some(item) = events.next().unwrap() {
+            if let Event::Begin(tag) | Event::End(tag) = item.event {
+                let text = String::from_utf8_lossy(tag.text()).replace("kind=\"8\"", "kind=\"4\"");
+                tags.push((item.indent, text));
+            }
+        }
+        tags
+    };
+    let binary = make("golden/qe_syntax.xml", Target::default());
+    assert_eq!(tags(binary), tags(read("golden/qe_syntax.dat")));
+    // Files without a head get one, as by the converter, and lose nothing, unlike there.
+    for (name, cut) in
+        [("plain_unit.dat", "plain_unit.from_dat.xml"), ("skip_head.dat", "skip_head.from_dat.xml")]
+    {
+        let text = make(&format!("golden/{name}"), Target::Text);
+        let cut = read(&format!("conv/{cut}"));
+        assert!(text.len() > cut.len() && text.starts_with(&cut), "{name}");
     }
 }
 

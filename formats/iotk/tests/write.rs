@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proptest::prelude::*;
-use spile_core::dtype::DType;
-use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
-use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{ErrorKind, Result};
+use spile_core::format::{Format as _, Object, Reader, Region};
+use spile_core::layout::{ArrayDesc, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 use spile_iotk::record::{Framing, Records, SUBRECORD};
 use spile_iotk::wire::{Tag, Type};
@@ -73,9 +74,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..30)
 }
 
-fn write(steps: &[Step], target: Target) -> Vec<u8> {
+fn write(steps: &[Step], qe_syntax: bool, target: Target) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
-    writer.head("1.0", false).unwrap();
+    writer.head("1.0", qe_syntax).unwrap();
     writer.begin(&Tag::new("Root")).unwrap();
     for step in steps {
         match step {
@@ -92,8 +93,19 @@ fn write(steps: &[Step], target: Target) -> Vec<u8> {
                 let dtype = kind.dtype(*number, ByteOrder::Little).unwrap();
                 let count = bytes.len().checked_div(dtype.size()).unwrap_or(2);
                 let bytes = &bytes[..count * dtype.size()];
-                let array = array(dtype, &[count as u64], bytes);
-                writer.dat(name, &[("units".into(), Value::Float(0.1))], &array).unwrap();
+                let units = [("units".into(), Value::Float(0.1))];
+                if qe_syntax {
+                    // A single value has no rank, an even number of them two.
+                    let lengths = match count as u64 {
+                        1 => vec![],
+                        n if n.is_multiple_of(2) => vec![2, n / 2],
+                        n => vec![n],
+                    };
+                    writer.dat_qe(name, &units, &array(dtype, &lengths, bytes)).unwrap();
+                } else {
+                    let array = array(dtype, &[count as u64], bytes);
+                    writer.dat(name, &units, &array).unwrap();
+                }
             }
         }
     }
@@ -107,17 +119,18 @@ proptest! {
     #[test]
     fn any_file_goes_to_text_and_back_byte_for_byte(
         steps in steps(),
+        qe_syntax in any::<bool>(),
         eight in any::<bool>(),
         big in any::<bool>(),
         limit in 9_u64..400,
     ) {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         let framing = Framing { marker: if eight { 8 } else { 4 }, order };
-        let binary = write(&steps, Target::Binary(framing, SUBRECORD));
+        let binary = write(&steps, qe_syntax, Target::Binary(framing, SUBRECORD));
         let text = converted(&binary, Target::Text);
         prop_assert_eq!(&converted(&text, Target::Binary(framing, SUBRECORD)), &binary);
         // The writer itself makes the same text, but for what the conversion keeps of the tags.
-        prop_assert_eq!(&write(&steps, Target::Text), &text);
+        prop_assert_eq!(&write(&steps, qe_syntax, Target::Text), &text);
         assert_same_content(&read(&binary), &read(&text));
         let cut = converted(&binary, Target::Binary(Framing::default(), limit));
         assert_same_content(&read(&binary), &read(&cut));
@@ -141,6 +154,105 @@ proptest! {
             prop_assert_eq!(converted(&text, Target::default()), binary);
         }
     }
+}
+
+#[test]
+fn special_values_of_every_kind_go_to_text_and_back() {
+    let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
+    let mut put = |name: &str, kind: Type, number: u64, values: &[u128]| {
+        let dtype = kind.dtype(number, ByteOrder::Little).unwrap();
+        let word = dtype.word();
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()[..word].to_vec()).collect();
+        let count = bytes.len() / dtype.size();
+        let array = array(dtype, &[count as u64], &bytes[..count * dtype.size()]);
+        writer.dat(name, &[], &array).unwrap();
+    };
+    for size in [1_u32, 2, 4, 8] {
+        let lowest = 1_u128 << (8 * size - 1);
+        let values = [0, 1, lowest, lowest - 1, u128::MAX, lowest + 1];
+        put(&format!("i{size}"), Type::Integer, size.into(), &values);
+        // Only 0 and 1 are usual; other compilers have minus one for true.
+        put(&format!("l{size}"), Type::Logical, size.into(), &values);
+    }
+    // Bits of exponent and fraction; the leading bit is part of the latter for 80 bits.
+    for (number, exponent, fraction) in [(4, 8, 23), (8, 11, 52), (16, 15, 112), (10, 15, 64)] {
+        let (all, sign) = (((1_u128 << exponent) - 1) << fraction, 1_u128 << (exponent + fraction));
+        let one = if number == 10 { 1 << 63 } else { 0 };
+        let quiet = if number == 10 { 3 << 62 } else { 1 << (fraction - 1) };
+        let largest = all - (1 << fraction) + ((1 << fraction) - 1);
+        let smallest = (1 << fraction) | one;
+        let values = [
+            0,
+            sign,
+            1,
+            sign | 1,
+            smallest,
+            largest,
+            sign | largest,
+            all | one,
+            sign | all | one,
+            all | quiet,
+            sign | all | quiet,
+            all | quiet | 7,
+            all | one | 1,
+            all | ((1 << fraction) - 1),
+        ];
+        put(&format!("r{number}"), Type::Real, number, &values);
+        put(&format!("c{number}"), Type::Complex, number, &values);
+    }
+    let binary = writer.finish().unwrap();
+    let text = converted(&binary, Target::Text);
+    assert!(converted(&text, Target::default()) == binary, "{}", String::from_utf8_lossy(&text));
+    for word in ["-9223372036854775808", "-128", "NaN_7f800001", "-0.0", "-Infinity", "T_ff"] {
+        assert!(String::from_utf8_lossy(&text).contains(word), "{word}");
+    }
+    // In the other byte order and with other markers, too.
+    let big = Framing { marker: 8, order: ByteOrder::Big };
+    let swapped = converted(&binary, Target::Binary(big, 64));
+    assert!(converted(&swapped, Target::Text) == text);
+    assert!(converted(&swapped, Target::default()) == binary);
+    assert!(converted(&text, Target::Binary(big, 64)) == swapped);
+}
+
+#[test]
+fn the_packed_file_of_two_gigabytes_is_read_in_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
+    let unpacked = Command::new("tar")
+        .args(["--sparse", "-xJf"])
+        .arg(golden.join("big_2GiB_sparse.tar.xz"))
+        .current_dir(folder.path())
+        .output();
+    match unpacked {
+        Ok(done) if done.status.success() => {}
+        Ok(done) => return skipped(&format!("tar: {}", String::from_utf8_lossy(&done.stderr))),
+        Err(why) => return skipped(&format!("no tar: {why}")),
+    }
+    let small = limits().with_memory(1 << 20);
+    let file = File::open(folder.path().join("big.dat"), &small).unwrap();
+    assert_eq!(file.read::<i32>("Root/before").unwrap(), Some(vec![1]));
+    assert_eq!(file.read::<i32>("Root/after").unwrap(), Some(vec![2]));
+    let element = file.index().find("Root/big").unwrap();
+    assert_eq!(file.index().elements()[element].data[0].parts.count(), 2);
+    let array = file.array(element).unwrap().unwrap();
+    assert_eq!(array.shape().lengths(), [268_436_456]);
+    // Its numbers are 0 but for these; the third lies in both sub-records.
+    let mut found = Vec::new();
+    array
+        .all()
+        .unwrap()
+        .stream(|block, bytes| {
+            if bytes.iter().any(|byte| *byte != 0) {
+                let numbers = bytes.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()));
+                let others = numbers.enumerate().filter(|(_, x)| *x != 0.0);
+                found.extend(others.map(|(k, x)| (block.first + k as u64, x)));
+            }
+            Ok(())
+        })
+        .unwrap();
+    let values: Vec<f64> = found.iter().map(|(_, x)| *x).collect();
+    assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!((found[0].0, found[4].0), (0, 268_436_455));
 }
 
 #[test]
@@ -234,6 +346,184 @@ fn numbers_of_kinds_that_are_not_told_get_the_kind_they_need() {
     assert_eq!(file.read_f64("R/c").unwrap(), Some(vec![0.1]));
     assert_eq!(file.read_strings("R/f").unwrap(), Some(vec!["x < y".to_string()]));
     assert_eq!(file.read_f64("R/missing").unwrap(), None);
+}
+
+#[test]
+fn kinds_are_converted_to_what_a_program_asks_for() {
+    let text = "<R><i type='integer' size='3' kind='8'>-1 300 9007199254740993</i>\
+                <r type='real' size='2' kind='8'>0.1 1e300</r><s type='real' size='1' kind='4'>0.1</s>\
+                <q type='real' size='1' kind='16'>0.1</q><c type='complex' size='2' kind='4'>1.5,2 -3,4</c>\
+                <l type='logical' size='3' kind='1'>T .false. true</l></R>";
+    for bytes in [text.as_bytes().to_vec(), converted(text.as_bytes(), Target::default())] {
+        let file = read(&bytes);
+        // Every integer, not only those that a double can hold.
+        assert_eq!(file.read::<i64>("R/i").unwrap().unwrap(), [-1, 300, 9_007_199_254_740_993]);
+        let misfit = file.read::<i16>("R/i").unwrap_err();
+        assert!(misfit.to_string().contains("does not fit"), "{misfit}");
+        assert_eq!(file.read::<f64>("R/r").unwrap().unwrap(), [0.1, 1e300]);
+        assert!(file.read::<f32>("R/r").is_err());
+        assert_eq!(file.read::<f64>("R/s").unwrap().unwrap(), [f64::from(0.1_f32)]);
+        assert_eq!(file.read::<f32>("R/s").unwrap().unwrap(), [0.1]);
+        assert_eq!(file.read::<f64>("R/q").unwrap().unwrap(), [0.1]);
+        assert_eq!(file.read::<f32>("R/c").unwrap().unwrap(), [1.5, 2.0, -3.0, 4.0]);
+        assert_eq!(file.read::<f64>("R/c").unwrap().unwrap(), [1.5, 2.0, -3.0, 4.0]);
+        assert_eq!(file.read_logicals("R/l").unwrap().unwrap(), [true, false, true]);
+        // A type is not converted, and what is not there is nothing.
+        for path in ["R/r", "R/l", "R/c"] {
+            assert_eq!(file.read::<i32>(path).unwrap_err().kind(), ErrorKind::Argument, "{path}");
+        }
+        assert!(file.read_logicals("R/i").is_err());
+        assert_eq!(file.read::<f64>("R/none").unwrap(), None);
+        assert_eq!(file.read_logicals("R/none").unwrap(), None);
+        let mut two = [0.0; 2];
+        assert!(file.read_into("R/r", &mut two).unwrap() && two == [0.1, 1e300]);
+        assert!(!file.read_into("R/none", &mut two).unwrap());
+        assert_eq!(file.read_into("R/q", &mut two).unwrap_err().kind(), ErrorKind::Argument);
+    }
+    // What the text has instead is told, whichever way it is read.
+    for inside in ["1.0", "1.0 2.0 3.0", "1.0 x"] {
+        let file = read(format!("<R><a type='real' size='2'>{inside}</a></R>").as_bytes());
+        let code = if inside.ends_with('x') { "iotk-012" } else { "iotk-013" };
+        assert_eq!(file.read_into("R/a", &mut [0.0; 2]).unwrap_err().code(), code);
+        assert_eq!(file.read_f64("R/a").unwrap_err().code(), code);
+    }
+}
+
+#[test]
+fn numbers_in_memory_are_written_as_those_of_a_file_are() {
+    let numbers: Vec<f64> = (0..20_000).map(|k| f64::from(k) / 7.0).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let big = Framing { marker: 8, order: ByteOrder::Big };
+    for target in [Target::Text, Target::default(), Target::Binary(big, 1000)] {
+        let mut writers = [(); 2].map(|()| Writer::new(Vec::new(), target, Style::Exact).unwrap());
+        writers[0].dat("x", &[], &array(DType::F64, &[20_000], &bytes)).unwrap();
+        writers[0].dat("n", &[], &array(DType::F64, &[0], &[])).unwrap();
+        writers[1].dat_slice("x", &[], &numbers).unwrap();
+        writers[1].dat_slice::<f64>("n", &[], &[]).unwrap();
+        let [a, b] = writers.map(|writer| writer.finish().unwrap());
+        assert!(a == b, "{target:?}");
+        assert_eq!(read(&a).read::<f64>("x").unwrap().unwrap(), numbers);
+    }
+}
+
+/// A tree of another format, in memory.
+struct Foreign(Tree, Source);
+
+impl Reader for Foreign {
+    fn tree(&self) -> &Tree {
+        &self.0
+    }
+
+    fn source(&self) -> &Source {
+        &self.1
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        Vec::new()
+    }
+
+    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn foreign(arrays: &[(&str, ArrayDesc)]) -> Foreign {
+    let mut tree = Tree::new(&limits());
+    let group = tree.add_group(ROOT, "g").unwrap();
+    // Names that mean something else here.
+    let attrs =
+        [("type", Value::from("real")), ("", Value::from(1_u64)), ("a b", Value::from(2_u64))];
+    tree.node_mut(group).attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
+    for (name, desc) in arrays {
+        let node = tree.add_array(group, name, desc.clone()).unwrap();
+        tree.node_mut(node).attrs.push(("size".into(), Value::from("large")));
+    }
+    Foreign(tree, Source::memory([]))
+}
+
+#[test]
+fn trees_of_other_formats_keep_their_values() {
+    let inline = |dtype, lengths: &[u64], bytes: &[u8], order| {
+        ArrayDesc::new(dtype, Shape::new(lengths), Layout::Inline(bytes.into(), order))
+    };
+    let half = DType::new(Kind::Float, 2, ByteOrder::Little).unwrap();
+    let mut mapped = inline(DType::I16, &[2], &[1, 0, 2, 0], Order::C);
+    mapped.map = Some(Linear { intercept: 0.5, slope: 2.0 });
+    let high: Vec<u8> = [u32::MAX, 7].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let rows: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
+    let content = foreign(&[
+        ("u8", inline(DType::U8, &[3], &[0, 127, 255], Order::C)),
+        ("u32", inline(DType::U32, &[2], &high, Order::C)),
+        ("u64", inline(DType::U64, &[1], &(i64::MAX as u64).to_le_bytes(), Order::C)),
+        ("half", inline(half, &[2], &[0x00, 0x3c, 0xff, 0x7b], Order::C)),
+        ("mapped", mapped),
+        ("opaque", inline(DType::opaque(3), &[2], b"abcdef", Order::C)),
+        // Row by row there, column by column here.
+        ("rows", inline(DType::I32, &[2, 3], &rows, Order::C)),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.dat", "a.xml"] {
+        let path = folder.path().join(name);
+        let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
+        Iotk.write(&content, &mut sink, &limits()).unwrap();
+        sink.commit().unwrap();
+        let file = File::open(&path, &limits()).unwrap();
+        let report = Iotk.check(file.source(), &limits(), false).unwrap();
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        let array = |path: &str| {
+            let node = file.tree().node(file.tree().find(path).unwrap());
+            let desc = node.array.as_ref().unwrap();
+            Array::open(file.source(), file.tree(), desc, &limits()).unwrap()
+        };
+        let read =
+            |path: &str| array(path).read_f64(&Selection::all(), Axes::Order(Order::C)).unwrap();
+        assert_eq!(read("g/u8"), [0.0, 127.0, 255.0], "{name}");
+        assert_eq!(read("g/u32"), [f64::from(u32::MAX), 7.0]);
+        assert_eq!(file.read::<i64>("g/u64/integer").unwrap(), Some(vec![i64::MAX]));
+        assert_eq!(read("g/half"), [1.0, 65504.0]);
+        assert_eq!(read("g/mapped"), [2.5, 4.5]);
+        assert_eq!(read("g/rows"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(
+            (array("g/opaque").dtype(), array("g/opaque").shape().lengths()),
+            (DType::opaque(3), &[2][..])
+        );
+        assert_eq!(array("g/opaque").read(&Selection::all(), Axes::Stored).unwrap(), b"abcdef");
+        let attrs = |path: &str| file.tree().node(file.tree().find(path).unwrap()).attrs.clone();
+        let names: Vec<String> = attrs("g").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["type_", "_", "a_b"]);
+        assert_eq!(attrs("g/u8"), [("size_".to_string(), Value::from("large"))]);
+        // Once more, now from a tree of our own.
+        let again = folder.path().join(format!("again-{name}"));
+        let mut sink = Sink::create(&again, Overwrite::Never).unwrap();
+        Iotk.write(&file, &mut sink, &limits()).unwrap();
+        sink.commit().unwrap();
+        assert_same_content(&file, &File::open(&again, &limits()).unwrap());
+    }
+    let refused = |desc| {
+        let mut sink = Sink::create(folder.path().join("no.dat"), Overwrite::Never).unwrap();
+        Iotk.write(&foreign(&[("x", desc)]), &mut sink, &limits()).unwrap_err()
+    };
+    let error = refused(inline(DType::U64, &[1], &u64::MAX.to_le_bytes(), Order::C));
+    assert!(error.to_string().contains("does not fit"), "{error}");
+    let error = refused(inline(DType::U8, &[1; 8], &[1], Order::C));
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "iotk-017"));
+    // The same from memory.
+    let mut writer = Writer::new(Vec::new(), Target::Text, Style::Exact).unwrap();
+    writer.dat_slice("x", &[], &[200_u8, 3]).unwrap();
+    assert_eq!(read(&writer.finish().unwrap()).read::<u8>("x").unwrap(), Some(vec![200, 3]));
+}
+
+#[test]
+fn digits_around_a_comment_belong_together_on_every_way() {
+    let text = "<R><a type='integer' size='2'>1<!-- a -->2 3</a></R>";
+    assert_eq!(read(text.as_bytes()).read_f64("R/a").unwrap(), Some(vec![12.0, 3.0]));
+    assert_eq!(read(text.as_bytes()).read::<i32>("R/a").unwrap(), Some(vec![12, 3]));
+    let binary = converted(text.as_bytes(), Target::default());
+    assert_eq!(read(&binary).read::<i32>("R/a").unwrap(), Some(vec![12, 3]));
 }
 
 #[test]

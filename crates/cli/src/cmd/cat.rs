@@ -198,11 +198,11 @@ pub(super) fn open(
     context: &Context,
 ) -> Result<(Option<u64>, Array)> {
     let (source, tree) = (file.reader.source(), file.reader.tree());
-    let frames = match &tree.resolve(desc)?.layout {
-        Layout::PerFrame(table) => Some(table.len()),
+    let table = match &tree.resolve(desc)?.layout {
+        Layout::PerFrame(table) => Some(table),
         _ => None,
     };
-    let frame = match (frames, frame) {
+    let frame = match (table.map(|table| table.len()), frame) {
         (None, None) => return Ok((None, Array::open(source, tree, desc, &context.limits)?)),
         (None, Some(_)) => {
             return Err(Error::argument("this array has no frames").hint("leave --frame away"));
@@ -214,8 +214,10 @@ pub(super) fn open(
                 .hint("for example --frame 0; `cat` prints several with --frames 0:10"));
         }
     };
-    match Array::open_frame(source, tree, desc, frame, &context.limits)? {
-        Some(array) => Ok((Some(frame), array)),
-        None => Err(Error::argument(format!("frame {frame} does not have this array"))),
+    if let Some(array) = Array::open_frame(source, tree, desc, frame, &context.limits)? {
+        return Ok((Some(frame), array));
     }
+    let error = Error::argument(format!("frame {frame} does not have this array"));
+    let instead = table.map(|table| table.instead(frame)).transpose()?.flatten();
+    Err(instead.into_iter().fold(error, Error::hint))
 }

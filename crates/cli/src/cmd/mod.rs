@@ -3,6 +3,8 @@
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod formats;
 pub(crate) mod gsd;
 pub(crate) mod hash;
@@ -36,6 +38,8 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Stat(args) => stat::run(args, context, out),
         Command::Map(args) => map::run(args, context, out),
         Command::Check(args) => check::run(args, context, out),
+        Command::Convert(args) => convert::run(args, context, out),
+        Command::Diff(args) => diff::run(args, context, out),
         Command::Hash(args) => hash::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::Array;
+use super::{Array, Axes};
 use crate::convert;
 use crate::error::{Error, Result};
 use crate::plan::{Axis, Block, Plan, Scratch};
@@ -71,6 +71,26 @@ impl Selected<'_> {
         Shape::new(kept.collect::<Vec<_>>())
     }
 
+    /// Elements `first` to `first + count`, not included, of a selection along one dimension: so
+    /// that several arrays can be read side by side whatever their element types are.
+    pub fn part(&self, first: u64, count: u64) -> Result<Self> {
+        let end = first.checked_add(count).filter(|end| *end <= self.count());
+        let mut moving = self.spans.iter().enumerate().filter(|(_, s)| s.count != 1);
+        let (one, more) = (moving.next(), moving.next());
+        if end.is_none() || more.is_some() {
+            let message = format!("{count} elements from {first} on are no run of the selection");
+            return Err(Error::argument(message));
+        }
+        let mut spans = self.spans.clone();
+        if let Some((k, span)) = one {
+            let start = span.start.wrapping_add_signed(first as i64 * span.step);
+            spans[k] = Span { start: if count == 0 { 0 } else { start }, count, ..*span };
+        } else if let Some(span) = spans.first_mut() {
+            span.count = count;
+        }
+        self.array.select_spans(spans, Axes::Stored)
+    }
+
     /// The same in blocks of about `bytes`; larger ones suit a change of order.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
         (self.block_bytes, self.fold_bytes) = (bytes, bytes);
@@ -101,15 +121,19 @@ impl Selected<'_> {
         if let (Some(start), Some(element)) = (plan.contiguous(), NonZero::new(size)) {
             // One run: read where it belongs, with no block in between.
             let piece = (READ_INTO / element).max(1) * size;
-            return out.par_chunks_mut(piece).enumerate().try_for_each(|(k, piece_out)| {
+            let fill = |(k, place): (usize, &mut [u8])| {
                 let at = start + (k * piece) as u64;
                 let Array { store, source, limits, dtype, .. } = self.array;
-                shelf.lend(|scratch| {
-                    store.fetch(source, limits, at, piece_out, &mut scratch.decoded)
-                })?;
-                convert::to_little(*dtype, piece_out);
+                shelf
+                    .lend(|scratch| store.fetch(source, limits, at, place, &mut scratch.decoded))?;
+                convert::to_little(*dtype, place);
                 Ok(())
-            });
+            };
+            // Waking other threads would take longer.
+            if out.len() <= piece {
+                return fill((0, out));
+            }
+            return out.par_chunks_mut(piece).enumerate().try_for_each(fill);
         }
         let mut rest = out;
         let mut places = Vec::new();
@@ -119,14 +143,18 @@ impl Selected<'_> {
             places.push((number, place));
             rest = behind;
         }
-        places.into_par_iter().try_for_each(|(number, place)| {
+        let fill = |(number, place): (u64, &mut [u8])| {
             shelf.lend(|scratch| {
                 self.block(&plan, number, scratch, &mut |_, bytes| {
                     place.copy_from_slice(bytes);
                     Ok(())
                 })
             })
-        })
+        };
+        if places.len() == 1 {
+            return places.into_iter().try_for_each(fill);
+        }
+        places.into_par_iter().try_for_each(fill)
     }
 
     /// Hands out the blocks one after the other.

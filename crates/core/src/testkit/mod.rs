@@ -51,6 +51,7 @@
 mod content;
 mod damage;
 mod exercise;
+pub mod faults;
 mod guard;
 mod reading;
 mod same;

@@ -18,7 +18,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use spile_core::error::ErrorKind;
 use spile_core::read::{Array, Selected};
 use spile_core::select::Slice;
-use spile_core::shape::Shape;
+use spile_core::shape::{Order, Shape};
 
 use cases::{Case, Form, cases};
 use toys::{Sample, sample};
@@ -111,6 +111,22 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     } else {
         prop_assert_eq!(whole.expect_err("over the budget").kind(), ErrorKind::Limit);
     }
+
+    // Everything at once, into memory of ours; nothing but the right length will do.
+    let mut into = vec![0xa5; sample.values.len()];
+    array.read_into(&mut into).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let every: Vec<Vec<u64>> = case.shape.iter().map(|n| (0..*n).collect()).collect();
+    let stored: Vec<usize> = match array.order() {
+        Order::C => (0..case.shape.len()).collect(),
+        Order::F => (0..case.shape.len()).rev().collect(),
+    };
+    let all = model::read(&sample.values, size, &case.shape, case.order, &every, &stored);
+    prop_assert!(into == all, "read_into");
+    into.push(0);
+    prop_assert_eq!(
+        array.read_into(&mut into).expect_err("one too many").kind(),
+        ErrorKind::Argument
+    );
 
     // All at once: every element arrives once, at its place.
     let seen = Mutex::new((vec![0_u8; expected.len()], 0));

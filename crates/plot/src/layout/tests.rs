@@ -1,7 +1,7 @@
 //! No label is clipped, none covers another, none covers the data.
 
 use super::*;
-use crate::figure::Series;
+use crate::figure::{HeatMap, Series};
 use proptest::prelude::*;
 
 fn overlap(a: &Rect, b: &Rect) -> bool {
@@ -46,16 +46,26 @@ proptest! {
         series in 0usize..40,
         names in ["\\PC{0,40}", "\\PC{0,40}", "\\PC{0,80}", "\\PC{0,40}"],
         unit in prop_oneof!["(s|V/m|m\\^-3|)", "\\PC{0,8}"],
+        coloured: bool,
+        log: [bool; 3],
     ) {
         let [a, b, c, d] = ends;
         let [x, y, title, label] = names;
+        let map = HeatMap {
+            x: vec![a.min(b), a.max(b)],
+            y: vec![c, d],
+            values: vec![b],
+            colour: Axis { log: log[2], ..Axis::new(label.clone(), unit.clone()) },
+            ..HeatMap::default()
+        };
         let figure = Figure {
             title,
-            x: Axis::new(x, unit.clone()),
-            y: Axis::new(y, unit),
+            x: Axis { log: log[0], ..Axis::new(x, unit.clone()) },
+            y: Axis { log: log[1], ..Axis::new(y, unit) },
             series: (0..series)
                 .map(|k| Series::line(format!("{label}{k}"), vec![a, b], vec![c, d]))
                 .collect(),
+            map: coloured.then_some(map),
             width: size.0,
             height: size.1,
             dark: false,
@@ -92,4 +102,25 @@ fn a_tiny_figure_is_a_bare_frame() {
     let figure = Figure { width: 12, height: 9, title: "t".into(), ..Figure::default() };
     let layout = Layout::of(&figure);
     assert!(layout.texts.is_empty() && layout.frame.width > 5.0);
+}
+
+#[test]
+fn a_long_name_is_cut_and_its_unit_stays() {
+    let long = "Derived/Number_Density/".repeat(5) + "electron";
+    let map = HeatMap {
+        x: vec![0.0, 1.0],
+        y: vec![0.0, 1.0],
+        values: vec![1.0],
+        colour: Axis::new(long.clone(), "1/m^3"),
+        ..HeatMap::default()
+    };
+    let axis = Axis::new(long, "V");
+    let figure =
+        Figure { x: axis.clone(), y: axis, map: Some(map), width: 400, ..Figure::default() };
+    let layout = Layout::of(&figure);
+    for end in ["electron (1/m³)", "electron (V)"] {
+        let found = layout.texts.iter().find(|t| t.content.ends_with(end)).expect(end);
+        assert!(found.content.contains('…'), "{}", found.content);
+    }
+    check(&figure).unwrap();
 }

@@ -10,7 +10,7 @@ use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 
-use super::{GROUPS, Kind, Links, Snapshot, Trajectory, Values, field};
+use super::{GROUPS, Kind, Links, Snapshot, Trajectory, Values, falls_back, field};
 use crate::read::{HOOMD, STEP};
 use crate::wire::{About, Type};
 use crate::write::{Mode, Version, Writer};
@@ -64,8 +64,8 @@ impl TrajectoryWriter {
         let trajectory = Trajectory::new(writer.reader()?.clone())?;
         let resolved = trajectory.resolve(0)?;
         let mut first = HashMap::new();
-        for (name, chunk) in &resolved.chunks {
-            first.insert(name.clone(), resolved.values(chunk)?);
+        for (name, chunk) in resolved.chunks.iter().filter(|(name, _)| falls_back(name)) {
+            first.insert(name.to_string(), resolved.values(chunk)?);
         }
         Ok(Self { writer, precision, first })
     }
@@ -75,9 +75,20 @@ impl TrajectoryWriter {
         &mut self.writer
     }
 
-    /// Writes a frame.
+    /// The logged quantities of frame 0, without `log/`: a frame that does not write one has that
+    /// of frame 0.
+    pub fn logged(&self) -> Vec<String> {
+        self.first.keys().filter_map(|name| Some(name.strip_prefix("log/")?.into())).collect()
+    }
+
+    /// Writes a frame. A logged quantity that is not in `snapshot.log` falls back to frame 0; one
+    /// that is there without a value must not, and is written as NaN where frame 0 has it.
     pub fn write(&mut self, snapshot: &Snapshot) -> Result<()> {
         for (name, values) in self.values(snapshot)? {
+            if !falls_back(&name) {
+                self.writer.write_chunk(&name, values.kind, values.n, values.m, &values.bytes)?;
+                continue;
+            }
             let default = is_default(&name, &values);
             let skip = match self.first.get(&name) {
                 Some(first) => *first == values,
@@ -148,8 +159,17 @@ impl TrajectoryWriter {
         for ((group, _), links) in GROUPS[1..6].iter().zip(links) {
             out.push((format!("{group}/types"), texts(&links.types)));
         }
-        let logs = s.log.iter().filter_map(|(name, values)| Some((name, values.as_ref()?)));
-        out.extend(logs.map(|(name, values)| (format!("log/{name}"), values.clone())));
+        for (name, values) in &s.log {
+            let name = format!("log/{name}");
+            match (values, self.first.get(&name)) {
+                (Some(values), _) => out.push((name, values.clone())),
+                (None, Some(first)) => {
+                    let none = no_value(&name, first.kind, first.n, first.m)?;
+                    out.push((name, none));
+                }
+                (None, None) => {}
+            }
+        }
         let state = s.state.iter();
         out.extend(state.map(|(name, values)| (format!("state/{name}"), values.clone())));
         Ok(out)
@@ -210,8 +230,13 @@ fn is_default(name: &str, values: &Values) -> bool {
 }
 
 /// The values that a chunk of the table has where nobody wrote it.
-pub(crate) fn default_values(name: &str, rows: u64, double: bool) -> Option<Values> {
-    let field = field(name)?;
+pub(crate) fn default_values(
+    name: &str,
+    rows: u64,
+    double: bool,
+    limits: &Limits,
+) -> Result<Option<Values>> {
+    let Some(field) = field(name) else { return Ok(None) };
     let (kind, dtype) = match field.kind {
         Kind::Real if double => (Type::Double, DType::F64),
         Kind::Real => (Type::Float, DType::F32),
@@ -220,18 +245,35 @@ pub(crate) fn default_values(name: &str, rows: u64, double: bool) -> Option<Valu
         Kind::U64 => (Type::UInt64, DType::U64),
         Kind::I32 => (Type::Int32, DType::I32),
         Kind::Names => {
-            return Some(match name {
+            return Ok(Some(match name {
                 "particles/types" => texts(&["A".into()]),
                 "particles/type_shapes" => texts(&["{}".into()]),
                 _ => texts(&[]),
-            });
+            }));
         }
     };
-    let numbers = match field.per {
-        Some(_) => field.default.repeat(usize::try_from(rows).ok()?),
-        None => field.default.to_vec(),
+    let row = field.default.len().max(1) as u64;
+    let rows = if field.per.is_some() { rows } else { 1 };
+    let size = dtype.size() as u64;
+    let room = limits.allow(rows.saturating_mul(row * size), "a chunk of defaults")?;
+    let mut one = Vec::new();
+    convert::from_f64(dtype, None, field.default, &mut one);
+    let bytes = one.repeat(room / one.len().max(1));
+    Ok(Some(Values { kind, n: rows * row / field.columns, m: field.columns, bytes }))
+}
+
+/// What stands for a logged quantity in a frame that lacks it, so that it does not take the value
+/// of frame 0. Only real numbers have such a value.
+pub(crate) fn no_value(name: &str, kind: Type, n: u64, m: u64) -> Result<Values> {
+    let one = match kind {
+        Type::Float => f32::NAN.to_le_bytes().to_vec(),
+        Type::Double => f64::NAN.to_le_bytes().to_vec(),
+        _ => {
+            let message = "some frames lack this quantity and would take the first frame's value";
+            return Err(Error::unsupported("gsd-035", message)
+                .in_object(format!("chunk \"{name}\""))
+                .hint("put a frame without it first"));
+        }
     };
-    let mut bytes = Vec::new();
-    convert::from_f64(dtype, None, &numbers, &mut bytes)?;
-    Some(Values { kind, n: numbers.len() as u64 / field.columns, m: field.columns, bytes })
+    Ok(Values { kind, n, m, bytes: one.repeat((n * m) as usize) })
 }

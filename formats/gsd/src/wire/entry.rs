@@ -1,6 +1,6 @@
 //! An index entry in its five layouts.
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::wire::{ByteOrder, Wire};
 
 use super::{Abi, Form, Type};
@@ -31,19 +31,12 @@ pub struct Entry {
 impl Entry {
     /// The entry in `bytes`; an entry of 0.0.1 gets its number from `name_id`.
     pub fn parse(form: Form, bytes: &[u8], name_id: impl FnOnce(&[u8]) -> u32) -> Result<Self> {
-        let mut wire = Wire::new(bytes, 0, ByteOrder::Little, "gsd-005");
         let Form::First(abi) = form else {
-            let (frame, n, location) = (wire.u64()?, wire.u64()?, wire.i64()?);
-            let (m, id, code, flags) = if form == Form::Second {
-                let (id, m, code) = (wire.u16()?, wire.u8()?, wire.u8()?);
-                (u64::from(m), id, code, 0)
-            } else {
-                let m = wire.u32()?;
-                (u64::from(m), wire.u16()?, wire.u8()?, wire.u8()?)
-            };
-            let id = u32::from(id);
-            return Ok(Self { frame, n, m, location, id, code, flags, step: 0, sound: true });
+            let short = || Error::truncated("gsd-005", "an entry has 32 bytes");
+            let words: &[u8; 32] = bytes.first_chunk().ok_or_else(short)?;
+            return Ok(Self::later(form, words));
         };
+        let mut wire = Wire::new(bytes, 0, ByteOrder::Little, "gsd-005");
         let frame = wire.u64()?;
         let id = name_id(first_name(wire.take(33)?));
         let code = wire.u8()?;
@@ -56,6 +49,23 @@ impl Entry {
         let sum = checksum(code, n, m, step, location);
         let sound = wire.u64()? == sum;
         Ok(Self { frame, n, m, location, id, code, flags: 0, step, sound })
+    }
+
+    /// An entry of 0.2 or later. Lookups pass many of them, so that this is as short as it can be.
+    fn later(form: Form, bytes: &[u8; 32]) -> Self {
+        let [a, b, c, d] = [0, 8, 16, 24].map(|at| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        });
+        // The last word: M, the number of the name, type, flags; in 0.2 in another order.
+        let [m, id, code, flags] = if form == Form::Second {
+            [d >> 16 & 0xff, d & 0xffff, d >> 24 & 0xff, 0]
+        } else {
+            [d & 0xffff_ffff, d >> 32 & 0xffff, d >> 48 & 0xff, d >> 56]
+        };
+        let (id, code, flags) = (id as u32, code as u8, flags as u8);
+        Self { frame: a, n: b, m, location: c as i64, id, code, flags, step: 0, sound: true }
     }
 
     /// The bytes of the entry; `name` is needed in 0.0.1.

@@ -37,8 +37,11 @@ impl Header {
         let bytes = fetch(source, 0, HEADER as usize)?;
         let short = |bytes: &[u8]| Wire::new(bytes, 0, ByteOrder::Little, "gsd-003").u32();
         let magic = MAGIC.to_le_bytes();
+        if bytes.is_empty() {
+            return Err(Error::not_this_format("gsd-001", "the file is empty").at(0));
+        }
         let common = magic.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
-        if common < magic.len().min(bytes.len()) || bytes.is_empty() {
+        if common < magic.len().min(bytes.len()) {
             let message = "a GSD file begins with the bytes df 65 df 65";
             return Err(Error::not_this_format("gsd-001", message).at(common as u64));
         }
@@ -131,6 +134,10 @@ impl Header {
             let form = match (version >> 16, version & 0xffff) {
                 (0, 3) | (1, _) => Form::Slots,
                 (2, _) => Form::List,
+                (0, 2) => {
+                    let message = "the version is 0.2, but the header is that of a later one";
+                    return Err(Error::unsupported("gsd-002", message).in_object("header").at(44));
+                }
                 (major, minor) => {
                     return Err(Self::unknown_version(&format!("{major}.{minor}"), 44));
                 }
@@ -159,7 +166,7 @@ impl Header {
         Error::unsupported("gsd-002", format!("version {version} is not known"))
             .in_object("header")
             .at(offset)
-            .hint("versions 0.0.1, 0.2, 0.3, 1.x and 2.x are")
+            .hint("known are 0.0.1, 0.2, 0.3, 1.x and 2.x; the number may be damaged")
     }
 
     fn with_raw(mut self, bytes: Vec<u8>) -> Self {

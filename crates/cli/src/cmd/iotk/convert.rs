@@ -34,9 +34,9 @@ pub(super) struct ConvertArgs {
     /// Bytes of the record markers: 4 or 8 [default: those of the input, or 4]
     #[arg(long, value_name = "N")]
     marker: Option<u64>,
-    /// The longest sub-record, in bytes
-    #[arg(long, value_name = "N", default_value_t = SUBRECORD, hide_default_value = true)]
-    subrecord: u64,
+    /// The longest sub-record, in bytes [default: 2147483639]
+    #[arg(long, value_name = "N")]
+    subrecord: Option<u64>,
     /// Replace the output file if it exists
     #[arg(long)]
     overwrite: bool,
@@ -78,9 +78,14 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         None => framing.order,
     };
     let other = if form == Form::Text { To::Binary } else { To::Text };
+    let records = args.endian.is_some() || args.marker.is_some() || args.subrecord.is_some();
     let target = match args.to.unwrap_or(other) {
+        To::Text if records => {
+            let message = "a text has no byte order and no records";
+            return Err(Error::argument(message).hint("--to binary writes records"));
+        }
         To::Text => Target::Text,
-        To::Binary => Target::Binary(framing, args.subrecord),
+        To::Binary => Target::Binary(framing, args.subrecord.unwrap_or(SUBRECORD)),
     };
     let style = if args.compat { Style::Library } else { Style::Exact };
     let done = if args.output == Path::new("-") {

@@ -1,12 +1,15 @@
 //! `spile iotk dump`.
 
+use std::cell::Cell;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
 use spile::convert::write_element;
-use spile::error::{Error, Result};
+use spile::dtype::Kind;
+use spile::error::{Error, ErrorKind, Result};
 use spile::read::Axes;
 use spile::select::{Selection, Slice};
 use spile_iotk::{Element, File};
@@ -20,10 +23,17 @@ pub(super) struct DumpArgs {
     /// IOTK files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Values of an array to show at most
-    #[arg(long, value_name = "N", default_value_t = 6)]
-    values: u64,
+    /// Values of an array to show at most [default: as many as fit the line, or 6 with --json]
+    #[arg(long, value_name = "N")]
+    values: Option<u64>,
 }
+
+/// Values that are read where nobody says how many.
+const VALUES: u64 = 6;
+
+/// Columns that a line should not go beyond, and characters that are shown of a string.
+const WIDTH: usize = 80;
+const STRING: usize = 40;
 
 /// One element of the tree.
 #[derive(Serialize)]
@@ -33,6 +43,9 @@ struct Row {
     attributes: Vec<(String, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Values>,
+    /// Why the data cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -42,6 +55,8 @@ struct Values {
     shape: Vec<u64>,
     first: Vec<String>,
     more: u64,
+    #[serde(skip)]
+    strings: bool,
 }
 
 pub(super) fn run(args: &DumpArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -49,39 +64,73 @@ pub(super) fn run(args: &DumpArgs, context: &Context, out: &mut Output) -> Resul
         let file = File::from_source(context.source(entry.path)?, &context.limits)
             .map_err(|e| e.with_path(entry.path).with_format("iotk"))?;
         let elements = file.index().elements();
+        let damaged = Cell::new(0);
         let row = |id: usize| -> Result<Row> {
             let element = &elements[id];
             let path = file.index().path(id);
-            let data = values(&file, id, args.values).map_err(|e| e.with_path(entry.path))?;
-            Ok(Row { path, depth: element.depth, attributes: attributes(element), data })
+            // One damaged element does not hide the others.
+            let (data, error) = match values(&file, id, args.values.unwrap_or(VALUES)) {
+                Ok(data) => (data, None),
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) => (None, Some(format!("{} ({})", error.message(), error.code()))),
+            };
+            damaged.set(damaged.get() + u64::from(error.is_some()));
+            let (depth, attributes) = (element.depth, attributes(element));
+            Ok(Row { path, depth, attributes, data, error })
         };
+        let exit = || if damaged.get() > 0 { Exit::Partial } else { Exit::Yes };
         if context.json {
             let mut document = out.document()?;
             document.field("file", &entry.name())?;
             document
                 .list("elements", |add| (0..elements.len()).try_for_each(|id| add(row(id)?)))?;
             document.end()?;
-            return Ok(Exit::Yes);
+            return Ok(exit());
         }
         out.heading(entry)?;
         for (id, element) in elements.iter().enumerate() {
             let row = row(id)?;
-            let indent = "  ".repeat(row.depth as usize);
-            write!(out, "{indent}{}", element.tag.title())?;
+            let mut line = "  ".repeat(row.depth as usize);
+            line.extend(element.tag.title().escape_debug());
             for (name, value) in &row.attributes {
-                write!(out, " {name}={value:?}")?;
+                let _ = write!(line, " {}={value:?}", name.escape_debug());
             }
             if let Some(data) = row.data {
-                let shape = spile::shape::Shape::new(data.shape);
-                write!(out, "  {} [{shape}]: {}", data.kind, data.first.join(" "))?;
-                if data.more > 0 {
-                    write!(out, " ... {} more", data.more)?;
-                }
+                show(&data, args.values.is_none(), &mut line);
             }
-            writeln!(out)?;
+            if let Some(error) = row.error {
+                let _ = write!(line, "  cannot be read: {error}");
+            }
+            writeln!(out, "{line}")?;
         }
-        Ok(Exit::Yes)
+        Ok(exit())
     })
+}
+
+/// The beginning of a string, without anything that a terminal would obey.
+fn quoted(text: &str) -> String {
+    let cut = text.char_indices().nth(STRING).map(|(at, _)| at);
+    let end = if cut.is_some() { "..." } else { "" };
+    format!("{:?}{end}", &text[..cut.unwrap_or(text.len())])
+}
+
+/// Type, shape and values at the end of a line, the latter as far as they fit.
+fn show(data: &Values, fit: bool, line: &mut String) {
+    let shape = spile::shape::Shape::new(data.shape.clone());
+    let _ = write!(line, "  {} [{shape}]:", data.kind);
+    let mut more = data.more;
+    for (k, value) in data.first.iter().enumerate() {
+        let value = if data.strings { &quoted(value) } else { value };
+        // Room for the words behind them.
+        if fit && k > 0 && line.len() + value.len() + 16 > WIDTH {
+            more += (data.first.len() - k) as u64;
+            break;
+        }
+        let _ = write!(line, " {value}");
+    }
+    if more > 0 {
+        let _ = write!(line, " ... {more} more");
+    }
 }
 
 /// The attributes that are not about how data are stored.
@@ -115,6 +164,6 @@ fn values(file: &File, id: usize, most: u64) -> Result<Option<Values>> {
             first.push(text);
         }
     }
-    let shape = lengths.to_vec();
-    Ok(Some(Values { kind: dtype.to_string(), shape, first, more: count - shown }))
+    let (shape, strings) = (lengths.to_vec(), dtype.kind() == Kind::Text);
+    Ok(Some(Values { kind: dtype.to_string(), shape, first, more: count - shown, strings }))
 }

@@ -1,0 +1,257 @@
+/* The work of `cargo xtask bench gsd` in C: by the C library (compiled with -DLIBRARY and the gsd.c
+ * of the Python package), or with plain pread and pwrite of the same bytes.
+ *
+ * A line on standard input is a task, and is answered by a line with its seconds and its bytes (or
+ * frames); what the tasks are is told in formats/gsd/examples/bench_gsd.rs. In plain C there is no
+ * index: chunks lie one after the other from byte 8192 on.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef LIBRARY
+#include "gsd.h"
+#endif
+
+enum { START = 8192, FIRST = 5376 };
+
+static void die(const char *what) {
+    fprintf(stderr, "peer: %s: %s\n", what, errno ? strerror(errno) : "wrong");
+    exit(1);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The same numbers for every contestant. */
+static uint64_t state;
+static uint64_t draw(uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+}
+
+static uint8_t *memory(size_t bytes) {
+    uint8_t *m = malloc(bytes + 1);
+    if (!m) die("memory");
+    for (size_t k = 0; k < bytes; k++) m[k] = (uint8_t)(k * 31 >> 3);
+    return m;
+}
+
+/* Asks the system to drop what it holds of a file. */
+static void forget(const char *path) {
+    int file = open(path, O_RDONLY);
+    if (file < 0 || fsync(file) != 0) die(path);
+    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    close(file);
+}
+
+#ifdef LIBRARY
+
+static struct gsd_handle handle;
+#define TRY(call) do { if ((call) != 0) die(#call); } while (0)
+
+static void create(const char *path) {
+    TRY(gsd_create_and_open(&handle, path, "bench", "bench", gsd_make_version(1, 0), GSD_OPEN_READWRITE, 0));
+}
+
+static void opened(const char *path) { TRY(gsd_open(&handle, path, GSD_OPEN_READONLY)); }
+
+static uint64_t put_frames(const char *path, uint64_t n, uint64_t frames, const uint8_t *data) {
+    create(path);
+    for (uint64_t f = 0; f < frames; f++) {
+        TRY(gsd_write_chunk(&handle, "particles/position", GSD_TYPE_FLOAT, n, 3, 0, data));
+        TRY(gsd_write_chunk(&handle, "particles/orientation", GSD_TYPE_FLOAT, n, 4, 0, data));
+        TRY(gsd_end_frame(&handle));
+    }
+    TRY(gsd_close(&handle));
+    return frames * n * 28;
+}
+
+static void get(uint64_t frame, const char *name, uint8_t *data) {
+    const struct gsd_index_entry *chunk = gsd_find_chunk(&handle, frame, name);
+    if (!chunk) die(name);
+    TRY(gsd_read_chunk(&handle, data, chunk));
+}
+
+static void get_frame(uint64_t frame, uint64_t n, uint8_t *data) {
+    (void)n;
+    get(frame, "particles/position", data);
+    get(frame, "particles/orientation", data);
+}
+
+static void done(void) { TRY(gsd_close(&handle)); }
+
+#else
+
+static int file;
+
+static void create(const char *path) {
+    file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    if (file < 0) die(path);
+}
+
+static void opened(const char *path) {
+    file = open(path, O_RDONLY);
+    if (file < 0) die(path);
+}
+
+static void put(const uint8_t *data, uint64_t bytes, uint64_t at) {
+    while (bytes > 0) {
+        ssize_t n = pwrite(file, data, bytes, (off_t)at);
+        if (n <= 0) die("pwrite");
+        data += n, bytes -= (uint64_t)n, at += (uint64_t)n;
+    }
+}
+
+static uint64_t put_frames(const char *path, uint64_t n, uint64_t frames, const uint8_t *data) {
+    create(path);
+    for (uint64_t f = 0; f < frames; f++) {
+        put(data, 12 * n, START + f * 28 * n);
+        put(data, 16 * n, START + f * 28 * n + 12 * n);
+    }
+    if (fsync(file) != 0 || close(file) != 0) die(path);
+    return frames * n * 28;
+}
+
+static void get(uint8_t *data, uint64_t bytes, uint64_t at) {
+    while (bytes > 0) {
+        ssize_t n = pread(file, data, bytes, (off_t)at);
+        if (n <= 0) die("pread");
+        data += n, bytes -= (uint64_t)n, at += (uint64_t)n;
+    }
+}
+
+/* Where the chunks of a GSD file begin, as long as its index is in its first place. */
+static void get_frame(uint64_t frame, uint64_t n, uint8_t *data) {
+    uint64_t at = FIRST + frame * 28 * n;
+    get(data, 12 * n, at);
+    get(data, 16 * n, at + 12 * n);
+}
+
+static void done(void) { close(file); }
+
+#endif
+
+static double read_all(const char *path, uint64_t n, uint64_t frames, int any) {
+    uint8_t *data = memory(16 * n);
+    opened(path);
+    state = 1;
+    double start = now();
+    for (uint64_t f = 0; f < frames; f++) get_frame(any ? draw(frames) : f, n, data);
+    double seconds = now() - start;
+    done();
+    free(data);
+    return seconds;
+}
+
+int main(void) {
+    char line[8192], task[32], path[4096];
+    while (fgets(line, sizeof line, stdin)) {
+        unsigned long long a = 0, b = 0;
+        if (sscanf(line, "%31s %4095s %llu %llu", task, path, &a, &b) < 2) die(line);
+        uint64_t bytes = 0, frames = a;
+        double seconds = 0, start = 0;
+        if (!strcmp(task, "write")) {
+            uint8_t *data = memory(16 * a);
+            unlink(path);
+            start = now();
+            bytes = put_frames(path, a, b, data);
+            seconds = now() - start;
+            free(data);
+        } else if (!strcmp(task, "read") || !strcmp(task, "random") || !strcmp(task, "cold")) {
+            if (!strcmp(task, "cold")) forget(path);
+            seconds = read_all(path, a, b, !strcmp(task, "random"));
+            bytes = a * b * 28;
+#ifdef LIBRARY
+        } else if (!strcmp(task, "open")) {
+            start = now();
+            for (uint64_t k = 0; k < a; k++) {
+                opened(path);
+                bytes = gsd_get_nframes(&handle);
+                done();
+            }
+            seconds = (now() - start) / (double)a;
+        } else if (!strcmp(task, "find")) {
+            opened(path);
+            state = 1;
+            start = now();
+            for (uint64_t k = 0; k < b; k++) {
+                const struct gsd_index_entry *chunk = gsd_find_chunk(&handle, draw(a), "x");
+                if (!chunk) die("x");
+                bytes += chunk->N * 8;
+            }
+            seconds = (now() - start) / (double)b;
+            done();
+        } else if (!strcmp(task, "tiny") || !strcmp(task, "close") || !strcmp(task, "durable")) {
+            int each = !strcmp(task, "durable");
+            unlink(path);
+            start = now();
+            create(path);
+            if (each) start = now();
+            for (uint64_t f = 0; f < frames; f++) {
+                TRY(gsd_write_chunk(&handle, "x", GSD_TYPE_UINT64, 1, 1, 0, &f));
+                TRY(gsd_end_frame(&handle));
+                if (each) TRY(gsd_flush(&handle));
+            }
+            if (each) seconds = now() - start;
+            if (!strcmp(task, "close")) start = now();
+            done();
+            if (!each) seconds = now() - start;
+            bytes = frames;
+#else
+        } else if (!strcmp(task, "durable")) {
+            /* What one write and one sync of each frame cost. */
+            unlink(path);
+            create(path);
+            start = now();
+            for (uint64_t f = 0; f < frames; f++) {
+                put((uint8_t *)&f, 8, START + 8 * f);
+                if (fdatasync(file) != 0) die(path);
+            }
+            seconds = now() - start;
+            done();
+            bytes = frames;
+        } else if (!strcmp(task, "commit")) {
+            /* Data, what announces them, entries: three writes. */
+            uint8_t *data = memory(256);
+            unlink(path);
+            create(path);
+            put(data, 256, 0);
+            start = now();
+            for (uint64_t f = 0; f < frames; f++) {
+                put(data, 24, 64 * 1048576 + 24 * f);
+                put(data, 256, 0);
+                put(data, 96, START + 96 * f);
+            }
+            seconds = now() - start;
+            done();
+            free(data);
+            bytes = frames;
+        } else if (!strcmp(task, "close")) {
+            /* The bytes that are left when spile closes: a buffer of data and one of entries. */
+            uint8_t *data = memory(1048576 + 16384 * 32);
+            unlink(path);
+            create(path);
+            start = now();
+            put(data, 1048576, 0);
+            put(data, 16384 * 32, 1048576);
+            if (fsync(file) != 0) die(path);
+            done();
+            seconds = now() - start;
+            free(data);
+            bytes = frames;
+#endif
+        } else die(task);
+        printf("%.9f %llu\n", seconds, (unsigned long long)bytes);
+        fflush(stdout);
+    }
+    return 0;
+}

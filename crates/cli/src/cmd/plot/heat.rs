@@ -1,0 +1,148 @@
+//! Two dimensions of an array as colours.
+
+use spile::error::{Error, Result};
+use spile::layout::{ArrayDesc, Coord};
+use spile::read::Array;
+use spile::reduce::raster;
+use spile::select::{Selection, Slice, Span};
+use spile_plot::{Axis, Figure, HeatMap};
+
+use super::grid::Grid;
+use super::words::Chosen;
+use super::{Job, MOST_SERIES, PlotArgs, index, short};
+
+/// Bytes that a cell of the picture takes on its way, generously.
+const CELL_BYTES: u64 = 128;
+
+/// This many columns are lines whatever their length.
+const FEW_COLUMNS: u64 = 4;
+
+/// Whether the selection is better drawn as colours than as lines: it has two dimensions with
+/// coordinates, or more columns than lines can be told apart, or is not much longer than wide.
+pub(super) fn suits(args: &PlotArgs, desc: &ArrayDesc, spans: &[Span]) -> bool {
+    let kept: Vec<usize> = (0..spans.len()).filter(|k| !spans[*k].dropped).collect();
+    if args.heatmap || args.lines || kept.len() < 2 {
+        return args.heatmap;
+    }
+    let columns = kept[1..].iter().map(|k| spans[*k].count).fold(1, u64::saturating_mul);
+    // A grid of 1, 2, 3 counts columns, it does not place them.
+    let counts = Coord::Uniform { start: 1.0, step: 1.0 };
+    let placed = |k: &&usize| match desc.coords.get(**k) {
+        None | Some(Coord::None) => false,
+        Some(coord) => *coord != counts,
+    };
+    let both = kept.iter().take(2).filter(placed).count() == 2 && columns > 1;
+    let wide = columns > FEW_COLUMNS && columns > spans[kept[0]].count / 4;
+    args.symmetric || columns > MOST_SERIES || both || wide
+}
+
+pub(super) fn draw(
+    job: &Job<'_>,
+    chosen: &Chosen<'_>,
+    array: &Array,
+    mut spans: Vec<Span>,
+    frame: Option<u64>,
+) -> Result<Figure> {
+    let args = job.args;
+    let kept: Vec<usize> = (0..spans.len()).filter(|k| !spans[*k].dropped).collect();
+    let &[first, second, ref more @ ..] = &kept[..] else {
+        let error = Error::argument("a map of colours needs two dimensions");
+        return Err(error.hint("without --heatmap it is drawn as a line"));
+    };
+    if spans.iter().any(|s| s.count == 0) {
+        let error =
+            Error::argument(format!("there is nothing to draw in {} elements", array.shape()));
+        return Err(error.hint("`spile ls -l` shows the lengths"));
+    }
+    // Of further dimensions the middle is shown.
+    for k in more {
+        let span = &mut spans[*k];
+        *span = Span { start: index(*span, span.count / 2), count: 1, step: 1, dropped: true };
+    }
+    let (x, y) = if args.transpose { (second, first) } else { (first, second) };
+    let selection = Selection(spans.iter().map(|s| slice(*s)).collect());
+    let what = part_name(job, chosen, &spans, !more.is_empty());
+
+    let (x_grid, y_grid) =
+        (Grid::new(job, chosen.desc, x, spans[x]), Grid::new(job, chosen.desc, y, spans[y]));
+    let mut figure = job.figure(&job.in_frame(what, frame), 600);
+    let (x_range, y_range) = (figure.x.range, figure.y.range);
+    figure.x = Axis { range: x_range, ..named(&x_grid, x) };
+    figure.y = Axis { range: y_range, ..named(&y_grid, y) };
+    let (columns, rows) = fitting(job, &figure);
+    let (x_cuts, y_cuts) = (x_grid.cuts(columns), y_grid.cuts(rows));
+    let values = raster(array, &selection, (x, &x_cuts), (y, &y_cuts))?;
+    figure.map = Some(HeatMap {
+        x: x_cuts.iter().map(|k| x_grid.edge(*k)).collect(),
+        y: y_cuts.iter().map(|k| y_grid.edge(*k)).collect(),
+        values,
+        colour: job.values(chosen, array),
+        diverging: args.symmetric,
+        sparse: false,
+    });
+    // A distance looks the same both ways where both axes measure the same.
+    let alike = x_grid.real == y_grid.real && figure.x.unit == figure.y.unit;
+    let measured = !(x_grid.real && figure.x.unit.is_empty());
+    if job.paper.picture == Some((None, None)) && alike && measured {
+        return Ok(figure.with_equal_steps());
+    }
+    Ok(figure)
+}
+
+/// The most cells that are worth it and within the budget.
+fn fitting(job: &Job<'_>, figure: &Figure) -> (usize, usize) {
+    let (columns, rows) = job.paper.spots(figure);
+    let most = (job.context.limits.memory / CELL_BYTES).max(64) as f64;
+    let less = (most / (columns as f64 * rows as f64)).sqrt().min(1.0);
+    let fit = |n: usize| ((n as f64 * less) as usize).max(1);
+    (fit(columns), fit(rows))
+}
+
+/// The axis of a dimension; one that has only numbers says which it is.
+fn named(grid: &Grid, dimension: usize) -> Axis {
+    const ORDER: [&str; 3] = ["first", "second", "third"];
+    let mut axis = grid.axis.clone();
+    if axis.label == "index" {
+        axis.label = match ORDER.get(dimension) {
+            Some(word) => format!("{word} index"),
+            None => format!("index {}", dimension + 1),
+        };
+    }
+    axis
+}
+
+/// The array and the part of it that is shown, where that is not all of it.
+fn part_name(job: &Job<'_>, chosen: &Chosen<'_>, spans: &[Span], middle: bool) -> String {
+    if !spans.iter().any(|s| s.dropped) {
+        return String::new();
+    }
+    let text = |s: &Span| if s.dropped { s.start.to_string() } else { ":".into() };
+    let part: Vec<String> = spans.iter().map(text).collect();
+    let mut name = format!("{}[{}]", chosen.node.name, part.join(", "));
+    for (k, span) in spans.iter().enumerate().filter(|(_, s)| s.dropped) {
+        let grid = Grid::new(job, chosen.desc, k, *span);
+        if grid.real {
+            let Axis { label, unit, .. } = &grid.axis;
+            let value = short(grid.point(0));
+            name.push_str(format!(", {label} = {value} {unit}").trim_end());
+        }
+    }
+    if middle {
+        name.push_str(" (the middle)");
+    }
+    name
+}
+
+/// The slice that resolves to this span.
+fn slice(span: Span) -> Slice {
+    if span.dropped {
+        return Slice::Index(span.start as i64);
+    }
+    let stop = span.start as i64 + span.count as i64 * span.step;
+    // A negative stop would count from the end.
+    Slice::Range {
+        start: Some(span.start as i64),
+        stop: (stop >= 0).then_some(stop),
+        step: span.step,
+    }
+}

@@ -1,0 +1,112 @@
+//! The few values that an array has in every frame, over all frames.
+
+use rayon::prelude::*;
+use spile::error::{Error, Result};
+use spile::read::{Array, Axes};
+use spile_plot::{Axis, Figure, Series};
+
+use super::words::{self, Chosen};
+use super::{Job, MOST_SERIES};
+
+/// Bytes that a value of a frame takes on its way, generously.
+const VALUE_BYTES: u64 = 64;
+
+pub(super) fn draw(job: &Job<'_>, chosen: &Chosen<'_>, frames: u64) -> Result<Figure> {
+    let (source, tree) = (job.file.reader.source(), job.file.reader.tree());
+    let limits = &job.context.limits;
+    let open = |frame: u64| Array::open_frame(source, tree, chosen.desc, frame, limits);
+    // The first frame that has the array tells what there is to draw.
+    let mut first = None;
+    for frame in 0..frames {
+        first = open(frame)?;
+        if first.is_some() {
+            break;
+        }
+    }
+    let first = first.ok_or_else(|| Error::argument("no frame has this array"))?;
+    if !first.dtype().is_real() {
+        let message = format!("{} elements cannot be drawn over frames", first.dtype());
+        return Err(Error::argument(message).hint("`spile cat` prints them"));
+    }
+    let selected = first.select(&chosen.selection, Axes::Stored)?;
+    let count = selected.count();
+    if count == 0 || count > MOST_SERIES {
+        let message = format!("this array has {frames} frames of {count} elements; name a frame");
+        let hint = "for example --frame 0; up to 12 selected elements are drawn over all frames";
+        return Err(Error::argument(message).hint(hint));
+    }
+    limits.allow(frames.saturating_mul(count * VALUE_BYTES), "the values of all frames")?;
+    let names = names(&first, chosen)?;
+
+    let rows: Vec<Vec<f64>> = (0..frames)
+        .into_par_iter()
+        .map(|frame| {
+            let values = match open(frame)? {
+                Some(array) => array.read_f64(&chosen.selection, Axes::Stored)?,
+                None => Vec::new(),
+            };
+            Ok(values)
+        })
+        .collect::<Result<_>>()?;
+    let (x, axis) = axis(job, frames)?;
+    let line = |k: usize| rows.iter().map(|row| row.get(k).copied().unwrap_or(f64::NAN)).collect();
+    let mut figure = job.figure("", 450);
+    figure.x = Axis { range: figure.x.range, ..axis };
+    let y_range = figure.y.range;
+    figure.y = job.values(chosen, &first);
+    figure.y.range = y_range.or(figure.y.range);
+    figure.series = names
+        .into_iter()
+        .enumerate()
+        .map(|(k, name)| Series::line(name, x.clone(), line(k)))
+        .collect();
+    Ok(figure)
+}
+
+/// A name for every line: its index in the array.
+fn names(array: &Array, chosen: &Chosen<'_>) -> Result<Vec<String>> {
+    let spans = chosen.selection.resolve(array.shape())?;
+    let total: u64 = spans.iter().map(|s| s.count).product();
+    if total == 1 {
+        return Ok(vec![String::new()]);
+    }
+    // As stored: the fastest dimension first.
+    let mut order: Vec<usize> = (0..spans.len()).collect();
+    if array.order() == spile::shape::Order::C {
+        order.reverse();
+    }
+    let name = |mut number: u64| {
+        let mut at = vec![String::new(); spans.len()];
+        for k in &order {
+            at[*k] = super::index(spans[*k], number % spans[*k].count).to_string();
+            number /= spans[*k].count;
+        }
+        format!("{}[{}]", chosen.node.name, at.join(", "))
+    };
+    Ok((0..total).map(name).collect())
+}
+
+/// The time of every frame where the file tells, else its step, else its number.
+fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
+    let numbers = || (0..frames).map(|k| k as f64).collect();
+    let Some(axis) = job.file.reader.tree().frames().filter(|axis| axis.len() == frames) else {
+        return Ok((numbers(), Axis::whole("frame")));
+    };
+    let times: Option<Vec<f64>> =
+        (0..frames).into_par_iter().map(|k| axis.time(k)).collect::<Result<_>>()?;
+    if let Some(times) = times {
+        return Ok((times, Axis::new("time", unit_of_time(job))));
+    }
+    let steps: Option<Vec<u64>> =
+        (0..frames).into_par_iter().map(|k| axis.step(k)).collect::<Result<_>>()?;
+    Ok(match steps {
+        Some(steps) => (steps.into_iter().map(|s| s as f64).collect(), Axis::whole("step")),
+        None => (numbers(), Axis::whole("frame")),
+    })
+}
+
+/// The unit of time, where the file has an array of that name.
+fn unit_of_time(job: &Job<'_>) -> String {
+    let tree = job.file.reader.tree();
+    tree.find("time").map_or_else(|_| String::new(), |id| words::unit(tree.node(id)))
+}

@@ -1,0 +1,113 @@
+//! Every golden file as every format that is written: what comes back differs by exactly what was
+//! announced.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use spile::error::ErrorKind;
+use spile::format::Grade;
+use spile::limits::Limits;
+use spile::sink::Overwrite;
+use spile_ops::convert::{self, convert};
+
+/// Longer files take longer and tell nothing more.
+const LONGEST: u64 = 300 << 10;
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let damaged = path.ends_with("corrupt") || path.ends_with("bad");
+        if path.is_dir() {
+            if !damaged {
+                files(&path, found);
+            }
+        } else if path.metadata().unwrap().len() <= LONGEST {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_is_what_was_announced() {
+    let (mut all, limits) = (Vec::new(), Limits::default());
+    files(&golden(), &mut all);
+    all.sort();
+    let temp = tempfile::tempdir().unwrap();
+    let (mut written, mut refused, mut problems) = (0, 0, Vec::new());
+    for path in &all {
+        let Ok(opened) = spile::open(path, &limits) else { continue };
+        // Some say of values only that they are lost.
+        if spile_ops::content(&*opened.reader, &limits).is_err() {
+            continue;
+        }
+        for format in spile::REGISTRY.0.iter().filter(|f| f.info().write != Grade::None) {
+            let name = format.info().name;
+            let place = format!("{} as {name}", path.display());
+            let losses = match convert::losses(*format, &*opened.reader, &limits) {
+                Ok(losses) => losses,
+                Err(e) if e.kind() == ErrorKind::Unsupported => {
+                    refused += 1;
+                    continue;
+                }
+                Err(e) => {
+                    problems.push(format!("{place}: {e}"));
+                    continue;
+                }
+            };
+            let new = temp.path().join("new").with_extension(format.info().extensions[0]);
+            let done = convert(*format, &*opened.reader, &new, Overwrite::Replace, &limits)
+                .and_then(|()| convert::verify(*format, &*opened.reader, &new, &losses, &limits));
+            match done {
+                Ok(diff) if diff.differences.is_empty() => written += 1,
+                Ok(diff) => problems.push(format!("{place}: {:?}", diff.differences[0])),
+                // Values that the type does not hold are seen when they are written.
+                Err(e) if matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::Limit) => {
+                    refused += 1;
+                }
+                Err(e) => problems.push(format!("{place}: {e}")),
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+    assert!(written > 100, "only {written} were written, {refused} refused");
+}
+
+fn run(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn losses_are_told_refused_or_taken() {
+    let temp = tempfile::tempdir().unwrap();
+    let dump = golden().join("sdf/epoch1d_normal_0001.sdf");
+    let dump = dump.to_str().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // All of it fits scda.
+    let done = run(temp.path(), &["convert", dump, "x.scda", "--strict", "--verify"]);
+    assert_eq!((done.status.code(), text(&done.stderr)), (Some(0), String::new()));
+    assert!(
+        text(&done.stdout).contains("x.scda: scda, ") && text(&done.stdout).contains("verified")
+    );
+    let same = run(temp.path(), &["diff", dump, "x.scda"]);
+    assert_eq!((same.status.code(), text(&same.stdout)), (Some(0), String::new()));
+    // A file that exists stays.
+    assert_eq!(run(temp.path(), &["convert", dump, "x.scda"]).status.code(), Some(2));
+
+    // One array is a TAF file, without the rest.
+    let pick = ["convert", dump, "x.taf", "--select", "Wall-time"];
+    let done = run(temp.path(), &[&pick[..], &["--dry-run"]].concat());
+    assert!(text(&done.stdout).contains("would be taf, 1 array"), "{done:?}");
+    assert!(!temp.path().join("x.taf").exists());
+    let done = run(temp.path(), &["convert", dump, "x.taf"]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done.stderr).contains("--select"), "{}", text(&done.stderr));
+    for (name, words) in [("x.unknown", "no format is known"), ("x.csv", "are only read")] {
+        let told = text(&run(temp.path(), &["convert", dump, name]).stderr);
+        assert!(told.contains(words) && told.contains("hint: "), "{name}: {told}");
+    }
+}

@@ -1,0 +1,265 @@
+//! How many elements, or how much of a weight, fall into each bin of one or two quantities.
+
+use rayon::prelude::*;
+
+use crate::convert;
+use crate::error::{Error, Result};
+use crate::read::Selected;
+
+/// Parts that are counted on their own; fixed, so that sums of weights do not depend on the number
+/// of threads.
+const TASKS: u64 = 16;
+
+/// Elements taken at once from every array.
+const RUN: u64 = 1 << 14;
+
+/// Bins of the same width from `low` to `high`; the last one holds `high` too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bins {
+    /// Where the first begins.
+    pub low: f64,
+    /// Where the last ends.
+    pub high: f64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Bins {
+    /// Bins between two finite ends, the greater last.
+    pub fn new(low: f64, high: f64, count: usize) -> Result<Self> {
+        if low < high && low.is_finite() && high.is_finite() && count > 0 {
+            return Ok(Self { low, high, count });
+        }
+        Err(Error::argument(format!("{count} bins from {low} to {high} are none")))
+    }
+
+    /// Where bin `k` begins; where the last one ends for `k == count`.
+    pub fn edge(&self, k: usize) -> f64 {
+        let part = k as f64 / self.count as f64;
+        if k == self.count { self.high } else { self.low * (1.0 - part) + self.high * part }
+    }
+
+    /// The bin of a value, if it has one.
+    fn of(&self, value: f64) -> Option<usize> {
+        if !(value >= self.low && value <= self.high) {
+            return None;
+        }
+        // Halves, because the distance of the ends may overflow.
+        let part = (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0);
+        Some(((part * self.count as f64) as usize).min(self.count - 1))
+    }
+}
+
+/// Counts the elements of `axes`, read side by side, in all bins, the first axis running fastest;
+/// with a `weight` its values are summed instead. Selections that are read side by side run along
+/// one dimension each. Elements outside the bins, and those without a
+/// finite weight, are left out.
+pub fn histogram(
+    axes: &[(&Selected<'_>, Bins)],
+    weight: Option<&Selected<'_>>,
+) -> Result<Vec<f64>> {
+    let Some((first, _)) = axes.first() else {
+        return Err(Error::argument("a histogram of nothing"));
+    };
+    let count = first.count();
+    for array in axes.iter().map(|a| a.0).chain(weight) {
+        if array.count() != count {
+            let other = array.count();
+            let message = format!("{count} elements cannot be paired with {other}");
+            return Err(Error::argument(message));
+        }
+        if !array.array().dtype().is_real() {
+            let dtype = array.array().dtype();
+            return Err(Error::argument(format!("{dtype} elements cannot be put into bins")));
+        }
+    }
+    if let ([(array, bins)], None) = (axes, weight) {
+        return alone(array, *bins);
+    }
+    let bins = axes.iter().fold(1_u64, |n, (_, b)| n.saturating_mul(b.count as u64));
+    let needed = bins.saturating_mul(8 * (TASKS + 1));
+    let bins = first.array().limits().allow(needed, "the bins")? / (8 * (TASKS as usize + 1));
+    let task = |task: u64| -> Result<Vec<f64>> {
+        let mut work = Work { bins: vec![0.0; bins], ..Work::default() };
+        let (mut at, end) = (count * task / TASKS, count * (task + 1) / TASKS);
+        while at < end {
+            let run = RUN.min(end - at);
+            work.add(axes, weight, at, run)?;
+            at += run;
+        }
+        Ok(work.bins)
+    };
+    let parts: Vec<Vec<f64>> = (0..TASKS).into_par_iter().map(task).collect::<Result<_>>()?;
+    let mut total = vec![0.0; bins];
+    for part in parts {
+        total.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
+    }
+    Ok(total)
+}
+
+/// Counts the elements of one array, which may then have any number of dimensions.
+fn alone(array: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
+    let (dtype, map) = (array.array().dtype(), array.array().map());
+    let mut total = vec![0.0; bins.count];
+    array.ordered(
+        |_, bytes| {
+            let (mut numbers, mut counts) = (Vec::new(), vec![0.0; bins.count]);
+            convert::to_f64(dtype, map, bytes, &mut numbers);
+            numbers.iter().filter_map(|v| bins.of(*v)).for_each(|bin| counts[bin] += 1.0);
+            Ok(counts)
+        },
+        |counts: Vec<f64>| {
+            total.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
+            Ok(())
+        },
+    )?;
+    Ok(total)
+}
+
+/// What a task keeps from run to run.
+#[derive(Default)]
+struct Work {
+    bins: Vec<f64>,
+    /// The bin of every element of the run; `None` for those that are left out.
+    places: Vec<Option<usize>>,
+    values: Vec<f64>,
+    numbers: Vec<f64>,
+}
+
+impl Work {
+    fn add(
+        &mut self,
+        axes: &[(&Selected<'_>, Bins)],
+        weight: Option<&Selected<'_>>,
+        first: u64,
+        count: u64,
+    ) -> Result<()> {
+        self.places.clear();
+        self.places.resize(count as usize, Some(0));
+        let mut stride = 1;
+        for (array, bins) in axes {
+            self.read(array, first, count)?;
+            for (place, value) in self.places.iter_mut().zip(&self.values) {
+                let bin = place.and_then(|at| Some(at + stride * bins.of(*value)?));
+                *place = bin;
+            }
+            stride *= bins.count;
+        }
+        match weight {
+            None => {
+                for at in self.places.iter().flatten() {
+                    self.bins[*at] += 1.0;
+                }
+            }
+            Some(weight) => {
+                self.read(weight, first, count)?;
+                for (place, value) in self.places.iter().zip(&self.values) {
+                    if let (Some(at), true) = (*place, value.is_finite()) {
+                        self.bins[at] += value;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a run, mapped.
+    fn read(&mut self, array: &Selected<'_>, first: u64, count: u64) -> Result<()> {
+        self.values.clear();
+        let (dtype, map) = (array.array().dtype(), array.array().map());
+        array.part(first, count)?.stream(|_, bytes| {
+            convert::to_f64(dtype, map, bytes, &mut self.numbers);
+            self.values.extend_from_slice(&self.numbers);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::layout::{ArrayDesc, Layout};
+    use crate::limits::Limits;
+    use crate::read::{Array, Axes};
+    use crate::shape::{Order, Shape};
+    use crate::source::Source;
+    use crate::tree::Tree;
+    use proptest::prelude::*;
+
+    fn array(dtype: DType, shape: &[u64], bytes: Vec<u8>) -> Array {
+        let layout = Layout::Inline(bytes.into(), Order::C);
+        let desc = ArrayDesc::new(dtype, Shape::new(shape), layout);
+        let limits = Limits::default();
+        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+    }
+
+    fn doubles(values: &[f64]) -> Array {
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        array(DType::F64, &[values.len() as u64], bytes)
+    }
+
+    #[test]
+    fn the_upper_end_belongs_to_the_last_bin_and_the_rest_is_left_out() {
+        let values = [0.0, 0.5, 1.0, 2.0, 2.5, -0.1, f64::NAN, f64::INFINITY];
+        let x = doubles(&values);
+        let bins = Bins::new(0.0, 2.0, 2).unwrap();
+        let x = x.all().unwrap();
+        assert_eq!(histogram(&[(&x, bins)], None).unwrap(), [2.0, 2.0]);
+        let weights = doubles(&[1.0, f64::NAN, 10.0, 100.0, 1e3, 1e3, 1e3, 1e3]);
+        let weights = weights.all().unwrap();
+        assert_eq!(histogram(&[(&x, bins)], Some(&weights)).unwrap(), [1.0, 110.0]);
+    }
+
+    #[test]
+    fn a_single_array_may_have_any_number_of_dimensions() {
+        let bytes: Vec<u8> = (0..120).collect();
+        let x = array(DType::U8, &[4, 5, 6], bytes);
+        let part = x.select(&":, ::2, 1:".parse().unwrap(), Axes::Stored).unwrap();
+        let got = histogram(&[(&part, Bins::new(0.0, 120.0, 4).unwrap())], None).unwrap();
+        assert_eq!(got, [15.0; 4]);
+    }
+
+    #[test]
+    fn extreme_ends_have_bins_too() {
+        let x = doubles(&[-1.7e308, 0.0, 1.7e308]);
+        let bins = Bins::new(-1.7e308, 1.7e308, 3).unwrap();
+        assert_eq!(histogram(&[(&x.all().unwrap(), bins)], None).unwrap(), [1.0, 1.0, 1.0]);
+        assert!((0..=3).all(|k| bins.edge(k).is_finite()));
+        assert!(Bins::new(1.0, 1.0, 3).is_err() && Bins::new(0.0, f64::NAN, 3).is_err());
+        assert!(Bins::new(0.0, 1.0, 0).is_err());
+    }
+
+    #[test]
+    fn arrays_that_do_not_pair_are_refused() {
+        let (x, y) = (doubles(&[1.0, 2.0]), doubles(&[1.0]));
+        let bins = Bins::new(0.0, 2.0, 2).unwrap();
+        let (x, y) = (x.all().unwrap(), y.all().unwrap());
+        let error = histogram(&[(&x, bins), (&y, bins)], None).unwrap_err();
+        assert_eq!(error.message(), "2 elements cannot be paired with 1");
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_of_different_types_and_strides_fall_where_they_should(
+            points in proptest::collection::vec((any::<i8>(), any::<i16>()), 0..40_000),
+            nx in 1_usize..9, ny in 1_usize..9)
+        {
+            let n = points.len() as u64;
+            let x = array(DType::I8, &[n], points.iter().map(|p| p.0 as u8).collect());
+            // A column of a table, backwards, so that it is neither dense nor rising.
+            let table = points.iter().rev().flat_map(|p| [p.1, 0, 7]).flat_map(i16::to_le_bytes);
+            let y = array(DType::I16, &[n, 3], table.collect());
+            let y = y.select(&"::-1, 0".parse().unwrap(), Axes::Stored).unwrap();
+            let (bx, by) = (Bins::new(-100.0, 100.0, nx).unwrap(), Bins::new(-3e4, 2e4, ny).unwrap());
+            let got = histogram(&[(&x.all().unwrap(), bx), (&y, by)], None).unwrap();
+            let mut want = vec![0.0; nx * ny];
+            for (a, b) in &points {
+                if let (Some(i), Some(j)) = (bx.of(f64::from(*a)), by.of(f64::from(*b))) {
+                    want[j * nx + i] += 1.0;
+                }
+            }
+            prop_assert_eq!(got, want);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A file written as another format, and what that costs.
+//!
+//! What a format cannot hold is found out by trying: a [miniature](miniature) of the file, all that is
+//! said with arrays of a few zeros, is written, read back and compared. That is exact for everything but
+//! values, takes no time, and no format has to describe what it cannot do.
+
+mod miniature;
+
+use std::path::Path;
+
+use spile_core::error::{Error, Result};
+use spile_core::format::{Format, Grade, Reader, Registry, write_file};
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+
+use crate::diff::{Diff, Row, Rules, diff};
+use miniature::Miniature;
+
+/// The format that a new file of this name is written as: the one called `name`, or the one whose files
+/// end like that.
+pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'static dyn Format> {
+    let writable = |f: &&&'static dyn Format| f.info().write != Grade::None;
+    if let Some(name) = name {
+        let format = registry.named(name)?;
+        return if writable(&&format) { Ok(format) } else { Err(unwritable(registry, format)) };
+    }
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let ends = |f: &&&'static dyn Format| {
+        f.info().extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))
+    };
+    let all = || registry.0.iter().filter(ends);
+    match (all().find(writable), all().next()) {
+        (Some(format), _) => Ok(*format),
+        (None, Some(format)) => Err(unwritable(registry, *format)),
+        (None, None) => {
+            Err(Error::argument(format!("no format is known whose files end in \".{extension}\""))
+                .with_path(path)
+                .hint(format!("name one with -t: {}", names(registry))))
+        }
+    }
+}
+
+fn unwritable(registry: &Registry, format: &dyn Format) -> Error {
+    Error::argument(format!("{} files are only read", format.info().name))
+        .hint(format!("written are {}", names(registry)))
+}
+
+fn names(registry: &Registry) -> String {
+    let writable = registry.0.iter().map(|f| f.info()).filter(|info| info.write != Grade::None);
+    writable.map(|info| info.name).collect::<Vec<_>>().join(", ")
+}
+
+/// What of `content` would not be the same in a file of `format`; an error where it cannot be written.
+/// Reads no values.
+pub fn losses(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Result<Vec<Row>> {
+    let small = Miniature::new(content, limits)?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
+    // The place of a file that the caller never sees says nothing.
+    let done = write_file(format, &small, &path, Overwrite::Never, limits)
+        .and_then(|()| format.open(Source::open(&path)?, limits))
+        .map_err(|e| e.without_path().with_format(format.info().name))?;
+    Ok(diff(&small, &*done, &Rules::default(), limits)?.differences)
+}
+
+/// Writes `content` as `format`, whole or not at all.
+pub fn convert(
+    format: &dyn Format,
+    content: &dyn Reader,
+    path: &Path,
+    overwrite: Overwrite,
+    limits: &Limits,
+) -> Result<()> {
+    write_file(format, content, path, overwrite, limits)
+        .map_err(|e| e.with_format(format.info().name))
+}
+
+/// Reads what was written and compares it, values included; `losses` are known.
+pub fn verify(
+    format: &dyn Format,
+    content: &dyn Reader,
+    path: &Path,
+    losses: &[Row],
+    limits: &Limits,
+) -> Result<Diff> {
+    let written = format.open(Source::open(path)?, limits)?;
+    let mut found = diff(content, &*written, &Rules::default(), limits)?;
+    let known = |row: &Row| {
+        losses.iter().any(|loss| {
+            (&loss.path, loss.what, &loss.name) == (&row.path, row.what, &row.name)
+                && row.values.is_none()
+        })
+    };
+    found.differences.retain(|row| !known(row));
+    Ok(found)
+}

@@ -1,0 +1,168 @@
+//! A file in miniature: everything that is said, and arrays of a few zeros in the place of those with
+//! data. What a format does to it, it does to the file, in no time.
+
+use std::sync::Arc;
+
+use spile_core::error::Result;
+use spile_core::format::{Object, Reader, Region};
+use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
+use spile_core::layout::{ArrayDesc, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::shape::Shape;
+use spile_core::source::Source;
+use spile_core::tree::{Attrs, ROOT, Tree};
+
+/// Frames of a miniature.
+const FRAMES: u64 = 2;
+
+/// Bytes of arrays that keep their shape; there may be a relation between shapes and what is said.
+const KEPT: u64 = 16 << 20;
+
+/// Lengths of others that are kept; longer ones become this, or one more where they are odd: nodes and
+/// cells differ by one.
+const LENGTH: u64 = 4;
+
+pub(super) struct Miniature {
+    source: Source,
+    tree: Tree,
+    summary: Attrs,
+}
+
+impl Miniature {
+    pub(super) fn new(whole: &dyn Reader, limits: &Limits) -> Result<Self> {
+        let old = whole.tree();
+        let mut tree = Tree::new(limits);
+        tree.node_mut(ROOT).attrs.clone_from(old.attrs());
+        let mut sizes = Sizes { longest: 0, kept: 0 };
+        // Nodes are added in the same order, so they have the same numbers.
+        for (_, node) in old.iter() {
+            let id = match &node.array {
+                None => tree.add_group(node.parent, &node.name)?,
+                Some(array) => {
+                    let small = small(array, old, &mut sizes)?;
+                    tree.add_array(node.parent, &node.name, small)?
+                }
+            };
+            let copy = tree.node_mut(id);
+            (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
+        }
+        if let Some(axis) = old.frames() {
+            let count = axis.len().min(FRAMES);
+            let moments: Result<Vec<_>> =
+                (0..count).map(|k| Ok((axis.step(k)?, axis.time(k)?))).collect();
+            tree.set_frames(Arc::new(Moments(moments?)));
+        }
+        let bytes = limits.allow(sizes.longest, "the largest element")?;
+        Ok(Self { source: Source::memory(vec![0; bytes]), tree, summary: whole.summary() })
+    }
+}
+
+fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc> {
+    let mut small = array.clone();
+    if let Layout::Same(_) = array.layout {
+        small.shape = sizes.reduced(&array.shape, array.dtype.size());
+        return Ok(small);
+    }
+    small.shape = sizes.reduced(&array.shape, array.dtype.size());
+    small.layout = match &tree.resolve(array)?.layout {
+        Layout::PerFrame(table) => {
+            let mut cells = Vec::new();
+            for frame in 0..table.len().min(FRAMES) {
+                cells.push(match table.cell(frame)? {
+                    None => None,
+                    Some(cell) => {
+                        let shape = sizes.reduced(&cell.shape, array.dtype.size());
+                        let layout = zeros(array, &shape, &cell.layout, sizes)?;
+                        Some(FrameCell { shape, layout })
+                    }
+                });
+            }
+            Layout::PerFrame(Arc::new(Cells(cells)))
+        }
+        layout => zeros(array, &small.shape, layout, sizes)?,
+    };
+    Ok(small)
+}
+
+/// As many zeros, of the kind that the array has.
+fn zeros(array: &ArrayDesc, shape: &Shape, layout: &Layout, sizes: &mut Sizes) -> Result<Layout> {
+    if array.ragged().is_some() {
+        let elements = shape.count().unwrap_or(0);
+        let starts: Arc<[u64]> = (0..=elements).map(|k| k * array.dtype.size() as u64).collect();
+        let bytes = starts.last().copied().unwrap_or(0);
+        sizes.longest = sizes.longest.max(bytes);
+        return Ok(Layout::Ragged { starts, data: Extents::one(0, bytes) });
+    }
+    let bytes = shape.bytes(array.dtype.size())?;
+    sizes.longest = sizes.longest.max(bytes);
+    let order = ArrayDesc { layout: layout.clone(), ..array.clone() }.order();
+    Ok(Layout::Plain { extents: Extents::one(0, bytes), order })
+}
+
+/// Bytes of the longest array, and of those that keep their shape.
+struct Sizes {
+    longest: u64,
+    kept: u64,
+}
+
+impl Sizes {
+    fn reduced(&mut self, shape: &Shape, size: usize) -> Shape {
+        let bytes = shape.bytes(size).unwrap_or(u64::MAX);
+        if let Some(kept) = self.kept.checked_add(bytes).filter(|kept| *kept <= KEPT) {
+            self.kept = kept;
+            return shape.clone();
+        }
+        let length = |n: &u64| if *n <= LENGTH { *n } else { LENGTH + n % 2 };
+        Shape::new(shape.lengths().iter().map(length).collect::<Vec<_>>())
+    }
+}
+
+impl Reader for Miniature {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Attrs {
+        self.summary.clone()
+    }
+
+    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Moments(Vec<(Option<u64>, Option<f64>)>);
+
+impl FrameAxis for Moments {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn step(&self, frame: u64) -> Result<Option<u64>> {
+        Ok(self.0.get(frame as usize).and_then(|moment| moment.0))
+    }
+
+    fn time(&self, frame: u64) -> Result<Option<f64>> {
+        Ok(self.0.get(frame as usize).and_then(|moment| moment.1))
+    }
+}
+
+struct Cells(Vec<Option<FrameCell>>);
+
+impl FrameTable for Cells {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        Ok(self.0.get(frame as usize).cloned().flatten())
+    }
+}

@@ -1,0 +1,445 @@
+//! How two files differ: what is in them, what is said about it, and the values.
+
+mod values;
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader;
+use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::tree::{Attrs, Node, Tree, Value};
+use spile_core::wire::ByteOrder;
+
+use crate::json::Real;
+use crate::pick::Pick;
+use values::Gap;
+
+/// What counts as a difference.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Values may be apart by this much,
+    pub atol: f64,
+    /// and by this part of the second value.
+    pub rtol: f64,
+    /// Or by so many of the numbers between them, in the less precise type of the two.
+    pub ulp: u64,
+    /// NaN is the same as NaN.
+    pub nan_equal: bool,
+    /// Values and shapes only: no types, attributes, dimensions, coordinates.
+    pub values_only: bool,
+    /// Objects that are looked at, and frames.
+    pub pick: Pick,
+    /// Objects that are not.
+    pub ignore: Option<Pick>,
+    /// Paths in the first file, and what they are called in the second.
+    pub renamed: Vec<(String, String)>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            atol: 0.0,
+            rtol: 0.0,
+            ulp: 0,
+            nan_equal: true,
+            values_only: false,
+            pick: Pick::default(),
+            ignore: None,
+            renamed: Vec::new(),
+        }
+    }
+}
+
+impl Rules {
+    fn allows(&self, distance: f64, second: f64) -> bool {
+        distance <= self.atol + self.rtol * second
+    }
+
+    fn is_exact(&self) -> bool {
+        self.atol == 0.0 && self.rtol == 0.0 && self.ulp == 0
+    }
+
+    fn wants(&self, path: &str) -> bool {
+        let ignored = self.ignore.as_ref().is_some_and(|ignore| ignore.wants(path));
+        self.pick.wants(path) && !ignored
+    }
+
+    /// What a path of the first file is called in the second: its own name or, for what is below a
+    /// group that has another one, that of the group.
+    fn second_path(&self, path: &str) -> String {
+        let below = |(from, to): &(String, String)| {
+            let rest = path.strip_prefix(from.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))
+        };
+        self.renamed.iter().find_map(below).unwrap_or_else(|| path.into())
+    }
+}
+
+/// How two files differ.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Diff {
+    /// Arrays that are in both.
+    pub arrays: u64,
+    /// The differences; what is in one only first, then values, the furthest apart first.
+    pub differences: Vec<Row>,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The object, as the first file calls it; empty for the file itself.
+    pub path: String,
+    /// What is different: `first only`, `second only`, `kind`, `frames`, `type`, `shape`, `map`,
+    /// `dimensions`, `coordinates`, `attribute`, `values`.
+    pub what: &'static str,
+    /// The frame in which the values are furthest apart, or the only one that is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u64>,
+    /// The attribute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the first file has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// What the second file has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<String>,
+    /// Of values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Apart>,
+}
+
+/// Values that differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Apart {
+    /// How many.
+    pub differ: u64,
+    /// Of how many.
+    pub count: u64,
+    /// The largest distance; nothing for texts and bytes, null in JSON where one is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<Real>,
+    /// The same as a part of the larger of the two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative: Option<Real>,
+    /// Where that is.
+    pub index: Vec<u64>,
+    /// The coordinates of that place, where they are known.
+    pub at: Vec<Option<Real>>,
+}
+
+impl Row {
+    fn new(path: &str, what: &'static str, first: Option<String>, second: Option<String>) -> Self {
+        let path = path.into();
+        Self { path, what, frame: None, name: None, first, second, values: None }
+    }
+}
+
+/// Compares two files.
+pub fn diff(
+    first: &dyn Reader,
+    second: &dyn Reader,
+    rules: &Rules,
+    limits: &Limits,
+) -> Result<Diff> {
+    let missing = HashSet::new();
+    let mut work = Work { files: [first, second], rules, limits, missing, diff: Diff::default() };
+    work.files();
+    let (one, two) = (first.tree(), second.tree());
+    let mut met = HashSet::new();
+    for (_, node) in one.iter().filter(|(_, node)| rules.wants(&node.path)) {
+        match two.at(&rules.second_path(&node.path)) {
+            Some(id) => {
+                met.insert(id);
+                let done = work.nodes(node, two.node(id));
+                done.map_err(|e| e.in_object(format!("\"{}\"", node.path)))?;
+            }
+            None => work.only(node, "first only"),
+        }
+    }
+    work.missing.clear();
+    for (id, node) in two.iter().filter(|(_, node)| rules.wants(&node.path)) {
+        if !met.contains(&id) {
+            work.only(node, "second only");
+        }
+    }
+    let mut diff = work.diff;
+    // Structure first, then values by how far they are apart for their size.
+    diff.differences.sort_by(|a, b| {
+        let far = |row: &Row| {
+            let values = row.values.as_ref();
+            values.map(|v| v.relative.map_or(f64::INFINITY, |r| r.0))
+        };
+        match (far(a), far(b)) {
+            (Some(a), Some(b)) => b.total_cmp(&a),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        }
+    });
+    Ok(diff)
+}
+
+struct Work<'a> {
+    files: [&'a dyn Reader; 2],
+    rules: &'a Rules,
+    limits: &'a Limits,
+    /// Groups that only one of the files has.
+    missing: HashSet<String>,
+    diff: Diff,
+}
+
+impl Work<'_> {
+    fn add(&mut self, row: Row) {
+        self.diff.differences.push(row);
+    }
+
+    fn only(&mut self, node: &Node, what: &'static str) {
+        let above = node.path.rsplit_once('/').map_or("", |(above, _)| above);
+        // What is below a group that is missing goes without saying.
+        if !self.missing.contains(above) {
+            self.add(Row::new(&node.path, what, None, None));
+        }
+        if node.array.is_none() {
+            self.missing.insert(node.path.clone());
+        }
+    }
+
+    /// What the files say about themselves, and their frames.
+    fn files(&mut self) {
+        let [one, two] = self.files.map(Reader::tree);
+        if !self.rules.values_only && self.rules.wants("") {
+            self.attrs("", one.attrs(), two.attrs());
+        }
+        let count = |tree: &Tree| tree.frames().map(|axis| axis.len());
+        if count(one) != count(two) {
+            let text = |tree: &Tree| Some(count(tree).map_or("none".into(), |n| n.to_string()));
+            self.add(Row::new("", "frames", text(one), text(two)));
+        }
+    }
+
+    fn nodes(&mut self, one: &Node, two: &Node) -> Result<()> {
+        let kind = |node: &Node| Some(if node.array.is_some() { "array" } else { "group" }.into());
+        if !self.rules.values_only {
+            self.attrs(&one.path, &one.attrs, &two.attrs);
+        }
+        match (&one.array, &two.array) {
+            (Some(first), Some(second)) => self.arrays(&one.path, first, second),
+            (None, None) => Ok(()),
+            _ => {
+                self.add(Row::new(&one.path, "kind", kind(one), kind(two)));
+                Ok(())
+            }
+        }
+    }
+
+    fn attrs(&mut self, path: &str, first: &Attrs, second: &Attrs) {
+        let of = |attrs: &Attrs, name: &str| {
+            attrs.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone())
+        };
+        let names = first.iter().chain(second.iter().filter(|(n, _)| of(first, n).is_none()));
+        for (name, _) in names {
+            let both = [of(first, name), of(second, name)];
+            if !same(both[0].as_ref(), both[1].as_ref()) {
+                let [first, second] = both.map(|value| value.map(|v| v.to_string()));
+                let row = Row::new(path, "attribute", first, second);
+                self.add(Row { name: Some(name.clone()), ..row });
+            }
+        }
+    }
+
+    fn arrays(&mut self, path: &str, first: &ArrayDesc, second: &ArrayDesc) -> Result<()> {
+        let [one, two] = self.files.map(Reader::tree);
+        let (a, b) = (one.resolve(first)?, two.resolve(second)?);
+        self.diff.arrays += 1;
+        if !self.rules.values_only {
+            self.described(path, first, second, [a, b]);
+        }
+        let frames = |desc: &ArrayDesc| match &desc.layout {
+            Layout::PerFrame(table) => Some(table.len()),
+            _ => None,
+        };
+        match (frames(a), frames(b)) {
+            (None, None) => {
+                let arrays = [(self.files[0], first), (self.files[1], second)]
+                    .map(|(file, desc)| Array::open(file.source(), file.tree(), desc, self.limits));
+                let [a, b] = arrays;
+                self.values(path, None, &a?, &b?, first)
+            }
+            (Some(a), Some(b)) => {
+                for frame in self.rules.pick.frames(a.min(b))? {
+                    self.frame(path, frame, first, second).map_err(|e| e.in_frame(frame))?;
+                }
+                Ok(())
+            }
+            (a, b) => {
+                let text = |n: Option<u64>| Some(n.map_or("none".into(), |n| n.to_string()));
+                self.add(Row::new(path, "frames", text(a), text(b)));
+                Ok(())
+            }
+        }
+    }
+
+    fn frame(
+        &mut self,
+        path: &str,
+        frame: u64,
+        first: &ArrayDesc,
+        second: &ArrayDesc,
+    ) -> Result<()> {
+        let open = |file: &dyn Reader, desc| {
+            Array::open_frame(file.source(), file.tree(), desc, frame, self.limits)
+        };
+        match (open(self.files[0], first)?, open(self.files[1], second)?) {
+            (Some(a), Some(b)) => self.values(path, Some(frame), &a, &b, first),
+            (None, None) => Ok(()),
+            (a, _) => {
+                let what = if a.is_some() { "first only" } else { "second only" };
+                self.add(Row { frame: Some(frame), ..Row::new(path, what, None, None) });
+                Ok(())
+            }
+        }
+    }
+
+    /// Everything about an array but its shape and values.
+    fn described(
+        &mut self,
+        path: &str,
+        first: &ArrayDesc,
+        second: &ArrayDesc,
+        [a, b]: [&ArrayDesc; 2],
+    ) {
+        let mut row = |what, first: String, second: String| {
+            if first != second {
+                self.diff.differences.push(Row::new(path, what, Some(first), Some(second)));
+            }
+        };
+        // In which order bytes lie is not content.
+        let dtype = |desc: &ArrayDesc| desc.dtype.with_order(ByteOrder::Little).to_string();
+        row("type", dtype(a), dtype(b));
+        let map = |desc: &ArrayDesc| match desc.map {
+            None => "none".into(),
+            Some(Linear { intercept, slope }) => format!("{intercept} + {slope} x"),
+        };
+        row("map", map(a), map(b));
+        let dims = |desc: &ArrayDesc| desc.dims.join(", ");
+        row("dimensions", dims(first), dims(second));
+        let [one, two] = self.files.map(Reader::tree);
+        let coords = |desc: &ArrayDesc, tree: &Tree, rules: Option<&Rules>| {
+            let words = desc.coords.iter().map(|coord| match coord {
+                Coord::None => "none".into(),
+                Coord::Uniform { start, step } => format!("{start} + {step} k"),
+                Coord::Node(id) => {
+                    let path = &tree.node(*id).path;
+                    rules.map_or_else(|| path.clone(), |rules| rules.second_path(path))
+                }
+            });
+            words.collect::<Vec<String>>().join(", ")
+        };
+        row("coordinates", coords(first, one, Some(self.rules)), coords(second, two, None));
+    }
+
+    fn values(
+        &mut self,
+        path: &str,
+        frame: Option<u64>,
+        first: &Array,
+        second: &Array,
+        desc: &ArrayDesc,
+    ) -> Result<()> {
+        if first.shape() != second.shape() {
+            let shapes = [first, second].map(|array| Some(array.shape().to_string()));
+            let [one, two] = shapes;
+            self.add(Row { frame, ..Row::new(path, "shape", one, two) });
+            return Ok(());
+        }
+        let Gap { differ, worst: Some(worst) } = values::compare(first, second, self.rules)? else {
+            return Ok(());
+        };
+        let at = self.coordinates(desc, &worst.index, frame);
+        let size = |text: &str| text.parse::<f64>().ok().filter(|v| v.is_finite()).map(f64::abs);
+        let larger = size(&worst.first).into_iter().chain(size(&worst.second)).fold(0.0, f64::max);
+        let relative = worst
+            .distance
+            .map(|distance| Real(if larger > 0.0 { distance / larger } else { f64::INFINITY }));
+        let apart = Apart {
+            differ,
+            count: first.shape().count().unwrap_or(0),
+            distance: worst.distance.map(Real),
+            relative,
+            index: worst.index,
+            at,
+        };
+        let row = Row::new(path, "values", Some(worst.first), Some(worst.second));
+        let row = Row { frame, values: Some(apart), ..row };
+        // One row for all frames: the one that is furthest apart.
+        let known = self.diff.differences.iter_mut();
+        let known = known.rev().find(|r| r.values.is_some() && r.path == path && frame.is_some());
+        match known {
+            None => self.add(row),
+            Some(known) => {
+                let total = |r: &Row| r.values.as_ref().map_or([0; 2], |v| [v.differ, v.count]);
+                let totals = [total(known), total(&row)];
+                let far = |r: &Row| r.values.as_ref().and_then(|v| v.distance).map(|d| d.0);
+                if far(&row) > far(known) {
+                    *known = row;
+                }
+                if let Some(values) = &mut known.values {
+                    values.differ = totals[0][0] + totals[1][0];
+                    values.count = totals[0][1] + totals[1][1];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The coordinates of a place in the first file.
+    fn coordinates(
+        &self,
+        desc: &ArrayDesc,
+        index: &[u64],
+        frame: Option<u64>,
+    ) -> Vec<Option<Real>> {
+        let file = self.files[0];
+        let point = |coord: &Coord, k: u64| match coord {
+            Coord::None => None,
+            Coord::Uniform { start, step } => Some(start + k as f64 * step),
+            Coord::Node(id) => {
+                let axis = file.tree().node(*id).array.as_ref()?;
+                let (source, tree) = (file.source(), file.tree());
+                let array = Array::open_frame(source, tree, axis, frame.unwrap_or(0), self.limits);
+                let place = Selection(vec![Slice::Index(i64::try_from(k).ok()?)]);
+                array.ok()??.read_f64(&place, Axes::Stored).ok()?.first().copied()
+            }
+        };
+        desc.coords.iter().zip(index).map(|(coord, k)| point(coord, *k).map(Real)).collect()
+    }
+}
+
+/// Numbers are the same if they are equal, whatever type they have; NaN is NaN.
+fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (a, b) {
+        (Some(Value::List(a)), Some(Value::List(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b)))
+        }
+        (Some(Value::Float(a)), Some(Value::Float(b))) => a == b || (a.is_nan() && b.is_nan()),
+        (Some(a), Some(b)) if a != b => {
+            let whole = |value: &Value| i64::try_from(value).ok();
+            whole(a).is_some() && whole(a) == whole(b)
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// `old=new`, as it is written on a command line.
+pub fn renaming(text: &str) -> Result<(String, String)> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+            let clean = |path: &str| path.trim_matches('/').to_string();
+            Ok((clean(from), clean(to)))
+        }
+        _ => Err(Error::argument(format!("\"{text}\" does not say old=new"))),
+    }
+}

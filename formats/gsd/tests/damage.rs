@@ -1,0 +1,330 @@
+//! Damaged files: told where they are read, and saved as far as they are whole.
+
+mod support;
+
+use std::fs;
+
+use spile_core::format::Format as _;
+use spile_core::limits::Limits;
+use spile_core::read::Array;
+use spile_core::report::Severity;
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_gsd::schema::{Precision, Snapshot, TrajectoryWriter};
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{File, Gsd, Mode, Version, Writer};
+
+use support::{
+    content, entry_at, files, golden, open, salvage, snapshots, sound, trajectory, without_logs,
+};
+
+#[test]
+fn frames_that_leaned_on_a_lost_frame_0_keep_what_they_took_from_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, saved] = ["a.gsd", "s.gsd"].map(|name| temp.path().join(name));
+    for path in files(&["py-5", "py-3.4"]) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let all = if name.contains("hoomd") { snapshots(&path) } else { Vec::new() };
+        if all.len() < 2 || open(&path).find_chunk(0, "configuration/step").unwrap().is_none() {
+            continue;
+        }
+        // The type of one entry of frame 0 is damaged; every frame has a step of its own.
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[entry_at(&path, 0, "configuration/step") + 30] = 99;
+        let report = salvage(&bytes, &saved).unwrap();
+        assert!(report.lost.iter().any(|line| line.contains("frame 0:")), "{report:?}");
+        let got = snapshots(&saved);
+        assert_eq!(got.len(), all.len() - 1, "{name}");
+        let told = report.lost.iter().any(|line| line.contains("configuration/step"));
+        for (got, want) in got.iter().zip(&all[1..]) {
+            let mut want = want.clone();
+            if told {
+                want.step = got.step;
+            }
+            assert_eq!(without_logs(got), without_logs(&want), "{name}");
+        }
+        sound(&saved);
+    }
+    // What cannot be had any more is told, and a number of particles is not guessed.
+    trajectory(&a, 3, |_| None);
+    let mode = Mode::default();
+    let mut file =
+        TrajectoryWriter::create(&a, Overwrite::Replace, "t", Precision::Single, mode).unwrap();
+    for step in 1..4 {
+        let mut s = Snapshot::plain(step, 2);
+        s.particles.mass = vec![3.0; 2].into();
+        s.particles.position = vec![step as f64; 6].into();
+        file.write(&s).unwrap();
+    }
+    file.close().unwrap();
+    let whole = fs::read(&a).unwrap();
+    let mut bytes = whole.clone();
+    bytes[entry_at(&a, 0, "particles/mass") + 30] = 99;
+    let report = salvage(&bytes, &saved).unwrap();
+    let told = "\"particles/mass\" of 2 frames from frame 1 on, which was in frame 0";
+    assert!(report.lost.iter().any(|line| line.starts_with(told)), "{report:?}");
+    let got = snapshots(&saved);
+    assert_eq!((got.len(), got[0].particles.mass[0], got[1].particles.position[0]), (2, 1.0, 3.0));
+    let mut bytes = whole;
+    bytes[entry_at(&a, 0, "particles/N") + 30] = 99;
+    let report = salvage(&bytes, &saved).unwrap();
+    assert!(report.lost.iter().any(|line| line.contains("which it needs, is lost")), "{report:?}");
+    assert_eq!(open(&saved).nframes().unwrap(), 0);
+}
+
+#[test]
+fn a_hole_in_the_index_hides_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let [path, saved] = ["a.gsd", "s.gsd"].map(|name| temp.path().join(name));
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    let mode = Mode::default();
+    let mut file = Writer::create(&path, Overwrite::Never, Version::V2_1, &about, mode).unwrap();
+    for frame in 0..1000_u32 {
+        file.write_chunk("x", Type::UInt32, 1, 1, &frame.to_le_bytes()).unwrap();
+        file.end_frame().unwrap();
+    }
+    file.close().unwrap();
+    let (whole, limits) = (fs::read(&path).unwrap(), Limits::default());
+    for hole in [3, 127, 511, 512, 767, 998] {
+        let at = entry_at(&path, hole, "x");
+        let mut bytes = whole.clone();
+        // Its location alone is gone: the entry is lost, nothing else is.
+        bytes[at + 16..at + 24].fill(0);
+        let file = File::from_source(&Source::memory(bytes.clone()), &limits).unwrap();
+        assert_eq!(file.nframes().unwrap(), 1000, "{hole}");
+        assert_eq!(file.find_chunk(hole, "x").unwrap_err().code(), "gsd-015");
+        assert!(file.find_chunk(hole + 1, "x").unwrap().is_some());
+        let report = salvage(&bytes, &saved).unwrap();
+        assert_eq!((open(&saved).nframes().unwrap(), report.lost.len()), (999, 1), "{report:?}");
+        // All of it is gone, with some neighbours.
+        for count in [1, 2, 100, 300] {
+            let end = (at + 32 * count).min(entry_at(&path, 998, "x") + 32);
+            bytes[at..end].fill(0);
+            let source = Source::memory(bytes.clone());
+            let opened = Gsd.open(source.clone(), &limits).err().map(|e| e.code());
+            let report = Gsd.check(&source, &limits, false).unwrap();
+            let file = File::from_source(&source, &limits).unwrap();
+            if file.nframes().unwrap() == 1000 {
+                // Bisection has passed beside the hole; the entries in it are empty.
+                assert_eq!(opened, Some("gsd-012"), "{hole} {count}");
+            } else {
+                assert_eq!(opened, Some("gsd-015"), "{hole} {count}");
+            }
+            assert!(report.worst() == Some(Severity::Error), "{hole} {count}");
+            let lost = (end - at) as u64 / 32;
+            let report = salvage(&bytes, &saved).unwrap();
+            let got: Vec<Vec<u8>> = content(&saved).into_values().map(|(_, _, b)| b).collect();
+            let want: Vec<Vec<u8>> = (0..1000)
+                .filter(|k| !(hole..hole + lost).contains(k))
+                .map(|k| (k as u32).to_le_bytes().to_vec())
+                .collect();
+            assert!(got == want, "{hole} {count}: {} of {}, {report:?}", got.len(), want.len());
+            assert!(!report.lost.is_empty());
+            if count < 200 && opened == Some("gsd-015") {
+                let copy = temp.path().join("copy.gsd");
+                fs::write(&copy, &bytes).unwrap();
+                let error = Writer::append(&copy, mode, &limits).err().unwrap();
+                assert_eq!(error.code(), "gsd-015");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_entry_is_an_error_where_it_is_missed() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    let mode = Mode::default();
+    let mut file = Writer::create(&path, Overwrite::Never, Version::V2_1, &about, mode).unwrap();
+    for frame in 0..4_u32 {
+        file.write_chunk("x", Type::UInt32, 1, 1, &frame.to_le_bytes()).unwrap();
+        if frame == 2 {
+            file.write_chunk("once", Type::UInt8, 1, 1, &[1]).unwrap();
+        }
+        file.end_frame().unwrap();
+    }
+    file.close().unwrap();
+    let (whole, limits) = (fs::read(&path).unwrap(), Limits::default());
+    // Type, flags, number of the name, rows, location.
+    for (byte, value, code) in [
+        (30, 77, "gsd-007"),
+        (31, 1, "gsd-008"),
+        (28, 50, "gsd-011"),
+        (15, 0xf7, "gsd-014"),
+        (13, 1, "gsd-009"),
+        (23, 0xff, "gsd-010"),
+    ] {
+        for name in ["x", "once"] {
+            let mut bytes = whole.clone();
+            bytes[entry_at(&path, 2, name) + byte] = value;
+            let opened = Gsd.open(Source::memory(bytes), &limits).unwrap();
+            let tree = opened.tree();
+            let mut errors = 0;
+            for (_, _, desc) in tree.arrays() {
+                for frame in 0..4 {
+                    let cell = Array::open_frame(opened.source(), tree, desc, frame, &limits);
+                    if let Err(error) = cell {
+                        assert_eq!((error.code(), frame), (code, 2), "{name} {error}");
+                        errors += 1;
+                    }
+                }
+            }
+            assert!(errors > 0, "{name} {code}: nobody was told");
+            // The rest can be read.
+            let x = tree.node(tree.find("x").unwrap()).array.as_ref().unwrap();
+            for frame in [0, 1, 3] {
+                assert!(
+                    Array::open_frame(opened.source(), tree, x, frame, &limits).unwrap().is_some()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn of_a_cut_file_every_whole_frame_is_saved() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("cut.gsd");
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    // Sixty frames in a first index, then two that move it.
+    for version in [Version::V2_1, Version::V1_0, Version::V0_0_1] {
+        let mode = Mode::default();
+        let mut file = Writer::create(&path, Overwrite::Replace, version, &about, mode).unwrap();
+        for frame in 0..300_u32 {
+            for name in ["first", "second"] {
+                let bytes = frame.to_le_bytes().repeat(20);
+                file.write_chunk(name, Type::UInt32, 20, 1, &bytes).unwrap();
+            }
+            file.end_frame().unwrap();
+            file.flush().unwrap();
+        }
+        file.close().unwrap();
+        let whole = fs::read(&path).unwrap();
+        let all = content(&path);
+        let saved = temp.path().join("saved.gsd");
+        let mut best = 0;
+        for cut in (6000..=whole.len()).step_by(997).chain([whole.len() - 1, whole.len()]) {
+            let Ok(report) = salvage(&whole[..cut], &saved) else {
+                assert!(cut < 12_000, "{version:?}: nothing of {cut} bytes");
+                continue;
+            };
+            sound(&saved);
+            let got = content(&saved);
+            for (key, value) in &got {
+                assert_eq!(all.get(key), Some(value), "{version:?} {cut} {key:?}");
+            }
+            let frames = open(&saved).nframes().unwrap();
+            assert_eq!(frames == 300, cut + 80 >= whole.len() && frames == 300, "{cut}");
+            assert!(frames + 40 >= best, "{version:?}: {frames} of {cut} bytes, {best} of fewer");
+            best = best.max(frames);
+            assert_eq!(report.lost.is_empty(), frames == 300, "{cut} {report:?}");
+        }
+        assert_eq!(best, 300);
+    }
+}
+
+#[test]
+fn the_last_frame_of_a_cut_index_is_not_kept_by_half() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let path = golden().join("py-5.0.1/hoomd_many_frames.gsd");
+    let (whole, all) = (fs::read(&path).unwrap(), snapshots(&path));
+    for cut in [19_964, 19_996, 20_000] {
+        let report = salvage(&whole[..cut], &saved).unwrap();
+        let got = snapshots(&saved);
+        assert!(!got.is_empty() && got.len() < all.len(), "{cut}");
+        assert_eq!(format!("{got:?}"), format!("{:?}", &all[..got.len()]), "{cut}");
+        let lost = format!("frame {}:", got.len());
+        assert!(report.lost.iter().any(|line| line.starts_with(&lost)), "{report:?}");
+    }
+}
+
+#[test]
+fn a_sound_file_is_saved_whole() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let mut done = 0;
+    for path in files(&["v0.0.1", "code", "py"]) {
+        // Names that were cut are equal, and are not found again by name.
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.ends_with("names.gsd") || name.contains("duplicate") {
+            continue;
+        }
+        let report = salvage(&fs::read(&path).unwrap(), &saved).unwrap();
+        assert_eq!(report.lost, [""; 0], "{path:?}");
+        assert!(content(&path) == content(&saved), "{path:?}");
+        done += 1;
+    }
+    assert!(done > 200, "{done}");
+}
+
+#[test]
+fn corrupt_files_give_what_is_whole_in_them() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let expected = [
+        ("v001_bad_checksum_entry1", 0),
+        ("v2_entry0_N_overflow", 8),
+        ("v2_entry3_type_0_unprobed", 8),
+        ("v2_entry5_N_past_eof_unprobed", 8),
+        ("v2_entry5_loc_in_header", 8),
+        ("v2_entry5_frame_decreasing", 9),
+        ("v2_unsorted_ids", 9),
+        ("v2_index_alloc_overflow", 9),
+        ("v2_index_loc_zero", 9),
+        ("v2_index_alloc_zero", 9),
+        ("v2_namelist_past_eof", 9),
+        ("v2_namelist_alloc_zero", 9),
+        ("v2_reserved_nonzero", 9),
+    ];
+    for (name, frames) in expected {
+        let bytes = fs::read(golden().join(format!("corrupt/{name}.gsd"))).unwrap();
+        let report = salvage(&bytes, &saved).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(open(&saved).nframes().unwrap(), frames, "{name}: {report:?}");
+        sound(&saved);
+    }
+    let edge = golden().join("edge/empty_chunk_name_REFERENCE_CALLS_CORRUPT.gsd");
+    salvage(&fs::read(edge).unwrap(), &saved).unwrap();
+    assert_eq!(open(&saved).find_matching_names(""), ["unnamed-0", "b"]);
+}
+
+#[test]
+fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let saved = temp.path().join("saved.gsd");
+    let samples = [
+        "v0.0.1/ce10462_one_frame.gsd",
+        "v0.0.1/1232f6c_index_grow_by_one.gsd",
+        "v0.0.1-other-abi/packed_one_frame.gsd",
+        "code-f02/all_types.gsd",
+        "code-v1.0.0/names.gsd",
+        "code-v5.0.1/names_growth.gsd",
+        "py-5.0.1/hoomd_varying_N.gsd",
+        "upgraded/many_frames_growth_1.0_to_2.1.gsd",
+    ];
+    let (mut random, mut saves) = (7_u64, 0);
+    let mut next = |end: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % end
+    };
+    for name in samples {
+        let whole = fs::read(golden().join(name)).unwrap();
+        for round in 0..150 {
+            let mut bytes = whole.clone();
+            for _ in 0..=round % 3 {
+                // Header and index are where damage hurts.
+                let at = next(bytes.len().min(1000));
+                bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)];
+            }
+            if round % 4 == 0 {
+                bytes.truncate(next(whole.len()));
+            }
+            if salvage(&bytes, &saved).is_ok() {
+                sound(&saved);
+                saves += 1;
+            }
+        }
+    }
+    assert!(saves > 500, "{saves}");
+}

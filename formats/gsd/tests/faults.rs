@@ -1,0 +1,285 @@
+//! Every call that writes, reserves or syncs fails once, with nothing or a part of its bytes in the
+//! file: for good, as if the process were killed there or the disk were gone, or for the moment.
+
+use std::path::Path;
+
+use spile_core::error::Result;
+use spile_core::format::Format as _;
+use spile_core::limits::Limits;
+use spile_core::report::Severity;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::testkit::faults::{Call, Fault, arm, calls, disarm};
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer, ops};
+
+/// More entries than the first index has room for, in version 2.1 more names too.
+const FRAMES: u64 = 23;
+const CHUNKS: u64 = 6;
+
+fn name(frame: u64, k: u64) -> String {
+    if k == 0 { format!("a-name-of-{}", frame % 100) } else { format!("c{k}") }
+}
+
+fn bytes(frame: u64, k: u64) -> Vec<u8> {
+    vec![(frame * 7 + k) as u8; 40]
+}
+
+/// Does something again until it works, but for faults that last.
+fn again(lasting: bool, mut work: impl FnMut() -> Result<()>) -> Result<()> {
+    match work() {
+        Err(_) if !lasting => work(),
+        done => done,
+    }
+}
+
+/// Writes all frames; how many are sure to be committed by then is kept in `committed`.
+fn write(file: &mut Writer, every: u64, lasting: bool, committed: &mut u64) -> Result<()> {
+    while file.nframes() < FRAMES {
+        let frame = file.nframes();
+        for k in 0..CHUNKS {
+            let (name, bytes) = (name(frame, k), bytes(frame, k));
+            again(lasting, || file.write_chunk(&name, Type::UInt8, 40, 1, &bytes))?;
+        }
+        // A frame has ended whether or not it could be committed.
+        if let Err(error) = file.end_frame() {
+            if lasting {
+                return Err(error);
+            }
+            file.flush()?;
+        }
+        if (frame + 1).is_multiple_of(every) {
+            again(lasting, || file.flush())?;
+            *committed = file.nframes();
+        }
+    }
+    Ok(())
+}
+
+/// Fails unless the file is a row of whole frames; how many.
+fn examine(path: &Path, what: &str) -> u64 {
+    let file = File::open(path, &Limits::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let frames = file.nframes().unwrap();
+    assert_eq!(file.nchunks(), frames * CHUNKS, "{what}: a part of a frame");
+    for frame in 0..frames {
+        for k in 0..CHUNKS {
+            let chunk = file.find_chunk(frame, &name(frame, k)).unwrap();
+            let chunk = chunk.unwrap_or_else(|| panic!("{what}: frame {frame} lacks {k}"));
+            assert!(file.read_chunk(&chunk).unwrap() == bytes(frame, k), "{what}: frame {frame}");
+        }
+    }
+    frames
+}
+
+fn create(path: &Path, version: Version, mode: Mode) -> Writer {
+    let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
+    Writer::create(path, Overwrite::Replace, version, &about, mode).unwrap()
+}
+
+#[test]
+fn a_fault_at_any_call_costs_no_committed_frame_and_halves_none() {
+    // Many thousand syncs: in memory they cost nothing, and mean as much here.
+    let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let path = temp.path().join("a.gsd");
+    let mut runs = 0;
+    for (version, commit, durable, every) in [
+        (Version::V2_1, Commit::Frames(1), false, 7),
+        (Version::V2_1, Commit::Frames(1), true, 100),
+        (Version::V2_1, Commit::OnFlush, false, 4),
+        (Version::V2_0, Commit::Frames(3), false, 9),
+        (Version::V1_0, Commit::Frames(1), false, 100),
+        (Version::V0_0_1, Commit::Frames(2), false, 6),
+    ] {
+        let mode = Mode { commit, durable };
+        let mut file = create(&path, version, mode);
+        arm(None);
+        write(&mut file, every, true, &mut 0).unwrap();
+        let in_write = calls();
+        file.close().unwrap();
+        let calls = disarm().len();
+        assert!(in_write > FRAMES as usize / 2, "{in_write}");
+        for call in 0..calls {
+            for (part, lasting) in [(0, true), (50, true), (99, true), (0, false), (50, false)] {
+                let what = format!("{version:?} {commit:?} call {call} {part} {lasting}");
+                let mut file = create(&path, version, mode);
+                arm(Some(Fault { call, part, lasting }));
+                let mut committed = 0;
+                let written = write(&mut file, every, lasting, &mut committed);
+                if lasting {
+                    assert_eq!(written.is_err(), call < in_write, "{what}");
+                    // What it still tries on its way out fails as well.
+                    drop(file);
+                } else {
+                    written.unwrap_or_else(|e| panic!("{what}: {e}"));
+                    // The fault may have waited for the close.
+                    let closed = file.close();
+                    assert_eq!(closed.is_ok(), call < in_write, "{what}: {closed:?}");
+                }
+                disarm();
+                let frames = examine(&path, &what);
+                assert!(frames >= committed, "{what}: {committed} were committed, {frames} seen");
+                assert!(lasting || call >= in_write || frames == FRAMES, "{what}: {frames}");
+                // It goes on, and is as good as new.
+                let mut file = Writer::append(&path, mode, &Limits::default()).unwrap();
+                assert_eq!(file.nframes(), frames, "{what}");
+                write(&mut file, every, true, &mut 0).unwrap();
+                file.close().unwrap();
+                assert_eq!(examine(&path, &what), FRAMES);
+                let file = File::open(&path, &Limits::default()).unwrap();
+                let report = Gsd.check(file.source(), &Limits::default(), true).unwrap();
+                assert!(report.worst() < Some(Severity::Note), "{what}: {:?}", report.findings);
+                runs += 1;
+            }
+        }
+    }
+    assert!(runs > 1500, "{runs}");
+}
+
+#[test]
+fn an_upgrade_that_fails_anywhere_leaves_the_old_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    for version in [Version::V0_0_1, Version::V1_0] {
+        let mut file = create(&path, version, Mode::default());
+        write(&mut file, 100, true, &mut 0).unwrap();
+        file.close().unwrap();
+        let old = std::fs::read(&path).unwrap();
+        let form = File::open(&path, &Limits::default()).unwrap().header().form;
+        arm(None);
+        ops::upgrade(&path, &Limits::default()).unwrap();
+        let calls = disarm().len();
+        for call in 0..calls {
+            for part in [0, 50] {
+                std::fs::write(&path, &old).unwrap();
+                arm(Some(Fault { call, part, lasting: true }));
+                let done = ops::upgrade(&path, &Limits::default());
+                disarm();
+                assert!(done.is_err(), "call {call}");
+                let file = File::open(&path, &Limits::default()).unwrap();
+                // The header is one sector: it is not cut in the middle, and the last call is a sync.
+                if part == 0 && call + 1 < calls {
+                    assert_eq!(file.header().form, form, "call {call}");
+                    assert_eq!(examine(&path, "upgrade"), FRAMES);
+                }
+            }
+        }
+    }
+}
+
+/// Numbers that look like chance.
+fn chance(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+/// What a disk may hold after the power has failed behind these calls: everything up to the last
+/// sync, and of what was written since any sectors, which are whole.
+fn after_power_failure(base: &[u8], done: &[Call], luck: &mut u64) -> Vec<u8> {
+    const SECTOR: u64 = 512;
+    let mut disk = base.to_vec();
+    let synced = done.iter().rposition(|call| *call == Call::Sync).map_or(0, |k| k + 1);
+    // From never to always.
+    let odds = chance(luck) % 5;
+    for (k, call) in done.iter().enumerate() {
+        match call {
+            Call::Sync => {}
+            Call::Reserve(len) => {
+                if k < synced || chance(luck) % 4 < odds {
+                    disk.resize(disk.len().max(*len as usize), 0);
+                }
+            }
+            Call::Write(offset, bytes) => {
+                let mut from = *offset;
+                let end = offset + bytes.len() as u64;
+                while from < end {
+                    let to = ((from / SECTOR + 1) * SECTOR).min(end);
+                    if k < synced || chance(luck) % 4 < odds {
+                        disk.resize(disk.len().max(to as usize), 0);
+                        let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+                        disk[from as usize..to as usize].copy_from_slice(part);
+                    }
+                    from = to;
+                }
+            }
+        }
+    }
+    disk
+}
+
+/// The first frames can be read, and are right.
+fn all_there(path: &Path, frames: u64) -> bool {
+    let Ok(file) = File::open(path, &Limits::default()) else { return false };
+    (0..frames).all(|frame| {
+        (0..CHUNKS).all(|k| {
+            let Ok(Some(chunk)) = file.find_chunk(frame, &name(frame, k)) else { return false };
+            file.read_chunk(&chunk).is_ok_and(|got| got == bytes(frame, k))
+        })
+    })
+}
+
+#[test]
+fn a_power_failure_costs_nothing_that_was_flushed() {
+    let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let [path, left, saved] = ["a", "left", "saved"].map(|name| temp.path().join(name));
+    let (mut luck, mut salvaged) = (7, 0);
+    for (version, commit, durable, every) in [
+        (Version::V2_1, Commit::Frames(1), true, 100),
+        (Version::V2_1, Commit::Frames(2), true, 100),
+        (Version::V1_0, Commit::Frames(1), true, 100),
+        (Version::V0_0_1, Commit::Frames(1), true, 100),
+        (Version::V2_1, Commit::OnFlush, false, 3),
+        (Version::V2_1, Commit::Frames(1), false, 10),
+        (Version::V0_0_1, Commit::Frames(1), false, 5),
+    ] {
+        let mode = Mode { commit, durable };
+        let mut file = create(&path, version, mode);
+        let base = std::fs::read(&path).unwrap();
+        arm(None);
+        // How many calls had been made when so many frames were safe.
+        let mut safe = vec![(0, 0)];
+        while file.nframes() < FRAMES {
+            let frame = file.nframes();
+            for k in 0..CHUNKS {
+                file.write_chunk(&name(frame, k), Type::UInt8, 40, 1, &bytes(frame, k)).unwrap();
+            }
+            file.end_frame().unwrap();
+            let flushed = (frame + 1).is_multiple_of(every);
+            if flushed {
+                file.flush().unwrap();
+            }
+            let committed = matches!(commit, Commit::Frames(n) if (frame + 1).is_multiple_of(n));
+            if flushed || durable && committed {
+                safe.push((calls(), frame + 1));
+            }
+        }
+        let all = disarm();
+        drop(file);
+        for cut in 0..=all.len() {
+            let kept = safe.iter().rev().find(|(calls, _)| *calls <= cut).map_or(0, |(_, n)| *n);
+            for trial in 0..12 {
+                let what = format!("{version:?} {mode:?} call {cut} trial {trial}");
+                let disk = after_power_failure(&base, &all[..cut], &mut luck);
+                std::fs::write(&left, disk).unwrap();
+                // Waiting for the disk each time, or asking for it only: nothing half is seen.
+                if durable || commit == Commit::OnFlush {
+                    assert!(examine(&left, &what) >= kept, "{what}");
+                    continue;
+                }
+                // Later frames may be anything, but these are there: at once, or after `salvage`,
+                // which `check` sends one to.
+                if !all_there(&left, kept) {
+                    let source = Source::open(&left).unwrap();
+                    let report = Gsd.check(&source, &Limits::default(), false).unwrap();
+                    assert_eq!(report.worst(), Some(Severity::Error), "{what}");
+                    let mut sink = Sink::create(&saved, Overwrite::Replace).unwrap();
+                    Gsd.salvage(&source, &mut sink, &Limits::default()).unwrap();
+                    sink.commit().unwrap();
+                    assert!(all_there(&saved, kept), "{what}");
+                    salvaged += 1;
+                }
+            }
+        }
+    }
+    // The test would say nothing if disks were always lucky, or never.
+    assert!((1..500).contains(&salvaged), "{salvaged}");
+}

@@ -1,0 +1,103 @@
+//! Which bytes of a file are what.
+
+use spile_core::error::Result;
+use spile_core::format::{Reader as _, Region, Role};
+
+use crate::event::{Event, Form, Item};
+use crate::read::File;
+use crate::text::MARK;
+use crate::wire::Tag;
+
+/// Bytes between tags that are looked at to see whether they are blanks.
+const BETWEEN: u64 = 4 << 10;
+
+/// Characters of a name that are shown.
+const NAME: usize = 40;
+
+/// Hands out all regions, in the order of the file.
+pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+    for (k, record) in file.raw_records().iter().enumerate() {
+        let (offset, len) = (record.offset, record.end - record.offset);
+        let (name, value) = (format!("record {}", k + 1), String::new());
+        each(Region { offset, len, role: Role::Data, name, value })?;
+    }
+    if !file.raw_records().is_empty() {
+        return Ok(());
+    }
+    let mut events = file.events();
+    let mut element = String::new();
+    let mut last: Option<Region> = None;
+    let mut end = 0;
+    loop {
+        let item = events.next()?;
+        // Comments inside data are told after them, and declared with them.
+        if item.as_ref().is_some_and(|item| item.offset < end || item.end == item.offset) {
+            continue;
+        }
+        let offset = item.as_ref().map_or(file.source().len(), |item| item.offset);
+        if offset > end {
+            match between(file, end, offset)? {
+                Some(region) => {
+                    last.take().map_or(Ok(()), &mut *each)?;
+                    each(region)?;
+                }
+                // The end of a line, and the indent of the next.
+                None => last.iter_mut().for_each(|last| last.len = offset - last.offset),
+            }
+        }
+        last.take().map_or(Ok(()), &mut *each)?;
+        let Some(item) = item else { return Ok(()) };
+        end = item.end;
+        last = Some(region(&item, &mut element));
+    }
+}
+
+/// What stands between two events of a text, unless it is blank and follows something.
+fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
+    let shown = file.source().read_vec(from, (to - from).min(BETWEEN))?;
+    let plain = shown.strip_prefix(MARK).unwrap_or(&shown).trim_ascii_start();
+    let blank = plain.is_empty();
+    if file.form() != Form::Text || (blank && from > 0) {
+        return Ok(None);
+    }
+    let (role, name) = match plain {
+        [b'<', b'!', ..] => (Role::Header, "declaration"),
+        _ if blank => (Role::Padding, "blank"),
+        _ => (Role::Text, "text outside of all elements"),
+    };
+    let value = if blank { String::new() } else { String::from_utf8_lossy(&shown).into_owned() };
+    Ok(Some(Region { offset: from, len: to - from, role, name: name.into(), value }))
+}
+
+/// A name as far as it is shown: there are very long ones.
+fn title(tag: &Tag) -> String {
+    let title = tag.title();
+    match title.char_indices().nth(NAME) {
+        Some((cut, _)) => format!("{}...", &title[..cut]),
+        None => title,
+    }
+}
+
+fn region(item: &Item, element: &mut String) -> Region {
+    let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    let (role, name, value) = match &item.event {
+        Event::Begin(tag) => {
+            *element = title(tag);
+            (Role::Header, format!("begin {element}"), text(tag.text()))
+        }
+        Event::End(tag) => (Role::Header, format!("end {}", title(tag)), String::new()),
+        Event::Empty(tag) => (Role::Header, format!("empty {}", title(tag)), text(tag.text())),
+        Event::Comment(words) => (Role::Text, "comment".to_string(), text(words)),
+        Event::Instruction(tag) => {
+            (Role::Header, "processing instruction".to_string(), text(tag.text()))
+        }
+        Event::Data(data) => {
+            let parts = match data.parts.count() {
+                1 => String::new(),
+                n => format!("{n} parts"),
+            };
+            (Role::Data, format!("data {element}"), parts)
+        }
+    };
+    Region { offset: item.offset, len: item.end - item.offset, role, name, value }
+}
