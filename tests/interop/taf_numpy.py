@@ -57,6 +57,10 @@ def main():
                 spile("taf", "permute", "x.taf", "3,1,2")
                 assert np.array_equal(mapped("x.taf"), array.transpose(2, 0, 1)), name
 
+                spile("convert", "x.taf", "out.npy", "--overwrite", "--verify")
+                again = np.load("out.npy")
+                assert again.dtype == np.dtype(code) and np.array_equal(again, mapped("x.taf")), name
+
     wave = np.sin(np.linspace(0, 20, 5000)).reshape(-1, 2)
     np.save("in.npy", wave)
     for name in ["uint8", "int8", "uint16", "int16", "int32"]:

@@ -1,11 +1,12 @@
 //! NumPy's `.npy`: one array behind a short header.
 //!
-//! Specification: NEP 1 and the module `numpy.lib.format`, versions 1.0 to 3.0. Read-only so far.
+//! Specification: NEP 1 and the module `numpy.lib.format`, versions 1.0 to 3.0.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | the header and its dictionary |
 //! | `lib` | the tree view |
+//! | `write` | one array of any tree |
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, source::Source};
@@ -21,12 +22,14 @@
 #![forbid(unsafe_code)]
 
 mod wire;
+mod write;
 
 use spile_core::error::{Error, Result};
 use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region, Role, Score};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree, Value};
 
@@ -42,7 +45,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "NEP 1",
     extensions: &["npy"],
     read: Grade::Partial,
-    write: Grade::None,
+    write: Grade::Complete,
     check: Grade::Partial,
     salvage: Grade::None,
 };
@@ -144,6 +147,10 @@ impl Format for Npy {
             Err(error) => report.absorb(error)?,
         }
         Ok(report)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        write::write_tree(content, sink, limits)
     }
 }
 

@@ -110,4 +110,14 @@ fn losses_are_told_refused_or_taken() {
         let told = text(&run(temp.path(), &["convert", dump, name]).stderr);
         assert!(told.contains(words) && told.contains("hint: "), "{name}: {told}");
     }
+
+    // The numbers that an array means are an .npy file.
+    let done = run(temp.path(), &["convert", dump, "x.npy", "--select", "ey", "--verify"]);
+    assert_eq!(done.status.code(), Some(2), "an identifier is no path");
+    let field = ["convert", dump, "x.npy", "--select", "Electric Field/Ey", "--verify"];
+    let done = run(temp.path(), &field);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(text(&done.stderr).contains("lost: Electric Field/Ey: name: "), "{done:?}");
+    let values = |words: &[&str]| text(&run(temp.path(), words).stdout);
+    assert_eq!(values(&["cat", "x.npy"]), values(&["cat", dump, "ey"]));
 }

@@ -6,13 +6,16 @@
 
 mod miniature;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use spile_core::error::{Error, Result};
 use spile_core::format::{Format, Grade, Reader, Registry, write_file};
+use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
+use spile_core::tree::NodeId;
 
 use crate::diff::{Diff, Row, Rules, diff};
 use miniature::Miniature;
@@ -61,7 +64,28 @@ pub fn losses(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Res
     let done = write_file(format, &small, &path, Overwrite::Never, limits)
         .and_then(|()| format.open(Source::open(&path)?, limits))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
-    Ok(diff(&small, &*done, &Rules::default(), limits)?.differences)
+    let rules = rules(&small, &*done);
+    let mut lost = diff(&small, &*done, &rules, limits)?.differences;
+    lost.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
+    Ok(lost)
+}
+
+/// A format of one array has its own name for it.
+fn rules(content: &dyn Reader, written: &dyn Reader) -> Rules {
+    let coordinates: HashSet<NodeId> = content
+        .tree()
+        .arrays()
+        .flat_map(|(_, _, array)| &array.coords)
+        .filter_map(|coord| if let Coord::Node(id) = coord { Some(*id) } else { None })
+        .collect();
+    let only = |reader: &dyn Reader, but: &HashSet<NodeId>| {
+        let mut arrays = reader.tree().arrays().filter(|(id, ..)| !but.contains(id));
+        let first = arrays.next().map(|(_, node, _)| node.path.clone());
+        first.filter(|_| arrays.next().is_none())
+    };
+    let both = only(content, &coordinates).zip(only(written, &HashSet::new()));
+    let renamed = both.filter(|(from, to)| from != to && written.tree().at(from).is_none());
+    Rules { renamed: renamed.into_iter().collect(), ..Rules::default() }
 }
 
 /// Writes `content` as `format`, whole or not at all.
@@ -85,7 +109,7 @@ pub fn verify(
     limits: &Limits,
 ) -> Result<Diff> {
     let written = format.open(Source::open(path)?, limits)?;
-    let mut found = diff(content, &*written, &Rules::default(), limits)?;
+    let mut found = diff(content, &*written, &rules(content, &*written), limits)?;
     let known = |row: &Row| {
         losses.iter().any(|loss| {
             (&loss.path, loss.what, &loss.name) == (&row.path, row.what, &row.name)

@@ -150,4 +150,9 @@ impl FrameTable for SomeCells {
         let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
         frame.map_or(Ok(None), |frame| self.of.cell(frame))
     }
+
+    fn instead(&self, frame: u64) -> Result<Option<String>> {
+        let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
+        frame.map_or(Ok(None), |frame| self.of.instead(frame))
+    }
 }
