@@ -21,7 +21,7 @@ use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::Limits;
 use crate::report::{Finding, Report};
 use crate::source::Source;
-use crate::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
 /// Files that are open at once while the series is put together, and whose trees are in memory.
 const BATCH: usize = 64;
@@ -186,6 +186,8 @@ struct Entry {
     name: String,
     path: String,
     id: Option<String>,
+    /// Other files give it another identifier.
+    mixed: bool,
     attrs: Attrs,
     array: Option<Column>,
 }
@@ -226,7 +228,8 @@ struct Union {
     moments: Vec<Moment>,
     /// The root first, then parents before their children.
     entries: Vec<Entry>,
-    places: HashMap<String, usize>,
+    /// By path, and whether they are arrays: what is an array in one file can be a group in another.
+    places: HashMap<(String, bool), usize>,
     /// What decides the coordinates of the first file.
     coordinates: HashMap<String, Vec<u8>>,
     cells: u64,
@@ -237,12 +240,13 @@ struct Union {
 impl Union {
     fn new(limits: &Limits) -> Self {
         let (name, path) = (String::new(), String::new());
-        let root = Entry { parent: 0, name, path, id: None, attrs: Vec::new(), array: None };
+        let (id, mixed, attrs) = (None, false, Vec::new());
+        let root = Entry { parent: 0, name, path, id, mixed, attrs, array: None };
         Self {
             limits: *limits,
             moments: Vec::new(),
             entries: vec![root],
-            places: HashMap::from([(String::new(), 0)]),
+            places: HashMap::from([((String::new(), false), 0)]),
             coordinates: HashMap::new(),
             cells: 0,
             summary: Vec::new(),
@@ -262,14 +266,16 @@ impl Union {
             self.summary.retain(|row| summary.contains(row));
         }
         for (_, node) in tree.iter() {
-            let Some(&k) = self.places.get(&node.path) else {
-                self.places.insert(node.path.clone(), self.entries.len());
+            let place = |node: &Node| (node.path.clone(), node.array.is_some());
+            let Some(&k) = self.places.get(&place(node)) else {
+                self.places.insert(place(node), self.entries.len());
                 let array = node.array.as_ref().map(|desc| Column::new(desc, &tree, start));
                 self.entries.push(Entry {
-                    parent: self.places[&tree.node(node.parent).path],
+                    parent: self.places[&place(tree.node(node.parent))],
                     name: node.name.clone(),
                     path: node.path.clone(),
                     id: node.id.clone(),
+                    mixed: false,
                     attrs: node.attrs.clone(),
                     array: array.transpose()?,
                 });
@@ -280,7 +286,12 @@ impl Union {
             let entry = &mut self.entries[k];
             entry.attrs.retain(|attr| node.attrs.contains(attr));
             if entry.id != node.id {
-                entry.id = None;
+                entry.mixed = true;
+                if let (Some(first), Some(own)) = (&entry.id, &node.id) {
+                    let message = format!("\"{own}\" in {name}, \"{first}\" before: mixed by name");
+                    let object = format!("\"{}\"", node.path);
+                    self.report.warn("core-series", message).in_object(object);
+                }
             }
             self.cell(k, file, start, name, node.array.as_ref(), &tree)?;
         }
@@ -289,7 +300,8 @@ impl Union {
                 self.coordinates.insert(path.clone(), decides.clone());
             }
             let alike = decides.is_none_or(|own| self.coordinates.get(&path) == Some(&own));
-            let entry = self.places.get(&path).and_then(|k| self.entries[*k].array.as_mut());
+            let entry = self.places.get(&(path, true));
+            let entry = entry.and_then(|k| self.entries[*k].array.as_mut());
             if let (Some(column), true) = (entry, alike) {
                 column.alike += 1;
             }
@@ -308,31 +320,31 @@ impl Union {
         tree: &Tree,
     ) -> Result<()> {
         let Entry { array, path, .. } = &mut self.entries[k];
-        let differs = match (array, desc) {
-            (None, None) => return Ok(()),
-            (Some(column), Some(desc)) => {
-                let own = tree.resolve(desc)?;
-                for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
-                    if *known != Place::of(coord, tree) {
-                        *known = Place::None;
-                    }
-                }
-                if own.dtype != column.first.dtype {
-                    format!("{} instead of {}", own.dtype, column.first.dtype)
-                } else if own.shape.rank() != column.first.shape.rank() {
-                    format!("{} elements instead of {}", own.shape, column.first.shape)
-                } else if own.map != column.first.map {
-                    "another factor from stored to meant values".into()
-                } else {
-                    let layout = own.layout.shifted(start)?;
-                    column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
-                    self.cells += 1;
-                    self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the series")?;
-                    return Ok(());
-                }
+        let (Some(column), Some(desc)) = (array, desc) else { return Ok(()) };
+        let own = tree.resolve(desc)?;
+        for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
+            if *known != Place::of(coord, tree) {
+                *known = Place::None;
             }
-            (Some(_), None) => "a group instead of an array".into(),
-            (None, Some(_)) => "an array instead of a group".into(),
+        }
+        if column.same != same_as(desc, tree) {
+            column.same = None;
+        }
+        let (dtype, first) = (own.dtype, column.first.dtype);
+        // Single bytes have no order.
+        let alike = dtype.with_order(first.order()) == first && dtype.word() == 1;
+        let differs = if dtype != first && !alike {
+            format!("{dtype} instead of {first}")
+        } else if own.shape.rank() != column.first.shape.rank() {
+            format!("{} elements instead of {}", own.shape, column.first.shape)
+        } else if own.map != column.first.map {
+            "another factor from stored to meant values".into()
+        } else {
+            let layout = own.layout.shifted(start)?;
+            column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
+            self.cells += 1;
+            self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the series")?;
+            return Ok(());
         };
         let message = format!("left out in {name}: {differs}");
         self.report.warn("core-series", message).in_object(format!("\"{path}\""));
@@ -378,10 +390,10 @@ impl Union {
                 }
             };
             let node = tree.node_mut(id);
-            (node.id, node.attrs) = (entry.id, entry.attrs);
+            (node.id, node.attrs) = (entry.id.filter(|_| !entry.mixed), entry.attrs);
             ids.push(id);
         }
-        let find = |path: &String| self.places.get(path).map(|k| ids[*k]);
+        let find = |path: &String| self.places.get(&(path.clone(), true)).map(|k| ids[*k]);
         for (id, coords, same) in links {
             let coords = coords.iter().map(|place| match place {
                 Place::None => Coord::None,
@@ -409,10 +421,7 @@ impl Union {
 impl Column {
     fn new(desc: &ArrayDesc, tree: &Tree, start: u64) -> Result<Self> {
         let own = tree.resolve(desc)?;
-        let same = match desc.layout {
-            Layout::Same(id) => Some(tree.node(id).path.clone()),
-            _ => None,
-        };
+        let same = same_as(desc, tree);
         let first = ArrayDesc {
             dtype: own.dtype,
             map: own.map,
@@ -421,6 +430,14 @@ impl Column {
         };
         let coords = desc.coords.iter().map(|coord| Place::of(coord, tree)).collect();
         Ok(Self { first, coords, same, cells: Vec::new(), alike: 0 })
+    }
+}
+
+/// The array whose bytes it refers to.
+fn same_as(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
+    match desc.layout {
+        Layout::Same(id) => Some(tree.node(id).path.clone()),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! An array's elements as one run of bytes, wherever the bytes come from.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -88,6 +89,24 @@ impl Store {
             },
             Self::Fill(_) | Self::Encoded { .. } => None,
         }
+    }
+
+    /// How many of the `rest` bytes from byte `offset` on are best read together: about `piece`, and
+    /// whole encoded elements, which several readers would each have to decode. No number of `size`
+    /// bytes is cut.
+    pub(crate) fn piece(
+        &self,
+        offset: u64,
+        piece: usize,
+        rest: usize,
+        size: NonZero<usize>,
+    ) -> usize {
+        let Self::Encoded { decoded, .. } = self else { return piece.min(rest) };
+        let least = offset.saturating_add(piece as u64);
+        let ends = &decoded[decoded.partition_point(|end| *end < least)..];
+        let lengths = ends.iter().filter_map(|end| usize::try_from(end - offset).ok());
+        let mut whole = lengths.take_while(|len| *len < rest).filter(|len| *len % size == 0);
+        whole.next().unwrap_or(rest)
     }
 
     /// Fills `buffer` from byte `offset` of the run.

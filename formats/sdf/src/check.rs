@@ -236,6 +236,11 @@ fn sizes(block: &Block, file: &FileHeader, report: &mut Report) {
                 let message = format!("{} rows announced, {rows} are there", s.nelements);
                 report.warn("sdf-042", message).in_object(block.title()).at(block.offset);
             }
+            let (readable, all) = (station::readable(block, s, file), s.variable_ids.len());
+            if readable < all {
+                let message = format!("only the first {readable} of {all} variables can be read");
+                report.warn("sdf-044", message).in_object(block.title()).at(block.offset);
+            }
             return;
         }
         _ => return,

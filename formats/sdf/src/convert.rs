@@ -177,14 +177,17 @@ impl<'a> Converter<'a> {
         let array = self.open(desc)?;
         let attrs = &node.attrs;
         let shape = array.shape().lengths().to_vec();
-        let mut datatype = DataType::of(array.dtype())
+        let datatype = DataType::of(array.dtype())
             .ok_or_else(|| unsupported(format!("SDF has no {} elements", array.dtype())))?;
         let mult = || match desc.map {
             Some(Linear { intercept: 0.0, slope }) => Ok(slope),
             Some(_) => Err(unsupported("SDF has factors, but nothing to add to values")),
             None => Ok(real(attrs, "mult").unwrap_or(1.0)),
         };
+        // A constant of an unknown type is kept like a block of one.
+        let unknown = said(attrs, "metadata").is_some();
         let meta = match Meta::of(kind) {
+            _ if unknown => return self.unknown(node, kind, &array),
             Meta::PlainVariable(_) => Meta::PlainVariable(PlainVariable {
                 mult: mult()?,
                 units: text(attrs, "units"),
@@ -211,16 +214,7 @@ impl<'a> Converter<'a> {
                 checksum_type: text(attrs, "checksum_type"),
                 checksum: text(attrs, "checksum"),
             },
-            _ => {
-                if said(attrs, "byte_order").is_some() {
-                    return Err(unsupported("a block of an unknown type in the other byte order"));
-                }
-                datatype = DataType::from_name(&text(attrs, DATATYPE)).unwrap_or_default();
-                let Some(Value::Bytes(bytes)) = said(attrs, "metadata") else {
-                    return Err(unsupported(format!("a {} without metadata", kind.name())));
-                };
-                return self.unknown(node, kind, datatype, bytes, &array);
-            }
+            _ => return Err(unsupported(format!("a {} without metadata", kind.name()))),
         };
         if let Some(extent) = self.inside.get(&id).copied() {
             return self.put(node, kind, datatype, &meta, Data::Inside(extent)).map(drop);
@@ -232,14 +226,14 @@ impl<'a> Converter<'a> {
         self.put(node, kind, datatype, &meta, Data::Array(&selected)).map(drop)
     }
 
-    fn unknown(
-        &mut self,
-        node: &Node,
-        kind: BlockType,
-        datatype: DataType,
-        meta: &[u8],
-        array: &Array,
-    ) -> Result<()> {
+    fn unknown(&mut self, node: &Node, kind: BlockType, array: &Array) -> Result<()> {
+        if said(&node.attrs, "byte_order").is_some() {
+            return Err(unsupported("a block of an unknown type in the other byte order"));
+        }
+        let datatype = DataType::from_name(&text(&node.attrs, DATATYPE)).unwrap_or_default();
+        let Some(Value::Bytes(meta)) = said(&node.attrs, "metadata") else {
+            return Err(unsupported(format!("a {} without metadata", kind.name())));
+        };
         let header = BlockHeader {
             id: node.id.clone().unwrap_or_default(),
             name: if said(&node.attrs, NAME).is_some() {
@@ -253,7 +247,7 @@ impl<'a> Converter<'a> {
             ..BlockHeader::default()
         };
         let length = array.shape().bytes(array.dtype().size())?;
-        let extent = self.writer.reserve(header, &Meta::Other(meta.to_vec()), length, None)?;
+        let extent = self.writer.reserve(header, &Meta::Other(meta.clone()), length, None)?;
         self.writer.fill_from(extent.offset, &array.all()?)
     }
 
@@ -310,9 +304,7 @@ impl<'a> Converter<'a> {
         let (mut arrays, mut length) = (Vec::new(), 0_u64);
         for (_, axis, desc) in axes {
             let array = self.open(desc)?;
-            let label =
-                said(&axis.attrs, "label").map_or_else(|| axis.name.clone(), ToString::to_string);
-            mesh.labels.push(label);
+            mesh.labels.push(label(axis));
             mesh.units.push(text(&axis.attrs, "units"));
             let unused = real(&axis.attrs, "mult").unwrap_or(1.0);
             mesh.mults.push(desc.map.map_or(unused, |map| map.slope));
@@ -323,6 +315,9 @@ impl<'a> Converter<'a> {
             }
             length = length.saturating_add(array.shape().bytes(array.dtype().size())?);
             arrays.push(array);
+        }
+        if mesh.minval.len() > mesh.labels.len() {
+            return Err(unsupported("a mesh whose coordinates are not all there"));
         }
         mesh.minval.resize(mesh.labels.len(), 0.0);
         mesh.maxval.resize(mesh.labels.len(), 0.0);
@@ -412,7 +407,8 @@ impl<'a> Converter<'a> {
             ..Station::default()
         };
         let mut columns = self.arrays(id);
-        columns.truncate(1);
+        // Beside the time are variables of no station; they go last.
+        let others = columns.split_off(columns.len().min(1));
         let mut positions = Vec::new();
         for below in self.children.get(&id).cloned().unwrap_or_default() {
             let table = self.tree.node(below);
@@ -421,12 +417,13 @@ impl<'a> Converter<'a> {
             }
             let variables = self.arrays(below);
             station.station_ids.push(table.id.clone().unwrap_or_default());
-            station.station_names.push(table.name.clone());
+            station.station_names.push(label(table));
             station.station_nvars.push(variables.len() as u64);
             station.station_move.push(small(&table.attrs, "move"));
             positions.push(reals(&table.attrs, "position"));
             columns.extend(variables);
         }
+        columns.extend(others);
         let ndims = positions.first().map_or(0, Vec::len);
         station.station_x0 = (0..ndims)
             .flat_map(|d| positions.iter().map(move |p| p.get(d).copied().unwrap_or(0.0)))
@@ -437,7 +434,7 @@ impl<'a> Converter<'a> {
             let array = self.open(desc)?;
             let datatype = DataType::of(array.dtype());
             station.variable_ids.push(column.id.clone().unwrap_or_default());
-            station.variable_names.push(column.name.clone());
+            station.variable_names.push(label(column));
             station.variable_types.push(datatype.unwrap_or_default());
             station.variable_units.push(text(&column.attrs, "units"));
             let mult = desc.map.map(|map| map.slope);
@@ -484,6 +481,11 @@ fn stitched(attrs: &Attrs) -> Stitched {
         names: texts(attrs, "names"),
         ids: texts(attrs, "parts"),
     }
+}
+
+/// The name in the file, where the node could not have it.
+fn label(node: &Node) -> String {
+    said(&node.attrs, "label").map_or_else(|| node.name.clone(), ToString::to_string)
 }
 
 /// The dimensions of an array block: those of strings begin with their length.

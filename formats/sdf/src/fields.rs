@@ -10,6 +10,8 @@ pub(crate) trait Fields {
     fn i8(&mut self, value: &mut i64) -> Result<()>;
     fn r4(&mut self, value: &mut f32) -> Result<()>;
     fn r8(&mut self, value: &mut f64) -> Result<()>;
+    /// A number of 16 bytes, in memory little-endian.
+    fn r16(&mut self, value: &mut Vec<u8>) -> Result<()>;
     fn bytes(&mut self, value: &mut Vec<u8>, length: usize) -> Result<()>;
     fn text(&mut self, value: &mut String, length: usize) -> Result<()>;
     /// A field that breaks a rule.
@@ -84,6 +86,15 @@ impl Fields for Wire<'_> {
         Ok(())
     }
 
+    fn r16(&mut self, value: &mut Vec<u8>) -> Result<()> {
+        let mut number: [u8; 16] = self.array()?;
+        if self.order() == ByteOrder::Big {
+            number.reverse();
+        }
+        *value = number.to_vec();
+        Ok(())
+    }
+
     fn bytes(&mut self, value: &mut Vec<u8>, length: usize) -> Result<()> {
         *value = self.take(length)?.to_vec();
         Ok(())
@@ -136,6 +147,13 @@ impl Fields for Out {
 
     fn r8(&mut self, value: &mut f64) -> Result<()> {
         self.put(value.to_le_bytes());
+        Ok(())
+    }
+
+    fn r16(&mut self, value: &mut Vec<u8>) -> Result<()> {
+        let mut number = [0; 16];
+        number.iter_mut().zip(value).for_each(|(byte, value)| *byte = *value);
+        self.put(number);
         Ok(())
     }
 

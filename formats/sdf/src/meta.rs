@@ -531,7 +531,7 @@ impl Held {
                 Value::Text(text)
             }
             (DataType::Real16, Value::Bytes(mut bytes)) => {
-                f.bytes(&mut bytes, 16)?;
+                f.r16(&mut bytes)?;
                 Value::Bytes(bytes)
             }
             _ if blank => Value::Bytes(Vec::new()),

@@ -35,10 +35,13 @@ pub(crate) fn add(
 ) -> Result<()> {
     let count = rows(block, station);
     let mut columns = Columns { block, station, file, count, next: 0, offset: 0 };
-    let Some((time, attrs)) = columns.next() else { return Ok(()) };
+    let Some((time, mut attrs)) = columns.next() else { return Ok(()) };
     let time = tree.add_array(group, name(station, 0), time)?;
-    tree.node_mut(time).attrs = attrs;
-    tree.node_mut(time).id = station.variable_ids.first().cloned();
+    let node = tree.node_mut(time);
+    if node.name != station.variable_names[0] {
+        attrs.push(("label".into(), station.variable_names[0].clone().into()));
+    }
+    (node.attrs, node.id) = (attrs, station.variable_ids.first().cloned());
     let stations = station.station_ids.len();
     for (k, nvars) in station.station_nvars.iter().enumerate() {
         let label = [&station.station_names[k], &station.station_ids[k]];
@@ -52,16 +55,39 @@ pub(crate) fn add(
             ("position".into(), Value::List(position)),
             ("move".into(), Value::Int(station.station_move[k].into())),
         ];
+        if node.name != station.station_names[k] {
+            node.attrs.push(("label".into(), station.station_names[k].clone().into()));
+        }
         for _ in 0..*nvars {
-            let at = columns.next;
-            let Some((mut desc, attrs)) = columns.next() else { return Ok(()) };
-            desc.coords = vec![Coord::Node(time)];
-            let node = tree.add_array(table, name(station, at), desc)?;
-            tree.node_mut(node).attrs = attrs;
-            tree.node_mut(node).id = station.variable_ids.get(at).cloned();
+            if !column(tree, table, time, &mut columns)? {
+                break;
+            }
         }
     }
+    // Variables that are no station's stay beside the time.
+    while column(tree, group, time, &mut columns)? {}
     Ok(())
+}
+
+/// Adds the next variable to `table`; false where there is none.
+fn column(tree: &mut Tree, table: NodeId, time: NodeId, columns: &mut Columns<'_>) -> Result<bool> {
+    let (station, at) = (columns.station, columns.next);
+    let Some((mut desc, mut attrs)) = columns.next() else { return Ok(false) };
+    desc.coords = vec![Coord::Node(time)];
+    let id = tree.add_array(table, name(station, at), desc)?;
+    let node = tree.node_mut(id);
+    if node.name != station.variable_names[at] {
+        attrs.push(("label".into(), station.variable_names[at].clone().into()));
+    }
+    (node.attrs, node.id) = (attrs, station.variable_ids.get(at).cloned());
+    Ok(true)
+}
+
+/// How many variables can be told apart, from the first on: one of an unknown type has no length.
+pub(crate) fn readable(block: &Block, station: &Station, file: &FileHeader) -> usize {
+    let mut columns = Columns { block, station, file, count: 0, next: 0, offset: 0 };
+    while columns.next().is_some() {}
+    columns.next
 }
 
 fn name(station: &Station, variable: usize) -> &str {

@@ -13,7 +13,7 @@ use spile_core::sink::Overwrite;
 use spile_core::tree::Node;
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, write_file,
+    BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, Stitched, write_file,
 };
 
 /// What differs from dump to dump.
@@ -238,4 +238,64 @@ fn memory_for_the_series_is_within_the_budget() {
     let limits = Limits::default().with_memory(20_000);
     let error = Sdf.open_folder(&Folder::open(folder.path()).unwrap(), &limits).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
+}
+
+/// A dump with arrays of these identifiers and names, each with one value, and stitched blocks of
+/// some of them.
+fn write_arrays(path: &Path, step: i32, arrays: &[(&str, &str, f64)], groups: &[(&str, &[&str])]) {
+    let header = FileHeader { step, time: f64::from(step), ..FileHeader::default() };
+    write_file(path, &header, Overwrite::Never, |file| {
+        for (id, name, value) in arrays {
+            let (kind, meta) = (BlockType::Array, Meta::Array(vec![1]));
+            let data = value.to_le_bytes();
+            file.block(id, name, kind, DataType::Real8, &meta, Data::Bytes(&data))?;
+        }
+        for (name, parts) in groups {
+            let ids = parts.iter().map(ToString::to_string).collect();
+            let meta = Meta::Stitched(Stitched { ids, ..Stitched::default() });
+            let kind = BlockType::Stitched;
+            file.block(name, name, kind, DataType::Other, &meta, Data::None)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_array_in_one_dump_and_a_group_in_another_are_both_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    // As EPOCH does: the density of a species, of all, or of both.
+    write_arrays(&path("0.sdf"), 0, &[("n/e", "Density/electron", 1.0)], &[]);
+    write_arrays(&path("1.sdf"), 1, &[("n", "Density", 2.0)], &[]);
+    let series = open(folder.path());
+    assert!(series.findings().is_empty(), "{:?}", series.findings());
+    assert_eq!(values(&*series, "Density/electron", 0), Some(vec![1.0]));
+    assert_eq!(values(&*series, "Density/electron", 1), None);
+    assert_eq!(values(&*series, "n", 0), None);
+    assert_eq!(values(&*series, "n", 1), Some(vec![2.0]));
+}
+
+#[test]
+fn arrays_of_one_name_that_change_places_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    write_arrays(&path("0.sdf"), 0, &[("a", "N", 1.0), ("b", "N", 2.0)], &[]);
+    write_arrays(&path("1.sdf"), 1, &[("b", "N", 2.0)], &[]);
+    let series = open(folder.path());
+    let [finding] = series.findings() else { panic!("{:?}", series.findings()) };
+    assert_eq!((finding.severity, finding.object.as_deref()), (Severity::Warning, Some("\"N\"")));
+    assert_eq!(node(&*series, "N").id, None);
+}
+
+#[test]
+fn parts_that_are_others_in_another_dump_are_read_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let arrays = [("ax", "A/x", 1.0), ("bx", "B/x", 2.0)];
+    write_arrays(&path("0.sdf"), 0, &arrays, &[("G", &["ax"])]);
+    write_arrays(&path("1.sdf"), 1, &arrays, &[("G", &["bx"])]);
+    let series = open(folder.path());
+    assert_eq!(values(&*series, "G/x", 0), Some(vec![1.0]));
+    assert_eq!(values(&*series, "G/x", 1), Some(vec![2.0]));
 }

@@ -121,9 +121,8 @@ impl Selected<'_> {
         if let (Some(start), Some(element)) = (plan.contiguous(), NonZero::new(size)) {
             // One run: read where it belongs, with no block in between.
             let piece = (READ_INTO / element).max(1) * size;
-            let fill = |(k, place): (usize, &mut [u8])| {
-                let at = start + (k * piece) as u64;
-                let Array { store, source, limits, dtype, .. } = self.array;
+            let Array { store, source, limits, dtype, .. } = self.array;
+            let fill = |(at, place): (u64, &mut [u8])| {
                 shelf
                     .lend(|scratch| store.fetch(source, limits, at, place, &mut scratch.decoded))?;
                 convert::to_little(*dtype, place);
@@ -131,9 +130,16 @@ impl Selected<'_> {
             };
             // Waking other threads would take longer.
             if out.len() <= piece {
-                return fill((0, out));
+                return fill((start, out));
             }
-            return out.par_chunks_mut(piece).enumerate().try_for_each(fill);
+            let (mut rest, mut at, mut places) = (out, start, Vec::new());
+            while !rest.is_empty() {
+                let len = store.piece(at, piece, rest.len(), element);
+                let (place, behind) = rest.split_at_mut(len);
+                places.push((at, place));
+                (rest, at) = (behind, at + len as u64);
+            }
+            return places.into_par_iter().try_for_each(fill);
         }
         let mut rest = out;
         let mut places = Vec::new();

@@ -9,6 +9,7 @@ use spile_core::dtype::DType;
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::Tree;
@@ -59,6 +60,30 @@ fn blocks_smaller_than_an_element_do_not_decode_it_again() {
     .unwrap();
     assert_eq!(blocks, 2000);
     assert_eq!(codec.0.load(Ordering::Relaxed), 100);
+}
+
+#[test]
+fn elements_larger_than_what_a_thread_reads_are_decoded_once() {
+    // Elements of 3 MiB and a bit, so that no piece of a whole number of MiB ends with one.
+    let len = (3 << 20) + 8;
+    let numbers: Vec<u8> = (0..4 * len as u32).map(|k| (k % 251) as u8).collect();
+    let data: Vec<u8> = numbers.chunks(len).flat_map(Xor::encode).collect();
+    let table = |n: usize| (0..=4).map(|k| k * n as u64).collect();
+    let codec = Arc::new(Xor::default());
+    let layout = Layout::Encoded {
+        starts: table(len + 4),
+        decoded: table(len),
+        data: Extents::one(0, data.len() as u64),
+        codec: codec.clone(),
+        order: Order::C,
+    };
+    let desc = ArrayDesc::new(DType::U64, Shape::new([numbers.len() as u64 / 8]), layout);
+    let limits = Limits::default();
+    let array = Array::open(&Source::memory(data), &Tree::new(&limits), &desc, &limits).unwrap();
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    let all = threads.install(|| array.read(&Selection::all(), Axes::Stored)).unwrap();
+    assert!(all == numbers);
+    assert_eq!(codec.0.load(Ordering::Relaxed), 4);
 }
 
 #[test]

@@ -1,0 +1,151 @@
+//! What is written again says the same, however odd.
+
+use spile_core::error::ErrorKind;
+use spile_core::format::Format as _;
+use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::select::Selection;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::tree::Value;
+use spile_core::wire::ByteOrder;
+use spile_sdf::wire::{DataType, FileHeader};
+use spile_sdf::{BlockType, Data, Meta, Options, Sdf, Station, View, Writer, write_file};
+
+#[path = "support/blocks.rs"]
+mod blocks;
+use blocks::{doubles, mesh};
+
+fn view(bytes: &[u8]) -> View {
+    let file = spile_sdf::File::from_source(Source::memory(bytes), &Limits::default()).unwrap();
+    View::new(file, Options::default()).unwrap()
+}
+
+/// A file with what `body` writes; its headers only in the blocks, so that tests can change them.
+fn made(header: &FileHeader, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sdf");
+    write_file(&path, header, Overwrite::Never, |file| {
+        body(file);
+        Ok(())
+    })
+    .unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[56..68].fill(0);
+    bytes
+}
+
+fn again(file: &View) -> spile_core::error::Result<View> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("again.sdf");
+    let mut sink = Sink::create(&path, Overwrite::Never)?;
+    Sdf.write(file, &mut sink, &Limits::default())?;
+    sink.commit()?;
+    View::open(&path, &Limits::default())
+}
+
+fn codes(bytes: &[u8]) -> Vec<String> {
+    let report = Sdf.check(&Source::memory(bytes), &Limits::default(), false).unwrap();
+    report.findings.iter().map(|f| f.code.to_string()).collect()
+}
+
+fn station(file: &View) -> &Station {
+    let Meta::Station(station) = &file.blocks()[0].meta else { panic!() };
+    station
+}
+
+/// Two stations with two variables each, names that no tree can have, and one variable more.
+fn stations() -> Vec<u8> {
+    let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let meta = Meta::Station(Station {
+        nelements: 2,
+        entry_len: 48,
+        station_ids: texts(&["a", "b"]),
+        station_names: texts(&["Same", "Same"]),
+        station_nvars: vec![2, 2],
+        station_move: vec![0, 1],
+        station_x0: vec![0.5, 1.5],
+        variable_ids: texts(&["time", "p", "q", "r", "s", "t"]),
+        variable_names: texts(&["Time", "P/x", "", "P/x", "P/x", "More"]),
+        variable_types: vec![DataType::Real8; 6],
+        variable_units: vec![String::new(); 6],
+        ..Station::default()
+    });
+    let header = FileHeader { station: true, ..FileHeader::default() };
+    made(&header, |file| {
+        let data = doubles(12);
+        let kind = BlockType::Station;
+        file.block("st", "St", kind, DataType::Other, &meta, Data::Bytes(&data)).unwrap();
+    })
+}
+
+#[test]
+fn names_and_variables_of_stations_stay() {
+    let bytes = stations();
+    let file = view(&bytes);
+    assert_eq!(file.array("St/More").unwrap().shape().lengths(), [2]);
+    let copy = again(&file).unwrap();
+    assert_eq!(station(&copy), station(&file));
+    let raw = |file: &View| {
+        let array = file.raw(&file.blocks()[0]).unwrap();
+        array.read(&Selection::all(), Axes::Stored).unwrap()
+    };
+    assert_eq!(raw(&copy), raw(&file));
+    assert!(!codes(&bytes).contains(&"sdf-044".to_string()));
+}
+
+#[test]
+fn variables_that_cannot_be_told_apart_are_named() {
+    let mut bytes = stations();
+    let file = view(&bytes);
+    let block = &file.blocks()[0];
+    // Behind the variables' names: their types, the third one first.
+    let types = block.meta_offset + block.meta_length - 6 * 32 - 6 * 4;
+    bytes[types as usize + 2 * 4] = 0;
+    assert_eq!(station(&view(&bytes)).variable_types[2], DataType::Null);
+    assert!(codes(&bytes).contains(&"sdf-044".to_string()));
+}
+
+#[test]
+fn a_constant_of_an_unknown_type_keeps_its_bytes() {
+    let mut bytes = made(&FileHeader::default(), |file| {
+        let meta = Meta::Constant(7.5_f64.to_le_bytes().to_vec());
+        let kind = BlockType::Constant;
+        file.block("c", "C", kind, DataType::Real8, &meta, Data::None).unwrap();
+    });
+    bytes[112 + 60] = 99;
+    let file = view(&bytes);
+    let copy = again(&file).unwrap();
+    assert_eq!(copy.blocks()[0].meta, Meta::Other(7.5_f64.to_le_bytes().to_vec()));
+    assert_eq!(copy.blocks()[0].header.datatype, DataType::Unknown(99));
+}
+
+#[test]
+fn quadruple_values_have_their_own_byte_order() {
+    let number: Vec<u8> = (0..16).collect();
+    let meta =
+        Meta::NameValue { names: vec!["q".into()], values: vec![Value::Bytes(number.clone())] };
+    let header = FileHeader { order: ByteOrder::Big, ..FileHeader::default() };
+    let bytes = made(&header, |file| {
+        let kind = BlockType::NameValue;
+        file.block("n", "N", kind, DataType::Real16, &meta, Data::None).unwrap();
+    });
+    let reversed: Vec<u8> = number.iter().rev().copied().collect();
+    assert!(bytes.windows(16).any(|w| w == reversed));
+    let file = view(&bytes);
+    assert_eq!(file.blocks()[0].meta, meta);
+    assert_eq!(again(&file).unwrap().blocks()[0].meta, meta);
+}
+
+#[test]
+fn a_mesh_with_missing_coordinates_is_not_written_as_a_smaller_one() {
+    let mut bytes = made(&FileHeader::default(), |file| {
+        let meta = Meta::Mesh(mesh(&[3, 2]));
+        let data = doubles(5);
+        let kind = BlockType::PlainMesh;
+        file.block("g", "G", kind, DataType::Real8, &meta, Data::Bytes(&data)).unwrap();
+    });
+    bytes[112 + 48] = 24;
+    let error = again(&view(&bytes)).err().unwrap();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "sdf-050"));
+}
