@@ -218,6 +218,7 @@ pub(super) fn open(
         return Ok((Some(frame), array));
     }
     let error = Error::argument(format!("frame {frame} does not have this array"));
-    let instead = table.map(|table| table.instead(frame)).transpose()?.flatten();
+    // Who cannot tell has nothing to add.
+    let instead = table.and_then(|table| table.instead(frame).ok().flatten());
     Err(instead.into_iter().fold(error, Error::hint))
 }
