@@ -37,7 +37,7 @@ const PICTURES: [Picture; 9] = [
         name: "slice",
         shows: "Or the part that is asked for; here with logarithmic colours.",
         file: "iotk/qe54_si/si.save/charge-density.dat",
-        words: &["Root/CHARGE-DENSITY/density", "0, :, :", "--log", "--title", "Si, x = 0"],
+        words: &["Root/CHARGE-DENSITY/density", "0, :, :", "--log"],
     },
     Picture {
         name: "particles",

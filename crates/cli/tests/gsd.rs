@@ -159,3 +159,42 @@ fn a_new_file_needs_a_name() {
         assert!(!folder.0.path().join("-").exists());
     }
 }
+
+#[test]
+fn where_a_value_comes_from_that_a_frame_lacks() {
+    let folder = Folder::new(&["py-5.0.1/hoomd_many_frames.gsd", "code-v5.0.1/names.gsd"]);
+    let told = folder.spile(&["cat", "hoomd_many_frames.gsd", "particles/N", "--frame", "5"]);
+    assert_eq!(told.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("frame 5 does not have this array"), "{told}");
+    assert!(told.contains("that of frame 0 counts here: --frame 0"), "{told}");
+    assert_eq!(
+        folder.good(&["cat", "hoomd_many_frames.gsd", "particles/N", "--frame", "0"]),
+        "4\n"
+    );
+}
+
+#[test]
+fn a_damaged_entry_is_told_by_everything_that_would_miss_it() {
+    let name = "v2_entry3_type_0_unprobed.gsd";
+    let folder = Folder::new(&[&format!("corrupt/{name}")]);
+    assert!(folder.good(&["info", name]).contains("damaged  "));
+    for verb in ["stat", "hash"] {
+        let done = folder.spile(&[verb, name]);
+        assert_ne!(done.status.code(), Some(0), "{verb}");
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(told.contains("gsd-007"), "{verb}: {told}");
+    }
+    let check = folder.spile(&["check", name]);
+    assert_eq!(check.status.code(), Some(1));
+    // Other frames of the same array, and other arrays, can be read.
+    folder.good(&["cat", name, "always", "--frame", "0"]);
+    folder.good(&["hash", name, "--select", "third"]);
+}
+
+#[test]
+fn help_tells_what_the_columns_are() {
+    let folder = Folder::new(&[]);
+    let help = folder.good(&["gsd", "log", "--help"]);
+    assert!(help.contains("Frames that do not write a quantity have that of frame 0"), "{help}");
+}

@@ -167,7 +167,7 @@ fn pictures_name_what_they_show() {
 #[test]
 fn of_three_dimensions_the_middle_is_shown_and_said() {
     let drawn = json(&["plot", &density()]);
-    let title = "charge-density.dat: density[:, :, 6] (the middle)";
+    let title = "charge-density.dat: density[:, :, 6], a3 = 0.5 (the middle)";
     assert_eq!(drawn["title"], title);
     assert!(good(&["plot", &density()]).contains(title));
     let name = "Root/CHARGE-DENSITY/density";
@@ -176,7 +176,7 @@ fn of_three_dimensions_the_middle_is_shown_and_said() {
     assert_eq!(numbers(&drawn["map"]["rows"][0]), first);
     // A part that was asked for is no default.
     let asked = json(&["plot", &density(), name, ":, 3, :"]);
-    assert_eq!(asked["title"], "charge-density.dat: density[:, 3, :]");
+    assert_eq!(asked["title"], "charge-density.dat: density[:, 3, :], a2 = 0.25");
     let values = cat(&[&density(), name, ":, 3, :"]);
     assert_eq!(numbers(&asked["map"]["rows"][11])[2], values[2][11]);
     let turned = json(&["plot", &density(), name, ":, 3, :", "--transpose"]);
@@ -283,6 +283,10 @@ fn values_of_every_frame_are_drawn_over_their_steps() {
          hint: for example --frame 0; up to 12 selected elements are drawn over all frames\n"
     );
     assert!(good(&["plot", &file, "particles/position", "--frame", "0"]).contains("frame 0"));
+    assert_eq!(
+        bad(&["plot", &file, "particles/position", "--hist"]),
+        "particles/position has 3 frames; name one\nhint: for example --frame 0\n"
+    );
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::trace::View;
 /// Pixels of an image for each unit of the drawing, where it is not one for each cell.
 const FINE: f64 = 2.0;
 
+/// No more pixels than this along either side, however large the drawing is.
+const MOST_PIXELS: f64 = 4096.0;
+
 /// Opaque colours, or nothing, row after row from the top.
 pub(crate) struct Image {
     pub(crate) width: u32,
@@ -31,7 +34,8 @@ impl Image {
         let plain = view.log == [false; 2] && is_even(&map.x) && is_even(&map.y);
         let colour = |value: f64| shades.part(value).map(|p| shades.colour(p)).or(gap);
         if !(plain && few(columns, width) && few(rows, height)) {
-            let [across, down] = [width, height].map(|v| (v * FINE).ceil().max(1.0) as usize);
+            let fine = |v: f64| (v * FINE).ceil().clamp(1.0, MOST_PIXELS) as usize;
+            let [across, down] = [width, height].map(fine);
             let values = sampled(map, view, across, down).into_iter();
             let pixels = values.map(|value| value.and_then(colour)).collect();
             let image = Self { width: across as u32, height: down as u32, pixels };

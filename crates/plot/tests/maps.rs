@@ -153,6 +153,13 @@ fn a_map_of_many_cells_stays_small_in_svg() {
 }
 
 #[test]
+fn an_enormous_drawing_of_uneven_cells_stays_small() {
+    let uneven = figure(map(&[0.0, 1.0, 3.0], &[0.0, 1.0], &[1.0, 2.0]));
+    let svg = Figure { width: 4_000_000, height: 400, ..uneven }.to_svg();
+    assert!(svg.len() < 200_000, "{}", svg.len());
+}
+
+#[test]
 fn edges_that_make_no_cells_make_no_map() {
     for x in [&[][..], &[1.0], &[0.0, 0.0], &[0.0, 2.0, 1.0], &[0.0, f64::NAN]] {
         let figure = figure(map(x, &[0.0, 1.0], &[1.0, 2.0]));

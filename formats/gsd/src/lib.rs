@@ -73,7 +73,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "GSD 0.0.1 (2014) to 2.1",
     extensions: &["gsd"],
     read: Grade::Complete,
-    write: Grade::Partial,
+    write: Grade::Complete,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::format::Salvage;
 use spile_core::limits::Limits;
 use spile_core::sink::Sink;
@@ -59,10 +59,13 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         // An entry out of order may have lost its frame number: it costs no other frame.
         let late = entry.frame < newest;
         newest = newest.max(entry.frame);
-        let there =
-            frames.get(&entry.frame).is_some_and(|f| f.iter().any(|(_, e)| e.id == entry.id));
+        let known = || {
+            let frame = frames.get(&entry.frame);
+            frame.is_some_and(|chunks| chunks.iter().any(|(_, e)| e.id == entry.id))
+        };
+        let stray = late && (index.names.raw(entry.id).is_empty() || known());
         match index.place(k, &entry) {
-            Ok(_) if late && (there || index.names.raw(entry.id).is_empty()) => strays += 1,
+            Ok(_) if stray => strays += 1,
             Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
             Err(error) if late && is_damage(&error) => strays += 1,
             Err(error) if is_damage(&error) => {
@@ -240,7 +243,12 @@ fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index
             return Ok((index, whole));
         }
     }
-    Err(error.hint("nothing can be saved: no index entry and no name was found in the file"))
+    // Not with its own hint, which is to do what has just failed.
+    let place = error.object().unwrap_or("index").to_string();
+    Err(Error::new(error.kind(), error.code(), error.message())
+        .in_object(place)
+        .at(error.offset().unwrap_or(0))
+        .hint("nothing can be saved: the file has no index entry or no name that can be used"))
 }
 
 /// How many entries from a place on look like entries: frames do not decrease, locations are

@@ -215,7 +215,7 @@ impl Reader for View {
         if self.file.has_torn_commit() {
             rows.push((
                 "unfinished".into(),
-                "the last commit was cut; its frames are not here".into(),
+                "a commit is under way or was cut; its frames are not here yet".into(),
             ));
         }
         if let Some(wrong) = self.damaged {

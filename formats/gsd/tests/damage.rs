@@ -328,3 +328,12 @@ fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
     }
     assert!(saves > 500, "{saves}");
 }
+
+#[test]
+fn a_salvage_that_fails_does_not_send_one_to_salvage() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = golden().join("corrupt/v2_trunc_in_index.gsd");
+    let error = salvage(&fs::read(path).unwrap(), &temp.path().join("saved.gsd")).unwrap_err();
+    assert_eq!(error.code(), "gsd-005");
+    assert!(!error.hint_text().unwrap().contains("spile salvage"), "{error}");
+}

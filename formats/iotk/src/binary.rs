@@ -1,13 +1,12 @@
 //! Events from records (seed section 2): a tag is two records, data is one.
 
-use memchr::{memchr_iter, memrchr_iter};
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::Wire;
 
 use crate::event::{Data, Event, Item, Look, says_qe_syntax};
-use crate::record::{Framing, Record, Records};
+use crate::record::{Framing, Parts, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
 
 /// Bytes in which a tag is looked for without ado; nearly all are shorter.
@@ -42,7 +41,7 @@ impl BinaryEvents {
     /// The next event, or nothing at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {
-        let mut item = match self.short_tag()? {
+        let mut item = match self.short()? {
             Some(item) => item,
             None => match self.any()? {
                 Some(item) => item,
@@ -75,26 +74,32 @@ impl BinaryEvents {
         self.tag(&record, header, control).map(Some)
     }
 
-    /// The tag that begins here, if nothing is odd about it and its records are in memory whole:
-    /// almost all tags are like that, and files may have very many of them.
-    fn short_tag(&mut self) -> Result<Option<Item>> {
+    /// The tag or the data that begin here, if nothing is odd about them and their records are in
+    /// memory whole: almost all are like that, and files may have very many of them.
+    fn short(&mut self) -> Result<Option<Item>> {
         let (framing, offset) = (self.framing, self.records.position());
         let marker = framing.marker as usize;
         let bytes = self.records.ahead(SHORT)?;
-        let short = || {
-            let header = framing.integer(framing.framed(bytes, 4)?)?;
-            let control = Control::from_code(header & 0xff).filter(|_| header > 0)?;
+        let item = || {
+            let first = framing.first(bytes)?;
+            let header = framing.integer(first)?;
+            if header == 0 {
+                let (at, len) = (offset + framing.marker + 4, first.len() as u64 - 4);
+                let data = Data { parts: Parts::one(at, len), literal: false };
+                return Some(Item::data(data, offset, at + len + framing.marker));
+            }
+            let control = Control::from_code(header & 0xff);
+            let control = control.filter(|_| header > 0 && first.len() == 4)?;
             let len = (header >> 8) as usize;
-            let second = bytes.get(2 * marker + 4..)?;
-            let second = framing.framed(second, 4 + len as u64)?;
+            let second = framing.first(bytes.get(2 * marker + 4..)?)?;
             let (again, written) = (framing.integer(second)?, &second[4..]);
-            (again == SECOND + (header - control as i32)).then_some(())?;
-            let (indent, tag) = cut(written, control, 0).ok()?;
+            let agrees = again == SECOND + (header - control as i32) && written.len() == len;
+            let (indent, tag) = cut(written, control, 0).ok().filter(|_| agrees)?;
             let end = offset + (4 * marker + 8 + len) as u64;
             let event = event(control, tag);
             Some(Item { offset, end, indent, event, kind: None, remark: None })
         };
-        let item = short();
+        let item = item();
         if let Some(item) = &item {
             self.records.seek(item.end);
         }
@@ -163,15 +168,16 @@ fn event(control: Control, tag: Tag) -> Event {
 /// The tag in what was written for it: from the first opening mark to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    let last =
-        |mark: &[u8]| memrchr_iter(mark[0], written).find(|at| written[*at..].starts_with(mark));
+    // Most bytes are none of a mark, and the first says so.
+    let starts =
+        |at: &usize, mark: &[u8]| written[*at] == mark[0] && written[*at..].starts_with(mark);
+    let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
         let message = format!("no {control:?} tag in \"{shown}\"");
         Error::malformed("iotk-006", message).at(at)
     };
-    let find = |at: &usize| written[*at..].starts_with(open);
-    let from = memchr_iter(open[0], written).find(find).ok_or_else(bad)?;
+    let from = (0..written.len()).find(|at| starts(at, open)).ok_or_else(bad)?;
     // An empty tag whose stroke is missing is still clear from its control code.
     let to = last(close).or_else(|| last(b">")).ok_or_else(bad)?;
     let text = written.get(from + open.len()..to).ok_or_else(bad)?;

@@ -81,8 +81,8 @@ fn promised(tag: &Tag) -> Result<Option<(u64, Shape)>> {
         (None, None) if tag.raw("type").is_none() => Shape::scalar(),
         _ => return Ok(None),
     };
-    let message = format!("an array of {shape} elements fits no file");
-    let count = shape.count().ok_or_else(|| Error::malformed("iotk-010", message))?;
+    let message = || format!("an array of {shape} elements fits no file");
+    let count = shape.count().ok_or_else(|| Error::malformed("iotk-010", message()))?;
     Ok(Some((count, shape)))
 }
 

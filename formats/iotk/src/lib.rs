@@ -12,7 +12,7 @@
 //! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
 //! | `data` `read` `get` | what data are; [`File`], its tree view, its values |
 //! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
-//! | `write` `recast` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
+//! | `write` `spell` `recast` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
 //! | `check` `regions` | the rules; which bytes are what |
 //! | `salvage` `resync` | what can be saved of a damaged file |
@@ -53,6 +53,7 @@ mod resync;
 mod salvage;
 mod save;
 mod schema;
+mod spell;
 mod text;
 pub mod wire;
 mod write;

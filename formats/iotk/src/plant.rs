@@ -13,8 +13,9 @@ use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 use crate::number::Style;
 use crate::schema::ASSEMBLED;
+use crate::spell::write_values;
 use crate::wire::{Tag, Type};
-use crate::write::{Target, Writer, write_values};
+use crate::write::{Target, Writer};
 
 /// Names of texts end like this; everything else is written in records.
 const TEXTS: [&str; 4] = ["xml", "upf", "txt", "html"];

@@ -87,18 +87,21 @@ impl Framing {
         if self.marker == 8 { wire.i64().ok() } else { wire.i32().ok().map(i64::from) }
     }
 
-    /// The first record in `bytes`, if both its markers say that it is one piece of `len` bytes.
-    pub(crate) fn framed(self, bytes: &[u8], len: u64) -> Option<&[u8]> {
-        let wanted = Some(i64::try_from(len).ok()?);
-        let (from, len) = (self.marker as usize, usize::try_from(len).ok()?);
+    /// The first record in `bytes`, if it is there as a whole and in one piece.
+    pub(crate) fn first(self, bytes: &[u8]) -> Option<&[u8]> {
+        let lead = self.read(bytes)?;
+        let (from, len) = (self.marker as usize, usize::try_from(lead).ok()?);
         let record = bytes.get(from..from.checked_add(len)?)?;
-        let trail = self.read(&bytes[from + len..]);
-        (self.read(bytes) == wanted && trail == wanted).then_some(record)
+        (self.read(&bytes[from + len..]) == Some(lead)).then_some(record)
     }
 
     /// The integer at the beginning of `bytes`, which is not a marker.
     pub(crate) fn integer(self, bytes: &[u8]) -> Option<i32> {
-        Wire::new(bytes, 0, self.order, "iotk-005").i32().ok()
+        let raw = *bytes.first_chunk()?;
+        Some(match self.order {
+            ByteOrder::Little => i32::from_le_bytes(raw),
+            ByteOrder::Big => i32::from_be_bytes(raw),
+        })
     }
 
     fn encode(self, value: i64) -> ([u8; 8], usize) {

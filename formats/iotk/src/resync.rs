@@ -205,7 +205,7 @@ fn next_tag(source: &Source, form: Form, events: &mut Events, from: u64) -> Resu
         let bytes = window.get(at, BLOCK as usize)?;
         let found = bytes.windows(size).position(|bytes| match form {
             Form::Text => bytes == b"<",
-            Form::Binary(framing) => framing.framed(bytes, 4).is_some(),
+            Form::Binary(framing) => framing.first(bytes).is_some_and(|record| record.len() == 4),
         });
         let Some(found) = found else {
             let passed = (bytes.len() + 1).saturating_sub(size).max(1);

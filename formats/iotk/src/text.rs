@@ -214,31 +214,37 @@ impl TextEvents {
 
     /// The `>` that ends a begin tag: one inside a quoted value does not.
     fn end_of_begin(&mut self, from: u64) -> Result<Option<u64>> {
-        let first = self.find(from, b">")?;
         let mut at = from;
         let mut after_equals = false;
         loop {
             let rest = self.window.rest(at, 1)?;
+            // No closing quote anywhere: the first `>` will have been meant.
             if rest.is_empty() {
-                // No closing quote anywhere: the first `>` will have been meant.
-                return Ok(first);
+                return self.find(from, b">");
             }
-            let mut quote = None;
-            for (k, byte) in rest.iter().enumerate() {
-                match byte {
+            let mut open = None;
+            let mut k = 0;
+            while k < rest.len() {
+                match rest[k] {
                     b'>' => return Ok(Some(at + k as u64)),
-                    b'"' | b'\'' if after_equals => {
-                        quote = Some((k as u64, *byte));
-                        break;
+                    quote @ (b'"' | b'\'') if after_equals => {
+                        let Some(len) = memchr(quote, &rest[k + 1..]) else {
+                            open = Some((k as u64, quote));
+                            break;
+                        };
+                        (k, after_equals) = (k + len + 2, false);
+                        continue;
                     }
-                    byte => after_equals = *byte == b'=' || (after_equals && is_space(*byte)),
+                    byte => after_equals = byte == b'=' || (after_equals && is_space(byte)),
                 }
+                k += 1;
             }
-            match quote {
+            match open {
                 None => at += rest.len() as u64,
-                Some((k, byte)) => match self.find(at + k + 1, &[byte])? {
+                // It ends behind what is in memory, or not at all.
+                Some((k, quote)) => match self.find(at + k + 1, &[quote])? {
                     Some(end) => (at, after_equals) = (end + 1, false),
-                    None => return Ok(first),
+                    None => return self.find(from, b">"),
                 },
             }
         }
@@ -295,8 +301,11 @@ impl TextEvents {
                 return Ok(None);
             }
             // The next one is seldom far.
-            let mut places = memchr_iter(wanted[0], rest);
-            if let Some(at) = places.find(|at| rest[*at..].starts_with(wanted)) {
+            let found = match wanted {
+                [byte] => memchr(*byte, rest),
+                _ => memchr_iter(wanted[0], rest).find(|at| rest[*at..].starts_with(wanted)),
+            };
+            if let Some(at) = found {
                 return Ok(Some(from + at as u64));
             }
             // What is looked for may begin in the last bytes of the window.
@@ -313,12 +322,33 @@ pub(crate) fn begins_tag(head: &[u8]) -> bool {
         return true;
     }
     let name = head.strip_prefix(b"/").unwrap_or(head);
-    let letter = |b: u8| b.is_ascii_alphabetic() || matches!(b, b'_' | b':') || b >= 0x80;
-    let part = |b: &u8| letter(*b) || b.is_ascii_digit() || matches!(b, b'.' | b'-');
-    let end = name.iter().find(|b| !part(b));
-    name.first().is_some_and(|b| letter(*b))
+    let end = name.iter().find(|b| NAME[usize::from(**b)] == NameByte::None);
+    name.first().is_some_and(|b| NAME[usize::from(*b)] == NameByte::First)
         && end.is_none_or(|b| is_space(*b) || matches!(b, b'>' | b'/'))
 }
+
+/// What a byte may be in a name. A table, because this is asked of every tag.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NameByte {
+    None,
+    First,
+    Other,
+}
+
+static NAME: [NameByte; 256] = {
+    let mut table = [NameByte::None; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let c = byte as u8;
+        if c.is_ascii_alphabetic() || matches!(c, b'_' | b':') || c >= 0x80 {
+            table[byte] = NameByte::First;
+        } else if c.is_ascii_digit() || matches!(c, b'.' | b'-') {
+            table[byte] = NameByte::Other;
+        }
+        byte += 1;
+    }
+    table
+};
 
 fn push(parts: &mut Option<Parts>, from: u64, to: u64) {
     if from < to {

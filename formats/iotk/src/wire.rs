@@ -51,12 +51,16 @@ impl Control {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     text: Vec<u8>,
+    /// Length of the name, which is asked for all the time.
+    name: usize,
 }
 
 impl Tag {
     /// A tag from what stands between its delimiters.
     pub fn new(text: impl Into<Vec<u8>>) -> Self {
-        Self { text: text.into() }
+        let text = text.into();
+        let name = text.iter().position(|b| is_space(*b)).unwrap_or(text.len());
+        Self { text, name }
     }
 
     /// The text between the delimiters.
@@ -71,8 +75,7 @@ impl Tag {
 
     /// The name.
     pub fn name(&self) -> &[u8] {
-        let end = self.text.iter().position(|b| is_space(*b)).unwrap_or(self.text.len());
-        &self.text[..end]
+        &self.text[..self.name]
     }
 
     /// The name as text; bytes that are not UTF-8 are replaced.
@@ -82,7 +85,7 @@ impl Tag {
 
     /// Names and values, the latter as they stand there, escapes and all.
     pub fn attributes(&self) -> Attributes<'_> {
-        Attributes { text: &self.text, at: self.name().len() }
+        Attributes { text: &self.text, at: self.name }
     }
 
     /// The value of the first attribute of that name, escapes resolved.
@@ -116,12 +119,12 @@ impl Tag {
         let mut text = self.text.clone();
         if let Some(a) = self.attributes().find(|a| a.name == name.as_bytes()) {
             text.splice(a.start..a.end, format!("{name}=\"{value}\"").into_bytes());
-            return Self { text };
+            return Self::new(text);
         }
         let behind = self.attributes().find(|a| a.name == after.as_bytes());
         let at = behind.map_or(self.text.trim_ascii_end().len(), |a| a.end);
         text.splice(at..at, format!(" {name}=\"{value}\"").into_bytes());
-        Self { text }
+        Self::new(text)
     }
 
     /// The same tag without an attribute and the blank before it.
@@ -131,7 +134,7 @@ impl Tag {
             let from = if is_space(text[a.start - 1]) { a.start - 1 } else { a.start };
             text.drain(from..a.end);
         }
-        Self { text }
+        Self::new(text)
     }
 
     /// The same tag with an attribute under another name.
@@ -140,7 +143,7 @@ impl Tag {
         if let Some(a) = self.attributes().find(|a| a.name == from.as_bytes()) {
             text.splice(a.start..a.start + from.len(), to.bytes());
         }
-        Self { text }
+        Self::new(text)
     }
 }
 
@@ -165,12 +168,14 @@ pub struct Attributes<'a> {
     at: usize,
 }
 
-impl<'a> Attributes<'a> {
-    fn skip(&mut self, wanted: impl Fn(u8) -> bool) -> &'a [u8] {
-        let rest = &self.text[self.at..];
-        let len = rest.iter().position(|b| !wanted(*b)).unwrap_or(rest.len());
-        self.at += len;
-        &rest[..len]
+impl Attributes<'_> {
+    /// From `at` on, the first byte that is wanted, or the end. The loops are written out because
+    /// this walks over every byte of every tag.
+    fn seek(text: &[u8], mut at: usize, wanted: impl Fn(u8) -> bool) -> usize {
+        while at < text.len() && !wanted(text[at]) {
+            at += 1;
+        }
+        at
     }
 }
 
@@ -178,35 +183,31 @@ impl<'a> Iterator for Attributes<'a> {
     type Item = Attribute<'a>;
 
     fn next(&mut self) -> Option<Attribute<'a>> {
-        self.skip(is_space);
-        let start = self.at;
-        if start >= self.text.len() {
+        let text = self.text;
+        let start = Self::seek(text, self.at, |b| !is_space(b));
+        if start >= text.len() {
+            self.at = start;
             return None;
         }
-        let mut name = self.skip(|b| !is_space(b) && b != b'=');
-        if name.is_empty() {
-            // A lone equals sign: passed over as a name, so that the walk goes on.
-            self.at += 1;
-            name = &self.text[start..self.at];
-        }
-        let behind = self.at;
-        self.skip(is_space);
-        if self.text.get(self.at) != Some(&b'=') {
+        // A lone equals sign is passed over as a name, so that the walk goes on.
+        let behind = Self::seek(text, start, |b| b == b'=' || is_space(b)).max(start + 1);
+        let name = &text[start..behind];
+        let equals = Self::seek(text, behind, |b| !is_space(b));
+        if text.get(equals) != Some(&b'=') {
             self.at = behind;
             return Some(Attribute { name, value: b"", sound: false, start, end: behind });
         }
-        self.at += 1;
-        self.skip(is_space);
-        let quote = self.text.get(self.at).copied().filter(|b| matches!(b, b'"' | b'\''));
+        let first = Self::seek(text, equals + 1, |b| !is_space(b));
+        let quote = text.get(first).copied().filter(|b| matches!(b, b'"' | b'\''));
         let Some(quote) = quote else {
-            let value = self.skip(|b| !is_space(b));
+            self.at = Self::seek(text, first, is_space);
+            let value = &text[first..self.at];
             return Some(Attribute { name, value, sound: false, start, end: self.at });
         };
-        self.at += 1;
-        let value = self.skip(|b| b != quote);
-        let sound = self.at < self.text.len();
-        self.at += usize::from(sound);
-        Some(Attribute { name, value, sound, start, end: self.at })
+        let last = Self::seek(text, first + 1, |b| b == quote);
+        let sound = last < text.len();
+        self.at = last + usize::from(sound);
+        Some(Attribute { name, value: &text[first + 1..last], sound, start, end: self.at })
     }
 }
 

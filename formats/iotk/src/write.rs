@@ -19,11 +19,8 @@ use crate::number::{Scalar, Style};
 use crate::read::STORAGE;
 use crate::recast::{Recast, fortran};
 use crate::record::{Framing, RecordWriter, SUBRECORD};
-use crate::text::begins_tag;
+use crate::spell::{representable, write_lines, write_origin, write_values};
 use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
-
-/// A tag longer than this is broken into lines in a text.
-const LINE: usize = 128;
 
 /// Bytes of numbers that are formatted at once; their text is about three times as long.
 const BLOCK: usize = 64 << 10;
@@ -306,7 +303,7 @@ impl<W: Write> Writer<W> {
         let (dtype, each) = fortran(stored, map);
         let count = array.shape().count().unwrap_or(0).saturating_mul(each);
         let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
-        let recast = || (dtype != stored).then(|| Recast::new(stored, map, dtype));
+        let recast = || (dtype != stored || map.is_some()).then(|| Recast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,
             Out::Binary(_) => {
@@ -513,14 +510,6 @@ impl Lines {
     }
 }
 
-/// Tells what elements were before they became what Fortran has.
-fn write_origin(dtype: DType, written: DType, out: &mut Vec<u8>) {
-    let dtype = dtype.with_order(ByteOrder::Little);
-    if dtype != written.with_order(ByteOrder::Little) {
-        write_attribute("spile_type", dtype.to_string().as_bytes(), out);
-    }
-}
-
 fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
     let message = || format!("Fortran has no {dtype} elements");
     Type::of(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
@@ -531,92 +520,5 @@ fn integer(value: i32, order: ByteOrder) -> [u8; 4] {
     match order {
         ByteOrder::Little => value.to_le_bytes(),
         ByteOrder::Big => value.to_be_bytes(),
-    }
-}
-
-/// A tag over several lines if it is long: broken at the last blank that leaves a line of less
-/// than [`LINE`] bytes, or at the first one there is. A line end that belongs to the tag becomes
-/// an empty line, so that it is told from a break.
-fn write_lines(tag: &[u8], style: Style, out: &mut impl Write) -> Result<()> {
-    let own = |text: &[u8]| -> Vec<u8> {
-        if style == Style::Library || !text.contains(&b'\n') {
-            return text.to_vec();
-        }
-        let lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
-        lines.join(&b"\n\n"[..])
-    };
-    let mut rest = tag;
-    while rest.len() > LINE {
-        let fits = |k: &usize| {
-            let near = |k: usize| rest.get(k).is_some_and(|b| *b == b'\n');
-            rest[*k] == b' ' && !near(k - 1) && !near(k + 1)
-        };
-        let last = (1..LINE).rev().find(fits);
-        let Some(at) = last.or_else(|| (LINE..rest.len()).find(fits)) else { break };
-        out.write_all(&own(&rest[..at]))?;
-        out.write_all(b"\n")?;
-        rest = &rest[at + 1..];
-    }
-    out.write_all(&own(rest))?;
-    Ok(())
-}
-
-/// A text has nothing but its marks to end a tag by.
-fn representable(control: Control, text: &[u8]) -> bool {
-    let contains = |mark: &[u8]| text.windows(mark.len()).any(|w| w == mark);
-    match control {
-        Control::Comment => !contains(b"-->"),
-        Control::Instruction => !contains(b"?>"),
-        Control::End => !contains(b">") && begins_tag(text),
-        Control::Begin | Control::Empty => {
-            let mut quote = None;
-            let mut after_equals = false;
-            for byte in text {
-                match (quote, byte) {
-                    (Some(open), byte) if open == *byte => quote = None,
-                    (Some(_), _) => {}
-                    (None, b'>') => return false,
-                    (None, b'"' | b'\'') if after_equals => quote = Some(*byte),
-                    (None, byte) => {
-                        let blank = byte.is_ascii_whitespace();
-                        after_equals = *byte == b'=' || (after_equals && blank);
-                        continue;
-                    }
-                }
-                after_equals = false;
-            }
-            let stroke = control == Control::Begin && text.ends_with(b"/");
-            quote.is_none() && !stroke && begins_tag(text)
-        }
-    }
-}
-
-/// Attributes with typed values. A name that would be taken for something else, one of `taken`,
-/// gets a stroke behind it.
-pub(crate) fn write_values(attrs: &[(String, Value)], taken: &[&str], out: &mut Vec<u8>) {
-    for (name, value) in attrs {
-        let odd = |c: char| " =\"'<>/\t\r\n".contains(c);
-        let mut name: String = name.chars().map(|c| if odd(c) { '_' } else { c }).collect();
-        if name.is_empty() || taken.contains(&name.as_str()) {
-            name.push('_');
-        }
-        write_attribute(&name, &value_text(value), out);
-    }
-}
-
-/// A value as the library writes attributes, with all its digits.
-fn value_text(value: &Value) -> Vec<u8> {
-    let real = |x: f64| -> Vec<u8> {
-        let mut text = Vec::new();
-        Scalar::F64.write(&x.to_le_bytes(), Style::Exact, &mut text);
-        text.trim_ascii_start().to_vec()
-    };
-    match value {
-        Value::Bool(flag) => vec![if *flag { b'T' } else { b'F' }],
-        Value::Float(x) => real(*x),
-        Value::Complex(re, im) => [real(*re), real(*im)].join(&b','),
-        Value::Bytes(bytes) => bytes.clone(),
-        Value::List(values) => values.iter().map(value_text).collect::<Vec<_>>().join(&b' '),
-        other => other.to_string().into_bytes(),
     }
 }

@@ -1,24 +1,21 @@
 //! The writer, conversion of random files, kinds, links, search.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use proptest::prelude::*;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{ErrorKind, Result};
-use spile_core::format::{Format as _, Object, Reader, Region};
-use spile_core::layout::{ArrayDesc, Layout, Linear};
+use spile_core::dtype::DType;
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format as _, Reader as _};
+use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 use spile_core::wire::ByteOrder;
-use spile_iotk::record::{Framing, Records, SUBRECORD};
+use spile_iotk::record::{Framing, SUBRECORD};
 use spile_iotk::wire::{Tag, Type};
 use spile_iotk::{File, Form, Iotk, Style, Target, Writer, convert};
 
@@ -215,87 +212,6 @@ fn special_values_of_every_kind_go_to_text_and_back() {
 }
 
 #[test]
-fn the_packed_file_of_two_gigabytes_is_read_in_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
-    let unpacked = Command::new("tar")
-        .args(["--sparse", "-xJf"])
-        .arg(golden.join("big_2GiB_sparse.tar.xz"))
-        .current_dir(folder.path())
-        .output();
-    match unpacked {
-        Ok(done) if done.status.success() => {}
-        Ok(done) => return skipped(&format!("tar: {}", String::from_utf8_lossy(&done.stderr))),
-        Err(why) => return skipped(&format!("no tar: {why}")),
-    }
-    let small = limits().with_memory(1 << 20);
-    let file = File::open(folder.path().join("big.dat"), &small).unwrap();
-    assert_eq!(file.read::<i32>("Root/before").unwrap(), Some(vec![1]));
-    assert_eq!(file.read::<i32>("Root/after").unwrap(), Some(vec![2]));
-    let element = file.index().find("Root/big").unwrap();
-    assert_eq!(file.index().elements()[element].data[0].parts.count(), 2);
-    let array = file.array(element).unwrap().unwrap();
-    assert_eq!(array.shape().lengths(), [268_436_456]);
-    // Its numbers are 0 but for these; the third lies in both sub-records.
-    let mut found = Vec::new();
-    array
-        .all()
-        .unwrap()
-        .stream(|block, bytes| {
-            if bytes.iter().any(|byte| *byte != 0) {
-                let numbers = bytes.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()));
-                let others = numbers.enumerate().filter(|(_, x)| *x != 0.0);
-                found.extend(others.map(|(k, x)| (block.first + k as u64, x)));
-            }
-            Ok(())
-        })
-        .unwrap();
-    let values: Vec<f64> = found.iter().map(|(_, x)| *x).collect();
-    assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
-    assert_eq!((found[0].0, found[4].0), (0, 268_436_455));
-}
-
-#[test]
-fn a_record_over_two_gigabytes_is_read_where_it_lies() {
-    use std::os::unix::fs::FileExt as _;
-    let count = SUBRECORD / 8 + 1_000;
-    let open = format!("x type=\"real\" size=\"{count}\" kind=\"8\"");
-    let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
-    writer.begin(&Tag::new(open.as_bytes())).unwrap();
-    let begin = writer.level();
-    writer.end().unwrap();
-    let tags = writer.finish().unwrap();
-    // The begin tag has two records: four bytes and markers, then what the header says.
-    let len = 12 + 8 + u64::from(tags[12]);
-    let (first, second) = tags.split_at(len as usize);
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let mut at = 0;
-    let mut put = |bytes: &[u8], skip: u64| {
-        file.as_file().write_all_at(bytes, at).unwrap();
-        at += bytes.len() as u64 + skip;
-        at
-    };
-    let rest = 4 + 8 * count - SUBRECORD;
-    put(first, 0);
-    put(&(-(SUBRECORD as i32)).to_le_bytes(), SUBRECORD);
-    put(&(SUBRECORD as i32).to_le_bytes(), 0);
-    let end = put(&(rest as i32).to_le_bytes(), rest);
-    put(&(-(rest as i32)).to_le_bytes(), 0);
-    put(second, 0);
-    file.as_file().write_all_at(&2.5_f64.to_le_bytes(), end - 8).unwrap();
-    // An element that lies in both sub-records: its last bytes are the first of the second.
-    assert_eq!((begin, (SUBRECORD - 4) % 8), (1, 3));
-    let small = limits().with_memory(1 << 20);
-    let opened = File::open(file.path(), &small).unwrap();
-    let array = opened.array(0).unwrap().unwrap();
-    let read = |part: &str| array.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
-    assert_eq!(read("-2:"), [0.0, 2.5]);
-    let split = (SUBRECORD - 4) / 8;
-    file.as_file().write_all_at(&1.5_f64.to_le_bytes()[3..], end - rest).unwrap();
-    assert_eq!(read(&format!("{}:{}", split - 1, split + 2)), [0.0, 1.5, 0.0]);
-}
-
-#[test]
 fn shapes_are_kept_with_qe_syntax_in_both_forms() {
     let folder = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
@@ -404,117 +320,6 @@ fn numbers_in_memory_are_written_as_those_of_a_file_are() {
         assert!(a == b, "{target:?}");
         assert_eq!(read(&a).read::<f64>("x").unwrap().unwrap(), numbers);
     }
-}
-
-/// A tree of another format, in memory.
-struct Foreign(Tree, Source);
-
-impl Reader for Foreign {
-    fn tree(&self) -> &Tree {
-        &self.0
-    }
-
-    fn source(&self) -> &Source {
-        &self.1
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        Vec::new()
-    }
-
-    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        Ok(())
-    }
-
-    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        Ok(())
-    }
-}
-
-fn foreign(arrays: &[(&str, ArrayDesc)]) -> Foreign {
-    let mut tree = Tree::new(&limits());
-    let group = tree.add_group(ROOT, "g").unwrap();
-    // Names that mean something else here.
-    let attrs =
-        [("type", Value::from("real")), ("", Value::from(1_u64)), ("a b", Value::from(2_u64))];
-    tree.node_mut(group).attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
-    for (name, desc) in arrays {
-        let node = tree.add_array(group, name, desc.clone()).unwrap();
-        tree.node_mut(node).attrs.push(("size".into(), Value::from("large")));
-    }
-    Foreign(tree, Source::memory([]))
-}
-
-#[test]
-fn trees_of_other_formats_keep_their_values() {
-    let inline = |dtype, lengths: &[u64], bytes: &[u8], order| {
-        ArrayDesc::new(dtype, Shape::new(lengths), Layout::Inline(bytes.into(), order))
-    };
-    let half = DType::new(Kind::Float, 2, ByteOrder::Little).unwrap();
-    let mut mapped = inline(DType::I16, &[2], &[1, 0, 2, 0], Order::C);
-    mapped.map = Some(Linear { intercept: 0.5, slope: 2.0 });
-    let high: Vec<u8> = [u32::MAX, 7].iter().flat_map(|n| n.to_le_bytes()).collect();
-    let rows: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
-    let content = foreign(&[
-        ("u8", inline(DType::U8, &[3], &[0, 127, 255], Order::C)),
-        ("u32", inline(DType::U32, &[2], &high, Order::C)),
-        ("u64", inline(DType::U64, &[1], &(i64::MAX as u64).to_le_bytes(), Order::C)),
-        ("half", inline(half, &[2], &[0x00, 0x3c, 0xff, 0x7b], Order::C)),
-        ("mapped", mapped),
-        ("opaque", inline(DType::opaque(3), &[2], b"abcdef", Order::C)),
-        // Row by row there, column by column here.
-        ("rows", inline(DType::I32, &[2, 3], &rows, Order::C)),
-    ]);
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["a.dat", "a.xml"] {
-        let path = folder.path().join(name);
-        let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
-        Iotk.write(&content, &mut sink, &limits()).unwrap();
-        sink.commit().unwrap();
-        let file = File::open(&path, &limits()).unwrap();
-        let report = Iotk.check(file.source(), &limits(), false).unwrap();
-        assert!(report.findings.is_empty(), "{:?}", report.findings);
-        let array = |path: &str| {
-            let node = file.tree().node(file.tree().find(path).unwrap());
-            let desc = node.array.as_ref().unwrap();
-            Array::open(file.source(), file.tree(), desc, &limits()).unwrap()
-        };
-        let read =
-            |path: &str| array(path).read_f64(&Selection::all(), Axes::Order(Order::C)).unwrap();
-        assert_eq!(read("g/u8"), [0.0, 127.0, 255.0], "{name}");
-        assert_eq!(read("g/u32"), [f64::from(u32::MAX), 7.0]);
-        assert_eq!(file.read::<i64>("g/u64/integer").unwrap(), Some(vec![i64::MAX]));
-        assert_eq!(read("g/half"), [1.0, 65504.0]);
-        assert_eq!(read("g/mapped"), [2.5, 4.5]);
-        assert_eq!(read("g/rows"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(
-            (array("g/opaque").dtype(), array("g/opaque").shape().lengths()),
-            (DType::opaque(3), &[2][..])
-        );
-        assert_eq!(array("g/opaque").read(&Selection::all(), Axes::Stored).unwrap(), b"abcdef");
-        let attrs = |path: &str| file.tree().node(file.tree().find(path).unwrap()).attrs.clone();
-        let names: Vec<String> = attrs("g").into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["type_", "_", "a_b"]);
-        assert_eq!(attrs("g/u8"), [("size_".to_string(), Value::from("large"))]);
-        // Once more, now from a tree of our own.
-        let again = folder.path().join(format!("again-{name}"));
-        let mut sink = Sink::create(&again, Overwrite::Never).unwrap();
-        Iotk.write(&file, &mut sink, &limits()).unwrap();
-        sink.commit().unwrap();
-        assert_same_content(&file, &File::open(&again, &limits()).unwrap());
-    }
-    let refused = |desc| {
-        let mut sink = Sink::create(folder.path().join("no.dat"), Overwrite::Never).unwrap();
-        Iotk.write(&foreign(&[("x", desc)]), &mut sink, &limits()).unwrap_err()
-    };
-    let error = refused(inline(DType::U64, &[1], &u64::MAX.to_le_bytes(), Order::C));
-    assert!(error.to_string().contains("does not fit"), "{error}");
-    let error = refused(inline(DType::U8, &[1; 8], &[1], Order::C));
-    assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "iotk-017"));
-    // The same from memory.
-    let mut writer = Writer::new(Vec::new(), Target::Text, Style::Exact).unwrap();
-    writer.dat_slice("x", &[], &[200_u8, 3]).unwrap();
-    assert_eq!(read(&writer.finish().unwrap()).read::<u8>("x").unwrap(), Some(vec![200, 3]));
 }
 
 #[test]
@@ -646,54 +451,4 @@ fn a_density_without_all_its_planes_says_so() {
     assert!(file.tree().find("Root/CHARGE-DENSITY/density").is_err());
     let report = Iotk.check(file.source(), &limits(), false).unwrap();
     assert_eq!((report.findings.len(), report.findings[0].code), (1, "iotk-038"));
-}
-
-/// Tells `cargo xtask test` that a test could not run here.
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-    if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
-        let mut list = std::fs::OpenOptions::new().create(true).append(true).open(list).unwrap();
-        writeln!(list, "{why}").unwrap();
-    }
-}
-
-#[test]
-fn a_fortran_program_reads_our_records_and_we_read_its() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let program = "program p\n integer :: h, k\n real(8) :: x(1000), y(1000)\n character(200) :: t\n\
-        open(10, file='ours.dat', form='unformatted', status='old')\n\
-        do k = 1, 6\n read(10) h\n if (h == 0) exit\n read(10) h, t(1:h/256)\n end do\n\
-        backspace(10)\n read(10) h, x\n close(10)\n\
-        open(11, file='theirs.dat', form='unformatted')\n y = -2 * x\n write(11) y\n write(11) 7\n\
-        close(11)\n end program\n";
-    std::fs::write(path("p.f90"), program).unwrap();
-    for (flags, marker) in
-        [(&["-fmax-subrecord-length=1024"][..], 4), (&["-frecord-marker=8"][..], 8)]
-    {
-        let mut compiler = Command::new("gfortran");
-        compiler.args(flags).args(["p.f90", "-o", "p"]).current_dir(folder.path());
-        match compiler.output() {
-            Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr)),
-            Err(why) => return skipped(&format!("no gfortran: {why}")),
-        }
-        let bytes: Vec<u8> = (0..1000).flat_map(|k| (f64::from(k) / 3.0).to_le_bytes()).collect();
-        let framing = Framing { marker, order: ByteOrder::NATIVE };
-        let target = Target::Binary(framing, if marker == 4 { 1024 } else { SUBRECORD });
-        let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
-        writer.dat("x", &[], &array(DType::F64, &[1000], &bytes)).unwrap();
-        std::fs::write(path("ours.dat"), writer.finish().unwrap()).unwrap();
-        let done = Command::new(path("p")).current_dir(folder.path()).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let source = Source::open(path("theirs.dat")).unwrap();
-        assert_eq!(Form::detect(&source).unwrap(), Some(Form::Binary(framing)));
-        let mut records = Records::new(source, framing, &limits());
-        let first = records.next().unwrap().unwrap();
-        assert_eq!(first.parts.count() > 1, marker == 4);
-        let mut found = Vec::new();
-        records.beginning(&first, 8000, &mut found).unwrap();
-        let wanted: Vec<u8> =
-            (0..1000).flat_map(|k| (-2.0 * (f64::from(k) / 3.0)).to_ne_bytes()).collect();
-        assert_eq!(found, wanted);
-    }
 }

@@ -6,8 +6,8 @@ use crate::convert;
 use crate::error::{Error, Result};
 use crate::read::Selected;
 
-/// Parts that are counted on their own; fixed, so that sums of weights do not depend on the number
-/// of threads.
+/// Parts that are counted on their own, as long as the budget allows; fixed, so that sums of
+/// weights do not depend on the number of threads.
 const TASKS: u64 = 16;
 
 /// Elements taken at once from every array.
@@ -77,11 +77,13 @@ pub fn histogram(
         return alone(array, *bins);
     }
     let bins = axes.iter().fold(1_u64, |n, (_, b)| n.saturating_mul(b.count as u64));
-    let needed = bins.saturating_mul(8 * (TASKS + 1));
-    let bins = first.array().limits().allow(needed, "the bins")? / (8 * (TASKS as usize + 1));
+    let limits = first.array().limits();
+    let tasks = (limits.memory / bins.saturating_mul(16)).clamp(1, TASKS);
+    let each = limits.allow(bins.saturating_mul(8 * (tasks + 1)), "the bins")?;
+    let bins = each / (8 * (tasks as usize + 1));
     let task = |task: u64| -> Result<Vec<f64>> {
         let mut work = Work { bins: vec![0.0; bins], ..Work::default() };
-        let (mut at, end) = (count * task / TASKS, count * (task + 1) / TASKS);
+        let (mut at, end) = (count * task / tasks, count * (task + 1) / tasks);
         while at < end {
             let run = RUN.min(end - at);
             work.add(axes, weight, at, run)?;
@@ -89,7 +91,7 @@ pub fn histogram(
         }
         Ok(work.bins)
     };
-    let parts: Vec<Vec<f64>> = (0..TASKS).into_par_iter().map(task).collect::<Result<_>>()?;
+    let parts: Vec<Vec<f64>> = (0..tasks).into_par_iter().map(task).collect::<Result<_>>()?;
     let mut total = vec![0.0; bins];
     for part in parts {
         total.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
@@ -228,6 +230,24 @@ mod tests {
         assert!((0..=3).all(|k| bins.edge(k).is_finite()));
         assert!(Bins::new(1.0, 1.0, 3).is_err() && Bins::new(0.0, f64::NAN, 3).is_err());
         assert!(Bins::new(0.0, 1.0, 0).is_err());
+    }
+
+    #[test]
+    fn many_bins_fit_a_small_budget_or_are_refused() {
+        let bytes: Vec<u8> = (0..100_u8).flat_map(|k| f64::from(k).to_le_bytes()).collect();
+        let layout = Layout::Inline(bytes.into(), Order::C);
+        let desc = ArrayDesc::new(DType::F64, Shape::new([100]), layout);
+        let limits = Limits::default().with_memory(1 << 20);
+        let tree = Tree::new(&limits);
+        let x = Array::open(&Source::memory([]), &tree, &desc, &limits).unwrap();
+        let x = x.all().unwrap();
+        let run = |n: usize| {
+            let bins = Bins::new(0.0, 100.0, n).unwrap();
+            histogram(&[(&x, bins), (&x, bins)], None)
+        };
+        let many = run(200).unwrap();
+        assert_eq!((many.len(), many.iter().sum::<f64>()), (40_000, 100.0));
+        assert!(run(400).unwrap_err().message().contains("the bins needs"));
     }
 
     #[test]

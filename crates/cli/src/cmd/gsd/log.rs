@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// Print the logged quantities of a HOOMD file, a line a frame.
+/// Print the logged quantities of a HOOMD file as columns, a line a frame.
 ///
 /// The first column is the time step. A quantity of several numbers has as many columns, numbered
 /// from 0. Frames that do not write a quantity have that of frame 0; where frame 0 has none, the

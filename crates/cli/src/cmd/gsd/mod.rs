@@ -32,9 +32,7 @@ enum Operation {
     Merge(change::MergeArgs),
     /// Add the frames of other files to a file, which keeps its version
     Append(change::AppendArgs),
-    /// Print the logged quantities as columns
     Log(log::LogArgs),
-    /// Follow a file that is being written: a line for every new frame
     Watch(watch::WatchArgs),
 }
 

@@ -14,7 +14,7 @@ use super::{Job, MOST_SERIES, PlotArgs, index, short};
 /// Bytes that a cell of the picture takes on its way, generously.
 const CELL_BYTES: u64 = 128;
 
-/// This many columns are lines whatever their length.
+/// This many columns are lines whatever they are.
 const FEW_COLUMNS: u64 = 4;
 
 /// Whether the selection is better drawn as colours than as lines: it has two dimensions with
@@ -31,7 +31,7 @@ pub(super) fn suits(args: &PlotArgs, desc: &ArrayDesc, spans: &[Span]) -> bool {
         None | Some(Coord::None) => false,
         Some(coord) => *coord != counts,
     };
-    let both = kept.iter().take(2).filter(placed).count() == 2 && columns > 1;
+    let both = kept.iter().take(2).filter(placed).count() == 2 && columns > FEW_COLUMNS;
     let wide = columns > FEW_COLUMNS && columns > spans[kept[0]].count / 4;
     args.symmetric || columns > MOST_SERIES || both || wide
 }

@@ -287,6 +287,13 @@ impl Job<'_> {
 
     /// The array that was chosen, in its frame.
     fn open(&self, chosen: &Chosen<'_>) -> Result<(Option<u64>, Array)> {
+        if let Layout::PerFrame(table) = &self.file.reader.tree().resolve(chosen.desc)?.layout
+            && self.args.frame.is_none()
+            && table.len() > 1
+        {
+            let message = format!("{} has {} frames; name one", chosen.node.path, table.len());
+            return Err(Error::argument(message).hint("for example --frame 0"));
+        }
         let (frame, array) = cat::open(self.file, chosen.desc, self.args.frame, self.context)?;
         match array.dtype().kind() {
             Kind::Text | Kind::Opaque => {
