@@ -219,7 +219,7 @@ fn same_metadata(a: &Meta, b: &Meta) -> bool {
 
 /// The checksum of a block's data; nothing for kinds we do not compute, and where data are missing.
 fn computed(source: &Source, block: &Block, kind: &str) -> Result<Option<String>> {
-    match kind {
+    match kind.to_ascii_lowercase().as_str() {
         _ if block.require_data(source).is_err() => Ok(None),
         "md5" => digest::<md5::Md5>(source, block.data()).map(Some),
         "sha256" => digest::<sha2::Sha256>(source, block.data()).map(Some),

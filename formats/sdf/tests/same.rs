@@ -189,3 +189,20 @@ fn particles_of_long_names_keep_to_their_own_mesh() {
     }
     assert_eq!(codes(&bytes), ["sdf-022"]);
 }
+
+#[test]
+fn the_kind_of_a_checksum_may_be_in_capitals_and_a_name_is_one_line() {
+    let deck = |kind: &str| {
+        let (mimetype, checksum_type) = ("text/plain".into(), kind.into());
+        let meta = Meta::Datablock { mimetype, checksum_type, checksum: "00".into() };
+        made(&FileHeader::default(), |file| {
+            let data = Data::Bytes(b"deck");
+            let kind = BlockType::Datablock;
+            file.block("d", "a\nb", kind, DataType::Character, &meta, data).unwrap();
+        })
+    };
+    for (kind, wrong) in [("MD5", true), ("md5", true), ("SHA256", true), ("other", false)] {
+        assert_eq!(codes(&deck(kind)).contains(&"sdf-043".to_string()), wrong, "{kind}");
+    }
+    assert_eq!(view(&deck("md5")).blocks()[0].title(), "block \"d\" (a\\nb)");
+}
