@@ -15,9 +15,9 @@ use crate::coords::Meshes;
 use crate::index::{self, Block, Budget, SALVAGE};
 use crate::kind::BlockType;
 use crate::meta::{Mesh, Meta};
-use crate::salvage::convincing;
+use crate::salvage::{convincing, repeats};
 use crate::station;
-use crate::wire::{DataType, FileHeader, REVISION};
+use crate::wire::{DataType, FILE_HEADER, FileHeader, REVISION};
 
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
@@ -58,6 +58,10 @@ fn look(
         if let Err(error) = block.require_data(source) {
             report.absorb(error)?;
         }
+        if let Some(place) = misplaced(block, file) {
+            let message = format!("the data are said to be in the {place}");
+            report.error("sdf-046", message).in_object(&title).at(block.data().offset);
+        }
         if let Some(first) = seen.insert(block.header.id.as_str(), at) {
             let message = format!("the identifier is that of the block at byte {first}, too");
             report.warn("sdf-033", message).in_object(&title).at(at);
@@ -92,6 +96,23 @@ fn look(
         relations(block, blocks, &meshes, &ids, strict, report);
     }
     Ok(())
+}
+
+/// Where the data of a block cannot be, if they are there.
+fn misplaced(block: &Block, file: &FileHeader) -> Option<&'static str> {
+    if let Meta::Constant(_) = block.meta {
+        return None;
+    }
+    let data = block.data();
+    let end = data.offset.saturating_add(data.len);
+    let own = block.meta_offset + block.meta_length;
+    let places = [
+        ("file header", 0, file.first_block.min(FILE_HEADER)),
+        ("summary", file.summary_location, file.summary_location.saturating_add(file.summary_size)),
+        ("block's own header", block.offset, own),
+    ];
+    let inside = |&(_, from, to): &(_, u64, u64)| from < to && data.offset < to && from < end;
+    places.into_iter().find(inside).filter(|_| data.len > 0).map(|(place, ..)| place)
 }
 
 /// The summary and the blocks themselves should say the same.
@@ -176,7 +197,7 @@ fn uncounted(
     limits: &Limits,
     report: &mut Report,
 ) {
-    let Some(last) = blocks.last() else { return };
+    let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return };
     let end = match file.summary_size {
         0 => source.len(),
         _ if last.offset < file.summary_location => file.summary_location,
@@ -184,7 +205,8 @@ fn uncounted(
     };
     let at = last.header.next;
     let next = Block::read(source, file, at, &mut Budget::new(file, limits));
-    if at < end && next.is_ok_and(|block| convincing(&block, source)) {
+    let another = |block: &Block| convincing(block, source) && !repeats(block, first);
+    if at < end && next.as_ref().is_ok_and(another) {
         let message = format!("{} blocks are counted, another one is at byte {at}", file.nblocks);
         report.error("sdf-027", message).in_object("file header").at(68).hint(SALVAGE);
     }
@@ -197,7 +219,7 @@ fn same_metadata(a: &Meta, b: &Meta) -> bool {
 
 /// The checksum of a block's data; nothing for kinds we do not compute, and where data are missing.
 fn computed(source: &Source, block: &Block, kind: &str) -> Result<Option<String>> {
-    match kind {
+    match kind.to_ascii_lowercase().as_str() {
         _ if block.require_data(source).is_err() => Ok(None),
         "md5" => digest::<md5::Md5>(source, block.data()).map(Some),
         "sha256" => digest::<sha2::Sha256>(source, block.data()).map(Some),
@@ -300,8 +322,8 @@ fn relations(
             report.warn("sdf-040", message).in_object(&title).at(at);
         }
     };
-    let mesh = |id: &str, report: &mut Report| {
-        let found = meshes.find(id).map(|k| &blocks[k]);
+    let mesh = |id: &str, found: Option<usize>, report: &mut Report| {
+        let found = found.map(|k| &blocks[k]);
         if found.is_none() && !id.is_empty() {
             let message =
                 format!("mesh \"{id}\" is missing; the variable is kept without coordinates");
@@ -314,7 +336,8 @@ fn relations(
         Meta::PointMesh(m) => geometry(&m.mesh, report),
         Meta::PointVariable(v) => {
             mult(v.mult, report);
-            let np = match mesh(&v.mesh_id, report).map(|b| &b.meta) {
+            let found = meshes.of_points(v, blocks);
+            let np = match mesh(&v.mesh_id, found, report).map(|b| &b.meta) {
                 Some(Meta::PointMesh(points)) => points.np,
                 _ => v.np,
             };
@@ -325,7 +348,9 @@ fn relations(
         }
         Meta::PlainVariable(v) => {
             mult(v.mult, report);
-            let Some(Meta::Mesh(m)) = mesh(&v.mesh_id, report).map(|b| &b.meta) else { return };
+            let found = meshes.find(&v.mesh_id);
+            let found = mesh(&v.mesh_id, found, report).map(|b| &b.meta);
+            let Some(Meta::Mesh(m)) = found else { return };
             let exact = |axis: usize, nodes: u64| {
                 let on_nodes = v.stagger.checked_shr(axis as u32).unwrap_or(0) & 1 == 1;
                 let cells = nodes.saturating_sub(1);

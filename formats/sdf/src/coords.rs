@@ -10,12 +10,16 @@ use crate::computed;
 use crate::derived;
 use crate::index::Block;
 use crate::kind::BlockType;
-use crate::meta::Meta;
+use crate::meta::{Meta, PointVariable};
 use crate::view::{Builder, path};
+use crate::wire::ID;
 
 /// Geometries of a mesh beside the Cartesian one.
 const CYLINDRICAL: i32 = 2;
 const SPHERICAL: i32 = 3;
+
+/// Digits of the number that may be at the end of a cut identifier.
+const DIGITS: usize = 3;
 
 /// Finds meshes by the identifiers that variables have of them.
 pub(crate) struct Meshes {
@@ -40,6 +44,28 @@ impl Meshes {
     pub(crate) fn find(&self, id: &str) -> Option<usize> {
         self.exact.get(id).or_else(|| self.folded.get(&id.to_lowercase())).copied()
     }
+
+    /// The mesh of a point variable. Long identifiers are cut: that of the mesh then ends with a
+    /// number where another species was first, but the variable has the one without.
+    pub(crate) fn of_points(&self, variable: &PointVariable, blocks: &[Block]) -> Option<usize> {
+        let species = &variable.species_id;
+        let other = |k: usize| match &blocks[k].meta {
+            Meta::PointMesh(mesh) => !mesh.species_id.is_empty() && mesh.species_id != *species,
+            _ => false,
+        };
+        let found = self.find(&variable.mesh_id)?;
+        let cut = |id: &str| id.len() == ID;
+        if species.is_empty() || !other(found) || !cut(&variable.mesh_id) {
+            return Some(found);
+        }
+        let beginning = |id: &str| id.as_bytes()[..ID - DIGITS].to_ascii_lowercase();
+        let fits = |k: &usize| {
+            let id = &blocks[*k].header.id;
+            let points = matches!(&blocks[*k].meta, Meta::PointMesh(_));
+            points && !other(*k) && cut(id) && beginning(id) == beginning(&variable.mesh_id)
+        };
+        (0..blocks.len()).find(fits).or(Some(found))
+    }
 }
 
 impl Builder<'_> {
@@ -56,7 +82,7 @@ impl Builder<'_> {
         let Some(node) = self.places[k] else { return Ok(()) };
         match &self.blocks[k].meta {
             Meta::PointVariable(v) => {
-                let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(()) };
+                let Some(mesh) = self.meshes.of_points(v, self.blocks) else { return Ok(()) };
                 let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return Ok(()) };
                 let name = self.particles(mesh);
                 let Some(desc) = &mut self.tree.node_mut(node).array else { return Ok(()) };

@@ -41,7 +41,9 @@ impl Block {
 
     /// The block in words: `block "ex" (Electric Field/Ex)`.
     pub fn title(&self) -> String {
+        // One line, whatever the file says: what follows must not look like a line of its own.
         let BlockHeader { id, name, .. } = &self.header;
+        let [id, name] = [id, name].map(|text| text.replace('\n', "\\n"));
         if name.is_empty() || name == id {
             format!("block \"{id}\"")
         } else {

@@ -99,6 +99,11 @@ fn walk(
         } else {
             Err(Error::malformed("sdf-016", "the blocks end here").at(offset))
         };
+        if let (Ok((_, block)), Some(first)) = (&block, blocks.first())
+            && repeats(block, first)
+        {
+            break;
+        }
         let sure = block.as_ref().is_ok_and(|(_, block)| convincing(block, source));
         // The number of blocks may be wrong, too, but what follows them may be anything.
         if number.is_some_and(|n| blocks.len() >= n) && !sure {
@@ -188,6 +193,12 @@ fn search(
 
 /// Bytes that are looked through at once.
 const SEARCH: u64 = 1 << 20;
+
+/// The block is a copy of the first one: a summary that the header does not know of begins here.
+pub(crate) fn repeats(block: &Block, first: &Block) -> bool {
+    let key = |b: &Block| (b.header.id.clone(), b.header.data_location, b.header.blocktype);
+    key(block) == key(first)
+}
 
 /// Nothing about it speaks against a block that its writer has finished.
 pub(crate) fn convincing(block: &Block, source: &Source) -> bool {

@@ -129,3 +129,44 @@ fn a_block_is_never_taken_for_another_one() {
     want.retain(|id| *id != far.header.id);
     assert_eq!(ids(&file), want);
 }
+
+#[test]
+fn data_where_headers_are_is_an_error() {
+    let bytes = golden("hand_nosummary.sdf");
+    let whole = open(&bytes);
+    let block = whole.blocks().iter().find(|b| b.header.data_length > 8).unwrap();
+    let at = block.offset as usize + 8;
+    for wrong in [100, block.offset + 4, block.header.data_location - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
+        assert_eq!(errors(&damaged), ["sdf-046"], "{wrong}");
+    }
+    let mut damaged = golden("hand_rev1_3.sdf");
+    let whole = open(&damaged);
+    let summary = whole.header().summary_location;
+    let block = whole.blocks().iter().find(|b| b.header.data_length > 8).unwrap();
+    let at = block.offset as usize + 8;
+    damaged[at..at + 8].copy_from_slice(&summary.to_le_bytes());
+    assert_eq!(errors(&damaged), ["sdf-046"]);
+    for name in ["drv_all_blocks.sdf", "drv_station.sdf", "hand_rev1_0.sdf", "sdfr_written.sdf"] {
+        assert_eq!(errors(&golden(name)), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_summary_that_nobody_knows_of_is_not_taken_for_blocks() {
+    // The job died after the summary and before the header was written again, or the header has lost
+    // its place.
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["hand_rev1_3.sdf", "hand_rev1_0.sdf", "drv_strlen64.sdf"] {
+        let bytes = golden(name);
+        let whole = open(&bytes);
+        for unknown in [56..68, 56..72] {
+            let mut open = bytes.clone();
+            open[unknown].fill(0);
+            assert!(!errors(&open).contains(&"sdf-027".to_string()));
+            let (saved, file) = salvage(&open, folder.path());
+            assert_eq!((ids(&file), saved.lost), (ids(&whole), vec![]), "{name}");
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! What is written again says the same, however odd.
 
 use spile_core::error::ErrorKind;
-use spile_core::format::Format as _;
+use spile_core::format::{Format as _, Reader as _};
+use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
@@ -10,7 +11,10 @@ use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{BlockType, Data, Meta, Options, Sdf, Station, View, Writer, write_file};
+use spile_sdf::{
+    BlockType, Data, Mesh, Meta, Options, PointMesh, PointVariable, Sdf, Station, View, Writer,
+    write_file,
+};
 
 #[path = "support/blocks.rs"]
 mod blocks;
@@ -148,4 +152,57 @@ fn a_mesh_with_missing_coordinates_is_not_written_as_a_smaller_one() {
     bytes[112 + 48] = 24;
     let error = again(&view(&bytes)).err().unwrap();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "sdf-050"));
+}
+
+#[test]
+fn particles_of_long_names_keep_to_their_own_mesh() {
+    // Two species whose identifiers are the same once they are cut, as EPOCH writes them.
+    let names = ["ions_with_a_very_long_name_of_A", "ions_with_a_very_long_name_of_B"];
+    let bytes = made(&FileHeader::default(), |file| {
+        for (k, name) in names.iter().enumerate() {
+            let np = 2 + k as u64;
+            let points = PointMesh { mesh: mesh(&[0]), np, species_id: name.to_string() };
+            let points = PointMesh { mesh: Mesh { dims: vec![], ..points.mesh }, ..points };
+            let (id, data, real) = (format!("grid/{name}"), doubles(np), DataType::Real8);
+            let meta = Meta::PointMesh(points);
+            let kind = BlockType::PointMesh;
+            file.block(&id, &format!("Grid/{name}"), kind, real, &meta, Data::Bytes(&data))
+                .unwrap();
+            let meta = Meta::PointVariable(PointVariable {
+                mult: 1.0,
+                mesh_id: id,
+                np,
+                species_id: name.to_string(),
+                ..PointVariable::default()
+            });
+            let kind = BlockType::PointVariable;
+            file.block(&format!("w{k}"), name, kind, real, &meta, Data::Bytes(&data)).unwrap();
+        }
+    });
+    let file = view(&bytes);
+    assert_ne!(file.blocks()[0].header.id, file.blocks()[2].header.id);
+    for name in names {
+        let desc = file.tree().node(file.tree().find(name).unwrap()).array.as_ref().unwrap();
+        let Coord::Node(along) = desc.coords[0] else { panic!("{name} is nowhere") };
+        assert_eq!(file.tree().node(along).path, format!("Grid/{name}/X"));
+        assert_eq!(desc.dims, [name]);
+    }
+    assert_eq!(codes(&bytes), ["sdf-022"]);
+}
+
+#[test]
+fn the_kind_of_a_checksum_may_be_in_capitals_and_a_name_is_one_line() {
+    let deck = |kind: &str| {
+        let (mimetype, checksum_type) = ("text/plain".into(), kind.into());
+        let meta = Meta::Datablock { mimetype, checksum_type, checksum: "00".into() };
+        made(&FileHeader::default(), |file| {
+            let data = Data::Bytes(b"deck");
+            let kind = BlockType::Datablock;
+            file.block("d", "a\nb", kind, DataType::Character, &meta, data).unwrap();
+        })
+    };
+    for (kind, wrong) in [("MD5", true), ("md5", true), ("SHA256", true), ("other", false)] {
+        assert_eq!(codes(&deck(kind)).contains(&"sdf-043".to_string()), wrong, "{kind}");
+    }
+    assert_eq!(view(&deck("md5")).blocks()[0].title(), "block \"d\" (a\\nb)");
 }
