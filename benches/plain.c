@@ -2,9 +2,9 @@
  *
  * A line on standard input is a task, and is answered by a line with its seconds and its bytes:
  *
- *   write FILE BYTES            a new file, from memory that has been used before
- *   read FILE BYTES OFFSET      the BYTES at OFFSET, into memory that has been used before
- *   pieces FILE BYTES PIECE     a file's first BYTES, PIECE at a time, into the same PIECE of memory
+ *   write FILE BYTES                 a new file, from memory that has been used before
+ *   read FILE BYTES OFFSET           the BYTES at OFFSET, into memory that has been used before
+ *   pieces FILE BYTES OFFSET PIECE   the same, PIECE at a time, into the same PIECE of memory
  *
  * The clock of a file being written stops when fsync has returned.
  */
@@ -70,15 +70,16 @@ static void write_all(const char *path, size_t bytes) {
 int main(void) {
     char line[8192], task[32], path[4096];
     while (fgets(line, sizeof line, stdin)) {
-        size_t bytes, last = 0;
-        if (sscanf(line, "%31s %4095s %zu %zu", task, path, &bytes, &last) < 3) die("a task");
-        int writing = !strcmp(task, "write"), pieces = !strcmp(task, "pieces");
-        need(pieces ? last : bytes);
+        size_t bytes, offset = 0, piece = 0;
+        int words = sscanf(line, "%31s %4095s %zu %zu %zu", task, path, &bytes, &offset, &piece);
+        if (words < 3) die("a task");
+        if (words < 5) piece = bytes;
+        int writing = !strcmp(task, "write");
+        need(piece);
         if (writing) unlink(path);
         double start = now();
         if (writing) write_all(path, bytes);
-        else if (pieces) read_pieces(path, 0, bytes, last);
-        else read_pieces(path, last, bytes, bytes);
+        else read_pieces(path, offset, bytes, piece);
         printf("%.9f %zu\n", now() - start, bytes);
         fflush(stdout);
     }

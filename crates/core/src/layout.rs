@@ -281,7 +281,9 @@ pub struct ArrayDesc {
 impl ArrayDesc {
     /// An array with unnamed dimensions and no coordinates.
     pub fn new(dtype: DType, shape: Shape, layout: Layout) -> Self {
-        let dims = (0..shape.rank()).map(|k| format!("dim{}", k + 1)).collect();
+        const NAMES: [&str; 4] = ["dim1", "dim2", "dim3", "dim4"];
+        let name = |k| NAMES.get(k).map_or_else(|| format!("dim{}", k + 1), ToString::to_string);
+        let dims = (0..shape.rank()).map(name).collect();
         let coords = vec![Coord::None; shape.rank()];
         Self { dtype, shape, dims, coords, layout, map: None }
     }

@@ -213,6 +213,13 @@ impl Tree {
         }
     }
 
+    /// Makes room for as many nodes more, for who knows how many there will be.
+    pub fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve(nodes);
+        let (all, hasher) = (&self.nodes, &self.hasher);
+        self.paths.reserve(nodes, |id| hasher.hash_one(all[id.0 as usize].path.as_str()));
+    }
+
     /// The node that has exactly this path.
     pub fn at(&self, path: &str) -> Option<NodeId> {
         if path.is_empty() {

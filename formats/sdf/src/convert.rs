@@ -449,7 +449,7 @@ impl<'a> Converter<'a> {
         if arrays.iter().any(|a| a.shape().lengths() != [rows]) {
             return Err(unsupported("stations whose variables have different lengths"));
         }
-        let meta = Meta::Station(station);
+        let meta = Meta::Station(Box::new(station));
         let header = self.block_header(node, BlockType::Station, DataType::Other, &meta);
         let length = rows.saturating_mul(width);
         let extent = self.writer.reserve(header, &meta, length, None)?;

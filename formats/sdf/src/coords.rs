@@ -102,7 +102,7 @@ impl Builder<'_> {
                 let Meta::Mesh(grid) = &self.blocks[mesh].meta else { return Ok(()) };
                 let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
                 let plain = self.blocks[mesh].kind() == BlockType::PlainMesh;
-                let epoch = self.file.code_name.to_lowercase().starts_with("epoch");
+                let epoch = self.epoch;
                 for (axis, along) in axes.iter().enumerate().take(v.dims.len()) {
                     let on_nodes = v.stagger.checked_shr(axis as u32).unwrap_or(0) & 1 == 1;
                     let (nodes, points) = (grid.dims[axis], v.dims[axis]);

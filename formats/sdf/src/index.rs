@@ -189,7 +189,9 @@ pub(crate) fn summary(source: &Source, file: &FileHeader, limits: &Limits) -> Re
     let mut budget = Budget::new(file, limits);
     budget.fits(size)?;
     let bytes = source.read_vec(start, size)?;
-    let mut blocks = Vec::new();
+    // No more than there is room for: a header has more than 64 bytes.
+    let room = usize::try_from(size / 64).unwrap_or(0);
+    let mut blocks = Vec::with_capacity(room.min(usize::try_from(file.nblocks).unwrap_or(0)));
     let mut offset = start;
     for k in 0..file.nblocks {
         let rest = offset.checked_sub(start).and_then(|at| bytes.get(usize::try_from(at).ok()?..));

@@ -179,8 +179,8 @@ pub enum Meta {
         /// Sizes, by the type.
         dims: Vec<u64>,
     },
-    /// Stations.
-    Station(Station),
+    /// Stations; there is room for the much that is said of them elsewhere.
+    Station(Box<Station>),
     /// Embedded file.
     Datablock {
         /// What it is.
@@ -226,7 +226,7 @@ impl Meta {
             | B::Stitched
             | B::Contiguous => Self::Stitched(Stitched::default()),
             B::CpuSplit => Self::CpuSplit { split_type: 0, dims: Vec::new() },
-            B::Station => Self::Station(Station::default()),
+            B::Station => Self::Station(Box::default()),
             B::Datablock => Self::Datablock {
                 mimetype: String::new(),
                 checksum_type: String::new(),

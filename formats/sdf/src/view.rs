@@ -44,6 +44,7 @@ pub(crate) fn tree(
         file,
         blocks,
         limits,
+        epoch: file.code_name.to_lowercase().starts_with("epoch"),
         tree: Tree::new(limits),
         places: vec![None; blocks.len()],
         axes: HashMap::new(),
@@ -53,6 +54,7 @@ pub(crate) fn tree(
         meshes: Meshes::new(blocks),
     };
     view.root();
+    view.tree.reserve(blocks.len() + blocks.len() / 8);
     for k in order(blocks) {
         view.block(k)?;
     }
@@ -65,8 +67,10 @@ pub(crate) fn tree(
         }
     }
     let mut ids = HashMap::new();
-    for (k, block) in blocks.iter().enumerate() {
-        ids.entry(block.header.id.as_str()).or_insert(k);
+    if blocks.iter().any(|block| matches!(block.meta, Meta::Stitched(_))) {
+        for (k, block) in blocks.iter().enumerate() {
+            ids.entry(block.header.id.as_str()).or_insert(k);
+        }
     }
     for (k, block) in blocks.iter().enumerate() {
         if let Meta::Stitched(group) = &block.meta {
@@ -78,15 +82,38 @@ pub(crate) fn tree(
 
 /// The group a block is in and its own name there.
 pub(crate) fn path(block: &Block) -> (&str, &str) {
-    let words = [&block.header.name, &block.header.id].map(|word| word.trim_matches('/'));
-    let word = words.into_iter().find(|word| !word.is_empty()).unwrap_or("_");
+    let word = word(block);
     word.rsplit_once('/').unwrap_or(("", word))
+}
+
+/// Both of them together.
+fn word(block: &Block) -> &str {
+    let words = [&block.header.name, &block.header.id].map(|word| word.trim_matches('/'));
+    words.into_iter().find(|word| !word.is_empty()).unwrap_or("_")
 }
 
 /// The blocks in the order in which they get their places: in that of the file, except that
 /// `Ey/part` waits for an array `Ey`, which would otherwise lose its name to a group.
 fn order(blocks: &[Block]) -> Vec<usize> {
-    let arrays: HashSet<(&str, &str)> = blocks.iter().filter(|b| is_array(b)).map(path).collect();
+    // Thousands of blocks are in a few groups, and hardly ever is one of those an array.
+    let mut groups: HashSet<&str> = HashSet::new();
+    let mut last = "";
+    for block in blocks {
+        let (above, _) = path(block);
+        if above != last && groups.insert(above) {
+            let ends = above.match_indices('/').map(|(at, _)| at).take(DEEPEST);
+            groups.extend(ends.map(|end| &above[..end]));
+        }
+        last = above;
+    }
+    let arrays: HashSet<(&str, &str)> = blocks
+        .iter()
+        .filter(|block| is_array(block) && groups.contains(word(block)))
+        .map(path)
+        .collect();
+    if arrays.is_empty() {
+        return (0..blocks.len()).collect();
+    }
     let below = |k: &usize| {
         let (above, _) = path(&blocks[*k]);
         // A name may be nothing but slashes.
@@ -122,6 +149,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) file: &'a FileHeader,
     pub(crate) blocks: &'a [Block],
     pub(crate) limits: &'a Limits,
+    /// EPOCH wrote the file.
+    pub(crate) epoch: bool,
     pub(crate) tree: Tree,
     /// Where each block went.
     pub(crate) places: Vec<Option<NodeId>>,

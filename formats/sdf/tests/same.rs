@@ -61,7 +61,7 @@ fn station(file: &View) -> &Station {
 /// Two stations with two variables each, names that no tree can have, and one variable more.
 fn stations() -> Vec<u8> {
     let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let meta = Meta::Station(Station {
+    let meta = Meta::Station(Box::new(Station {
         nelements: 2,
         entry_len: 48,
         station_ids: texts(&["a", "b"]),
@@ -74,7 +74,7 @@ fn stations() -> Vec<u8> {
         variable_types: vec![DataType::Real8; 6],
         variable_units: vec![String::new(); 6],
         ..Station::default()
-    });
+    }));
     let header = FileHeader { station: true, ..FileHeader::default() };
     made(&header, |file| {
         let data = doubles(12);

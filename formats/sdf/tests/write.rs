@@ -446,7 +446,7 @@ fn stations_are_written_row_by_row() {
     let rows: Vec<u8> = (0..5000).flat_map(row).collect();
     let header = FileHeader { station: true, ..FileHeader::default() };
     write_file(&path, &header, Overwrite::Never, |file| {
-        let meta = Meta::Station(station);
+        let meta = Meta::Station(Box::new(station));
         file.block("st", "St", BlockType::Station, DataType::Other, &meta, Data::Bytes(&rows))?;
         Ok(())
     })

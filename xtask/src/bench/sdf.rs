@@ -58,7 +58,7 @@ const TASKS: [Task; 12] = [
         name: ALL,
         lines: &[
             (READERS, "all {dump}"),
-            (&[PLAIN], "pieces {dump} {length of dump} {field-bytes}"),
+            (&[PLAIN], "pieces {dump} {rest-bytes} {field-offset} {field-bytes}"),
         ],
         times: 1,
         warm: true,
@@ -125,8 +125,8 @@ particles (3 x 160 MB); a file of 5,000 blocks of 8 doubles; 1,000 dumps of 6 fi
   `SDFFile(path)` and `sdfr.read(path)`, the tree is `xarray.open_dataset`; parts of arrays are taken by xarray and by NumPy; the series is
   `sdf_xarray.open_mfdataset`. Starting Python and importing is not counted. They read into new memory,
   spile and C into memory that is used again.
-- **read/write** is `benches/plain.c`: the same bytes of the same file into memory (all of the file a field's
-  length at a time), or a new file of as many bytes, with `fsync`. Memory begins with a page in both programs.
+- **read/write** is `benches/plain.c`: the same bytes of the same file into memory (all of it from the
+  first field on, a field's length at a time), or a new file of as many bytes, with `fsync`. Memory begins with a page in both programs.
 - A plane in rows is 256 x 256 values in 256 runs of 2 KiB; in points every value is alone.
 - The contestants take turns, round after round, and the median counts. Files are in the page cache.
 - Memory is the peak resident set of a program that does nothing but open the dump.
@@ -157,8 +157,8 @@ fn promises(results: &Results) -> Vec<Promise> {
         let text = format!("{task}: not behind sdfr");
         all.push(results.faster(text, task, ONE, SDFR, 1.0));
     }
+    all.push(results.within(format!("{LIST}: less than 10 ms"), LIST, ONE, 0.010));
     for task in [LIST, TREE] {
-        all.push(results.within(format!("{task}: less than 10 ms"), task, ONE, 0.010));
         let text = format!("{task}: 5 times as fast as sdf-xarray or faster");
         all.push(results.faster(text, task, ONE, XARRAY, 5.0));
     }
@@ -249,6 +249,8 @@ fn make(driver: &Path, folder: &Path, words: &mut Words) -> Result<()> {
     });
     let field = one.ask(&task)?.bytes;
     words.insert("field-offset", field.to_string());
+    let all = std::fs::metadata(&words["dump"]).map_err(|e| e.to_string())?.len();
+    words.insert("rest-bytes", (all - field).to_string());
     std::fs::create_dir(&words["short"]).map_err(|e| e.to_string())?;
     for k in 0..200 {
         let [from, to] = ["series", "short"].map(|name| format!("{}/{k:04}.sdf", words[name]));
