@@ -2,7 +2,8 @@
  *
  * A line on standard input is a task, and is answered by a line with its seconds and its bytes:
  *
- *   write FILE BYTES                 a new file, from memory that has been used before
+ *   write FILE BYTES [OFFSET]        a new file, from memory that has been used before: OFFSET bytes of
+ *                                    it by a write() of their own, then BYTES
  *   read FILE BYTES OFFSET           the BYTES at OFFSET, into memory that has been used before
  *   pieces FILE BYTES OFFSET PIECE   the same, PIECE at a time, into the same PIECE of memory
  *
@@ -56,14 +57,19 @@ static void read_pieces(const char *path, size_t offset, size_t bytes, size_t pi
     close(file);
 }
 
-static void write_all(const char *path, size_t bytes) {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
-    if (file < 0) die(path);
+static void write_some(int file, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         ssize_t n = write(file, memory + done, bytes - done);
         if (n <= 0) die("write");
         done += (size_t)n;
     }
+}
+
+static void write_all(const char *path, size_t before, size_t bytes) {
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    if (file < 0) die(path);
+    write_some(file, before);
+    write_some(file, bytes);
     if (fsync(file) || close(file)) die("fsync");
 }
 
@@ -78,7 +84,7 @@ int main(void) {
         need(piece);
         if (writing) unlink(path);
         double start = now();
-        if (writing) write_all(path, bytes);
+        if (writing) write_all(path, offset, bytes);
         else read_pieces(path, offset, bytes, piece);
         printf("%.9f %zu\n", now() - start, bytes);
         fflush(stdout);

@@ -10,6 +10,7 @@
 //! | `read-text FILE COUNT` | | of the numbers |
 //! | `to-text FROM TO COUNT` | conversion | of the numbers |
 //! | `to-binary FROM TO COUNT` | | of the numbers |
+//! | `place FILE COUNT` | | before the numbers |
 //! | `make-tags FILE COUNT` | a file of many small elements | of the file |
 //! | `index FILE COUNT` | all tags | of the file |
 //! | `open FILE COUNT` | the same and the tree view | of the file |
@@ -29,6 +30,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use spile_core::format::Reader as _;
+use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
@@ -90,6 +93,7 @@ fn task(line: &str, numbers: &mut Memory) -> Result<(Duration, u64)> {
         "to-text" => converted(from, to, Target::Text)?,
         "to-binary" => converted(from, to, Target::default())?,
         "make-tags" => make_tags(to, count)?,
+        "place" => return Ok((Duration::ZERO, place(from)?)),
         _ => return search(task, from, count),
     };
     Ok((time, bytes))
@@ -98,6 +102,16 @@ fn task(line: &str, numbers: &mut Memory) -> Result<(Duration, u64)> {
 /// All digits, many sizes.
 fn value(k: usize) -> f64 {
     (0.37 * k as f64).sin() * 10_f64.powi((k % 41) as i32 - 20)
+}
+
+/// Where the numbers begin.
+fn place(file: &Path) -> Result<u64> {
+    let file = File::open(file, &Limits::default())?;
+    let (_, _, array) = file.tree().arrays().next().ok_or("no array")?;
+    match &array.layout {
+        Layout::Plain { extents, .. } => Ok(extents.parts().first().ok_or("no bytes")?.offset),
+        _ => Err("not plain bytes".into()),
+    }
 }
 
 fn write_numbers(

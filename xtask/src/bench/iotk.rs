@@ -35,7 +35,7 @@ const TASKS: [Task; 12] = [
         lines: &[
             (&[ONE], "write-binary {large} {large-count}"),
             (&[FORTRAN], "write-binary {theirs} {large-count}"),
-            (&[C], "write {theirs} {length of large}"),
+            (&[C], "write {theirs} {large-bytes} {large-place}"),
         ],
         times: 1,
         warm: false,
@@ -44,7 +44,7 @@ const TASKS: [Task; 12] = [
         name: READ_BINARY,
         lines: &[
             (&[ONE, FORTRAN], "read-binary {large} {large-count}"),
-            (&[C], "read {large} {length of large}"),
+            (&[C], "read {large} {large-bytes} {large-place}"),
         ],
         times: 1,
         warm: true,
@@ -111,7 +111,7 @@ to the other; 10^5 elements with one double each (13 MB in records).
   `read(unit)`, a write with the format `es24.16e3` and a list-directed read. It reads the files that spile
   writes, passing over their tags. Conversion is reading everything and writing it. Next to the index
   of the tags it reads every record that has a tag.
-- **C** is `benches/iotk/peer.c`: one `write()` or `read()` of all bytes of the file.
+- **C** is `benches/plain.c`: one `write()` or `read()` of the same bytes at the same place of a file.
 - **spile** is `formats/iotk/examples/bench_iotk`: a file that is written is complete and has its
   name when the clock stops; reading goes from opening the file to the last number in its place. All doubles
   come back bit for bit, which is looked at after the clock has stopped.
@@ -138,11 +138,11 @@ const BENCH: Bench = Bench {
 pub(super) fn run(options: &Options) -> Result<bool> {
     BENCH.run(options, |folder| {
         let driver = driver("iotk")?;
-        let c = or_say("C", compile(folder.join("peer-in-c"), &["benches/iotk/peer.c"]));
+        let c = or_say("C", compile(folder.join("peer-in-c"), &["benches/plain.c"]));
         let fortran = or_say("Fortran", fortran(folder));
         let incomplete = c.is_none() || fortran.is_none();
-        let words = words(folder, options.scale);
-        prepare(&driver, &words)?;
+        let mut words = words(folder, options.scale);
+        prepare(&driver, &mut words)?;
         let mut contestants = Vec::new();
         for (name, threads) in [(ONE, "1"), (TWO, "2")] {
             let driver = driver.clone();
@@ -180,7 +180,9 @@ fn words(folder: &Path, scale: f64) -> Words {
     ] {
         words.insert(name, path(file));
     }
-    words.insert("large-count", scaled(f64::from(1 << 27)));
+    let large = ((f64::from(1 << 27) * scale) as u64).max(1);
+    words.insert("large-count", large.to_string());
+    words.insert("large-bytes", (large * 8).to_string());
     words.insert("text-count", scaled(1e7));
     words.insert("number-count", scaled(12.5e6));
     // The promise is about so many, at any scale.
@@ -189,14 +191,21 @@ fn words(folder: &Path, scale: f64) -> Words {
 }
 
 /// The files that nobody is measured at.
-fn prepare(driver: &Path, words: &Words) -> Result<()> {
+fn prepare(driver: &Path, words: &mut Words) -> Result<()> {
     let (numbers, count) = (&words["numbers"], &words["number-count"]);
     let (tags, text, tag_count) = (&words["tags"], &words["tag-text"], &words["tag-count"]);
     let mut command = program(driver);
     command.arg(format!("write-binary {numbers} {count}"));
     command.arg(format!("make-tags {tags} {tag_count}"));
     command.arg(format!("to-text {tags} {text} {tag_count}"));
-    output(&mut command).map(drop)
+    let (large, large_count) = (&words["large"], &words["large-count"]);
+    command.arg(format!("write-binary {large} {large_count}"));
+    command.arg(format!("place {large} {large_count}"));
+    let answers = output(&mut command)?;
+    let place = answers.lines().last().and_then(|line| line.split(' ').nth(1));
+    let place = place.ok_or("the place of the numbers is not known")?.to_string();
+    words.insert("large-place", place);
+    Ok(())
 }
 
 /// The program in Fortran.
