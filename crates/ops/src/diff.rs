@@ -282,7 +282,8 @@ impl Work<'_> {
             (a, b) => {
                 let text = |n: Option<u64>| Some(n.map_or("none".into(), |n| n.to_string()));
                 self.add(Row::new(path, "frames", text(a), text(b)));
-                Ok(())
+                // One frame and none at all can still be the same values.
+                if a.or(b) == Some(1) { self.frame(path, 0, first, second) } else { Ok(()) }
             }
         }
     }

@@ -273,5 +273,13 @@ fn frames_are_one_row_with_the_worst_of_them() {
     let diff = compare(&first, &second, &Rules { pick, ..Rules::default() });
     assert_eq!(diff.differences[0].values.as_ref().unwrap().distance.map(|d| d.0), Some(0.5));
     let short = frames(vec![Some(vec![1.0, 2.0])]);
+    // Of one frame and none the values are compared.
+    let told = |values: &[f64]| -> Vec<&'static str> {
+        let plain = file(&[("a", reals(values))]);
+        let diff = compare(&short, &plain, &Rules::default());
+        diff.differences.iter().map(|row| row.what).collect()
+    };
+    assert_eq!(told(&[1.0, 2.0]), ["frames", "frames"]);
+    assert_eq!(told(&[1.0, 2.5]), ["frames", "frames", "values"]);
     assert_eq!(compare(&first, &short, &Rules::default()).differences[0].what, "frames");
 }
