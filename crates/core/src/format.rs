@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::report::{Finding, Report};
 use crate::sink::{Overwrite, Sink};
 use crate::source::Source;
-use crate::tree::{Tree, Value};
+use crate::tree::{Attrs, Tree, Value};
 
 /// Bytes of a file's beginning that probing looks at.
 pub const HEAD_BYTES: usize = 4096;
@@ -138,6 +138,55 @@ pub trait Reader: Send + Sync {
 
     /// The format's own objects, in the order of the file.
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()>;
+}
+
+/// A tree whose bytes are not one file: many files read as one, or something made.
+pub struct Dataset {
+    /// The bytes.
+    pub source: Source,
+    /// What is in it.
+    pub tree: Tree,
+    /// What a person wants to know first.
+    pub summary: Attrs,
+    /// What was noticed while it was opened.
+    pub findings: Vec<Finding>,
+}
+
+impl Dataset {
+    /// A tree over bytes, with nothing said about it.
+    pub fn new(source: Source, tree: Tree) -> Self {
+        Self { source, tree, summary: Vec::new(), findings: Vec::new() }
+    }
+}
+
+impl Reader for Dataset {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Attrs {
+        self.summary.clone()
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        Err(one_by_one())
+    }
+
+    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        Err(one_by_one())
+    }
+}
+
+fn one_by_one() -> Error {
+    Error::unsupported("", "these are many files").hint("look at them one by one")
 }
 
 /// What [`Format::salvage`] could and could not save.

@@ -3,7 +3,7 @@
 //! The tree has every array that any of the files has, with a table of frames. Coordinates that are
 //! the same in all files are kept once; those that move are looked up frame by frame. Numbers of
 //! particles may change from file to file, arrays may come and go. A file that cannot be opened is
-//! left out and named in [`Series::findings`].
+//! left out and named in [`Dataset::findings`].
 //!
 //! What is said about an array or the file is kept where all files say the same; the moment of a
 //! file, its root's attributes `step` and `time`, is the axis.
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, Object, Reader, Region};
+use crate::format::{Dataset, Format};
 use crate::frames::{FrameAxis, FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::Limits;
-use crate::report::{Finding, Report};
+use crate::report::Report;
 use crate::source::Source;
 use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
@@ -32,14 +32,6 @@ const SHARED_BYTES: u64 = 1 << 20;
 /// About what the table of an array needs for a frame.
 const CELL_BYTES: u64 = 256;
 
-/// Files of one run, opened as one.
-pub struct Series {
-    source: Source,
-    tree: Tree,
-    findings: Vec<Finding>,
-    summary: Attrs,
-}
-
 /// When a file was written, and which it is.
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
@@ -48,71 +40,39 @@ struct Moment {
     time: Option<f64>,
 }
 
-impl Series {
-    /// Opens `files` as a dataset under the name of `folder`, in the order of their times (steps
-    /// where there are no times, names where there is neither). Reads metadata and coordinates.
-    pub fn open(
-        format: &dyn Format,
-        folder: &Path,
-        files: &[PathBuf],
-        limits: &Limits,
-    ) -> Result<Self> {
-        // Before any is opened: one that changes meanwhile is noticed when it is read.
-        let source = Source::joined(folder, files)?;
-        let mut union = Union::new(limits);
-        let mut failure = None;
-        for (batch, paths) in files.chunks(BATCH).enumerate() {
-            let known = &union.coordinates;
-            let opened: Vec<Result<Member>> =
-                paths.par_iter().map(|path| Member::open(format, path, known, limits)).collect();
-            for (k, (path, member)) in paths.iter().zip(opened).enumerate() {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let file = batch * BATCH + k;
-                match member {
-                    Ok(member) => union.add(file, source.parts()[file].start(), &name, member)?,
-                    Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
-                    Err(error) => {
-                        union.report.error("core-series", left_out(&error)).in_object(name);
-                        failure.get_or_insert(error.with_path(path));
-                    }
+/// Opens `files` as a dataset under the name of `folder`, in the order of their times (steps
+/// where there are no times, names where there is neither). Reads metadata and coordinates.
+pub fn open(
+    format: &dyn Format,
+    folder: &Path,
+    files: &[PathBuf],
+    limits: &Limits,
+) -> Result<Dataset> {
+    // Before any is opened: one that changes meanwhile is noticed when it is read.
+    let source = Source::joined(folder, files)?;
+    let mut union = Union::new(limits);
+    let mut failure = None;
+    for (batch, paths) in files.chunks(BATCH).enumerate() {
+        let known = &union.coordinates;
+        let opened: Vec<Result<Member>> =
+            paths.par_iter().map(|path| Member::open(format, path, known, limits)).collect();
+        for (k, (path, member)) in paths.iter().zip(opened).enumerate() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let file = batch * BATCH + k;
+            match member {
+                Ok(member) => union.add(file, source.parts()[file].start(), &name, member)?,
+                Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
+                Err(error) => {
+                    union.report.error("core-series", left_out(&error)).in_object(name);
+                    failure.get_or_insert(error.with_path(path));
                 }
             }
         }
-        match failure {
-            Some(failure) if union.moments.is_empty() => Err(failure),
-            _ => union.finish(source, files.len()),
-        }
     }
-}
-
-impl Reader for Series {
-    fn tree(&self) -> &Tree {
-        &self.tree
+    match failure {
+        Some(failure) if union.moments.is_empty() => Err(failure),
+        _ => union.finish(source, files.len()),
     }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Attrs {
-        self.summary.clone()
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        Err(one_by_one())
-    }
-
-    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        Err(one_by_one())
-    }
-}
-
-fn one_by_one() -> Error {
-    Error::unsupported("", "these are many files").hint("look at them one by one")
 }
 
 fn left_out(error: &Error) -> String {
@@ -351,7 +311,7 @@ impl Union {
         Ok(())
     }
 
-    fn finish(mut self, source: Source, files: usize) -> Result<Series> {
+    fn finish(mut self, source: Source, files: usize) -> Result<Dataset> {
         self.moments.sort_by(|a, b| {
             let time = |m: &Moment| m.time.unwrap_or(f64::NEG_INFINITY);
             time(a).total_cmp(&time(b)).then(a.step.cmp(&b.step)).then(a.file.cmp(&b.file))
@@ -414,7 +374,7 @@ impl Union {
             summary.push(("left out".into(), Value::UInt((files - count) as u64)));
         }
         summary.extend(self.summary);
-        Ok(Series { source, tree, findings: self.report.findings, summary })
+        Ok(Dataset { source, tree, findings: self.report.findings, summary })
     }
 }
 

@@ -18,7 +18,7 @@ use spile_core::source::Source;
 use spile_core::tree::NodeId;
 
 use crate::diff::{Diff, Row, Rules, diff};
-use miniature::Miniature;
+use miniature::miniature;
 
 /// The format that a new file of this name is written as: the one called `name`, or the one whose files
 /// end like that.
@@ -57,7 +57,7 @@ fn names(registry: &Registry) -> String {
 /// What of `content` would not be the same in a file of `format`; an error where it cannot be written.
 /// Reads no values.
 pub fn losses(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Result<Vec<Row>> {
-    let small = Miniature::new(content, limits)?;
+    let small = miniature(content, limits)?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
     // The place of a file that the caller never sees says nothing.

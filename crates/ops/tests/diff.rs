@@ -4,36 +4,16 @@ use std::sync::Arc;
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
-use spile_core::format::{Object, Reader, Region};
+use spile_core::format::Dataset;
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{Attrs, ROOT, Tree, Value};
+use spile_core::tree::{ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 use spile_ops::Pick;
 use spile_ops::diff::{Diff, Rules, renaming};
-
-struct Made(Source, Tree);
-
-impl Reader for Made {
-    fn tree(&self) -> &Tree {
-        &self.1
-    }
-    fn source(&self) -> &Source {
-        &self.0
-    }
-    fn summary(&self) -> Attrs {
-        Vec::new()
-    }
-    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        Ok(())
-    }
-    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        Ok(())
-    }
-}
 
 fn inline(dtype: DType, shape: &[u64], bytes: Vec<u8>, order: Order) -> ArrayDesc {
     ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), order))
@@ -45,17 +25,17 @@ fn reals(values: &[f64]) -> ArrayDesc {
 }
 
 /// A file with these arrays.
-fn file(arrays: &[(&str, ArrayDesc)]) -> Made {
+fn file(arrays: &[(&str, ArrayDesc)]) -> Dataset {
     let mut tree = Tree::new(&Limits::default());
     for (path, desc) in arrays {
         let (above, last) = path.rsplit_once('/').unwrap_or(("", path));
         let group = tree.group_at(above).unwrap();
         tree.add_array(group, last, desc.clone()).unwrap();
     }
-    Made(Source::memory([]), tree)
+    Dataset::new(Source::memory([]), tree)
 }
 
-fn compare(first: &Made, second: &Made, rules: &Rules) -> Diff {
+fn compare(first: &Dataset, second: &Dataset, rules: &Rules) -> Diff {
     spile_ops::diff(first, second, rules, &Limits::default()).unwrap()
 }
 
@@ -199,16 +179,16 @@ fn what_is_said_about_arrays_is_compared() {
     let mut other = reals(&[1.0, 2.0]);
     other.dims = vec!["x".into()];
     let mut second = file(&[("a", other), ("b", reals(&[]))]);
-    let set = |made: &mut Made, attrs: &[(&str, Value)]| {
-        let id = made.1.find("a").unwrap();
-        made.1.node_mut(id).attrs =
+    let set = |made: &mut Dataset, attrs: &[(&str, Value)]| {
+        let id = made.tree.find("a").unwrap();
+        made.tree.node_mut(id).attrs =
             attrs.iter().map(|(n, v)| ((*n).to_string(), v.clone())).collect();
     };
     // The same number in another type is the same, and so is NaN.
     let nan = Value::Float(f64::NAN);
     set(&mut first, &[("n", Value::Int(3)), ("x", nan.clone()), ("units", "m".into())]);
     set(&mut second, &[("x", nan), ("n", Value::UInt(3)), ("units", "km".into())]);
-    first.1.node_mut(ROOT).attrs.push(("step".into(), Value::Int(1)));
+    first.tree.node_mut(ROOT).attrs.push(("step".into(), Value::Int(1)));
     let diff = compare(&first, &second, &Rules::default());
     let rows: Vec<_> =
         diff.differences.iter().map(|r| (r.path.as_str(), r.what, r.name.as_deref())).collect();
@@ -258,7 +238,7 @@ fn frames_are_one_row_with_the_worst_of_them() {
         let count = cells.len() as u64;
         let layout = Layout::PerFrame(Arc::new(Table(cells)));
         let mut made = file(&[("a", ArrayDesc::new(DType::F64, Shape::new([2]), layout))]);
-        made.1.set_frames(Arc::new(Axis(count)));
+        made.tree.set_frames(Arc::new(Axis(count)));
         made
     };
     let first = frames(vec![Some(vec![1.0, 2.0]), Some(vec![1.0, 2.0]), None, Some(vec![0.0; 3])]);

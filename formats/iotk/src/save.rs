@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Folder, Object, Reader, Region};
+use spile_core::format::{Dataset, Folder, Reader};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
-use spile_core::report::{Finding, Report};
+use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
@@ -22,13 +22,8 @@ const MAIN: &str = "data-file.xml";
 /// What a node of a tree may take.
 const NODE_BYTES: u64 = 1_000;
 
-/// An open folder.
-pub struct Save {
-    source: Source,
-    tree: Tree,
-    findings: Vec<Finding>,
-    summary: Vec<(String, Value)>,
-}
+/// A folder `prefix.save`.
+pub struct Save;
 
 /// A file that belongs to it.
 struct Member {
@@ -44,7 +39,7 @@ struct Member {
 
 impl Save {
     /// Opens a folder, unless it is no such folder.
-    pub fn open(folder: &Folder, limits: &Limits) -> Result<Option<Self>> {
+    pub fn open(folder: &Folder, limits: &Limits) -> Result<Option<Dataset>> {
         let main = folder.path().join(MAIN);
         if !main.is_file() {
             return Ok(None);
@@ -68,7 +63,7 @@ impl Save {
         let source = Source::joined(folder.path(), &paths)?;
         let tree = join(&members, &source, limits)?;
         let summary = summary(&members);
-        Ok(Some(Self { source, tree, findings: report.findings, summary }))
+        Ok(Some(Dataset { source, tree, summary, findings: report.findings }))
     }
 }
 
@@ -257,34 +252,4 @@ fn summary(members: &[Member]) -> Vec<(String, Value)> {
         }
     }
     rows
-}
-
-impl Reader for Save {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        self.summary.clone()
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        Err(one_by_one())
-    }
-
-    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        Err(one_by_one())
-    }
-}
-
-fn one_by_one() -> Error {
-    Error::unsupported("", "these are many files").hint("look at them one by one")
 }

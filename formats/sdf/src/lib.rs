@@ -49,7 +49,7 @@ use spile_core::error::Result;
 use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
-use spile_core::series::Series;
+use spile_core::series;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -97,7 +97,7 @@ impl Format for Sdf {
         if files.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Series::open(self, folder.path(), &files, limits)?)))
+        Ok(Some(Box::new(series::open(self, folder.path(), &files, limits)?)))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use spile_core::error::Result;
-use spile_core::format::{Object, Reader, Region};
+use spile_core::format::{Dataset, Reader};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::Shape;
 use spile_core::source::Source;
-use spile_core::tree::{Attrs, ROOT, Tree};
+use spile_core::tree::{ROOT, Tree};
 
 /// Frames of a miniature.
 const FRAMES: u64 = 2;
@@ -22,39 +22,33 @@ const KEPT: u64 = 16 << 20;
 /// cells differ by one.
 const LENGTH: u64 = 4;
 
-pub(super) struct Miniature {
-    source: Source,
-    tree: Tree,
-    summary: Attrs,
-}
-
-impl Miniature {
-    pub(super) fn new(whole: &dyn Reader, limits: &Limits) -> Result<Self> {
-        let old = whole.tree();
-        let mut tree = Tree::new(limits);
-        tree.node_mut(ROOT).attrs.clone_from(old.attrs());
-        let mut sizes = Sizes { longest: 0, kept: 0 };
-        // Nodes are added in the same order, so they have the same numbers.
-        for (_, node) in old.iter() {
-            let id = match &node.array {
-                None => tree.add_group(node.parent, &node.name)?,
-                Some(array) => {
-                    let small = small(array, old, &mut sizes)?;
-                    tree.add_array(node.parent, &node.name, small)?
-                }
-            };
-            let copy = tree.node_mut(id);
-            (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
-        }
-        if let Some(axis) = old.frames() {
-            let count = axis.len().min(FRAMES);
-            let moments: Result<Vec<_>> =
-                (0..count).map(|k| Ok((axis.step(k)?, axis.time(k)?))).collect();
-            tree.set_frames(Arc::new(Moments(moments?)));
-        }
-        let bytes = limits.allow(sizes.longest, "the largest element")?;
-        Ok(Self { source: Source::memory(vec![0; bytes]), tree, summary: whole.summary() })
+/// Makes one.
+pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> {
+    let old = whole.tree();
+    let mut tree = Tree::new(limits);
+    tree.node_mut(ROOT).attrs.clone_from(old.attrs());
+    let mut sizes = Sizes { longest: 0, kept: 0 };
+    // Nodes are added in the same order, so they have the same numbers.
+    for (_, node) in old.iter() {
+        let id = match &node.array {
+            None => tree.add_group(node.parent, &node.name)?,
+            Some(array) => {
+                let small = small(array, old, &mut sizes)?;
+                tree.add_array(node.parent, &node.name, small)?
+            }
+        };
+        let copy = tree.node_mut(id);
+        (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
     }
+    if let Some(axis) = old.frames() {
+        let count = axis.len().min(FRAMES);
+        let moments: Result<Vec<_>> =
+            (0..count).map(|k| Ok((axis.step(k)?, axis.time(k)?))).collect();
+        tree.set_frames(Arc::new(Moments(moments?)));
+    }
+    let bytes = limits.allow(sizes.longest, "the largest element")?;
+    let source = Source::memory(vec![0; bytes]);
+    Ok(Dataset { summary: whole.summary(), ..Dataset::new(source, tree) })
 }
 
 fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc> {
@@ -114,28 +108,6 @@ impl Sizes {
         }
         let length = |n: &u64| if *n <= LENGTH { *n } else { LENGTH + n % 2 };
         Shape::new(shape.lengths().iter().map(length).collect::<Vec<_>>())
-    }
-}
-
-impl Reader for Miniature {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Attrs {
-        self.summary.clone()
-    }
-
-    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        Ok(())
-    }
-
-    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        Ok(())
     }
 }
 
