@@ -10,5 +10,7 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_gsd::Gsd,
     &spile_iotk::Iotk,
     &spile_columns::Columns,
+    &spile_hdf5::NetCdf,
+    &spile_hdf5::Hdf5,
     &spile_npy::Npy,
 ]);
