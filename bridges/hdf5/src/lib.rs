@@ -28,14 +28,17 @@ mod read;
 mod scales;
 mod space;
 mod wire;
+mod write;
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 use read::File;
+use write::Rules;
 
 /// HDF5, for the registry.
 pub struct Hdf5;
@@ -50,7 +53,7 @@ static HDF5: FormatInfo = FormatInfo {
     specification: "HDF5 File Format Specification 3.0",
     extensions: &["h5", "hdf5"],
     read: Grade::Partial,
-    write: Grade::None,
+    write: Grade::Complete,
     check: Grade::Partial,
     salvage: Grade::None,
 };
@@ -62,7 +65,7 @@ static NETCDF: FormatInfo = FormatInfo {
     specification: "NetCDF Users Guide, CF conventions",
     extensions: &["nc", "nc4"],
     read: Grade::Partial,
-    write: Grade::None,
+    write: Grade::Complete,
     check: Grade::Partial,
     salvage: Grade::None,
 };
@@ -110,6 +113,10 @@ impl Format for Hdf5 {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         check(source, limits)
     }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        write::write_tree(content, sink, Rules::Hdf5, limits)
+    }
 }
 
 impl Format for NetCdf {
@@ -127,5 +134,9 @@ impl Format for NetCdf {
 
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         check(source, limits)
+    }
+
+    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+        write::write_tree(content, sink, Rules::NetCdf, limits)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use spile_core::description::Description;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::layout::{ArrayDesc, Layout};
@@ -80,7 +81,10 @@ impl File {
             }
         }
         let writer = walk.explain()?;
-        let Walk { tree, report, .. } = walk;
+        let Walk { mut tree, mut report, .. } = walk;
+        if let Some(dressed) = dressed(&ground, &source, &mut tree, &mut report)? {
+            tree = dressed;
+        }
         let superblock = ground.superblock;
         let seen = ground.into_seen();
         let findings = report.findings;
@@ -89,6 +93,33 @@ impl File {
 
     pub(crate) fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+}
+
+/// The tree that a description speaks of, where there is one that fits.
+fn dressed(
+    ground: &Ground,
+    source: &Source,
+    plain: &mut Tree,
+    report: &mut Report,
+) -> Result<Option<Tree>> {
+    let attrs = &mut plain.node_mut(ROOT).attrs;
+    let Some(at) = attrs.iter().position(|(name, _)| name == scales::DESCRIPTION) else {
+        return Ok(None);
+    };
+    let Value::Text(text) = &attrs[at].1 else { return Ok(None) };
+    let text = text.clone();
+    let dress = || {
+        Description::parse(text.as_bytes(), &ground.limits)?.dress(source, plain, &ground.limits)
+    };
+    match dress() {
+        Ok(tree) => Ok(Some(tree)),
+        Err(error) if fatal(&error) => Err(error),
+        Err(error) => {
+            let message = format!("{}; the file is read without it", error.message());
+            report.warn("hdf5-024", message).in_object("the attribute \"spile\"");
+            Ok(None)
+        }
     }
 }
 

@@ -17,8 +17,18 @@ use crate::wire::{Ground, text};
 /// The name of a scale that is only there for its length.
 pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
+/// The attribute of the root that says what HDF5 cannot.
+pub(crate) const DESCRIPTION: &str = "spile";
+
 /// Attributes that are the machinery of scales and of netCDF.
-const HIDDEN: [&str; 3] = ["REFERENCE_LIST", "_Netcdf4Coordinates", "_nc3_strict"];
+const HIDDEN: [&str; 2] = ["REFERENCE_LIST", "_nc3_strict"];
+
+/// The name of an attribute is not free for what people say.
+pub(crate) fn is_machinery(name: &str) -> bool {
+    const OTHERS: [&str; 6] =
+        ["DIMENSION_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_NCProperties", DESCRIPTION];
+    HIDDEN.contains(&name) || OTHERS.contains(&name) || name.starts_with("_Netcdf4")
+}
 
 /// A scale without values: a dimension that has a name and nothing else.
 pub(crate) fn is_bare(said: &[Attribute]) -> bool {
