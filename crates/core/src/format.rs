@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
 use crate::report::{Finding, Report};
-use crate::sink::{Overwrite, Sink};
+use crate::sink::{FolderSink, Overwrite, Sink};
 use crate::source::Source;
 use crate::tree::{Attrs, Tree, Value};
 
@@ -272,6 +272,23 @@ pub trait Format: Send + Sync {
         Err(Error::unsupported("", format!("{} files cannot be written", self.info().name)))
     }
 
+    /// Its datasets are folders: they are opened with [`Format::open_folder`] and written with
+    /// [`Format::write_folder`].
+    fn is_folder(&self) -> bool {
+        false
+    }
+
+    /// The same as [`Format::write`] for a format whose datasets are folders.
+    fn write_folder(
+        &self,
+        content: &dyn Reader,
+        folder: &FolderSink,
+        limits: &Limits,
+    ) -> Result<()> {
+        let _ = (content, folder, limits);
+        Err(Error::unsupported("", format!("{} folders cannot be written", self.info().name)))
+    }
+
     /// Saves what can be read of a damaged file into a sound one.
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         let _ = (source, target, limits);
@@ -379,7 +396,20 @@ pub struct Opened {
     pub reader: Box<dyn Reader>,
 }
 
-/// Writes `content` to `path` as `format`, whole or not at all.
+/// Opens what is known to be of `format`: a file, or a folder that is one dataset.
+pub fn open_as(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<dyn Reader>> {
+    if !path.is_dir() {
+        return format.open(Source::open(path)?, limits);
+    }
+    let name = format.info().name;
+    let opened = format.open_folder(&Folder::open(path)?, limits)?;
+    opened.ok_or_else(|| {
+        Error::not_this_format("core-folder", format!("the folder is no {name} dataset"))
+            .with_path(path)
+    })
+}
+
+/// Writes `content` to `path` as `format`, a file or a folder, whole or not at all.
 pub fn write_file(
     format: &dyn Format,
     content: &dyn Reader,
@@ -387,7 +417,30 @@ pub fn write_file(
     overwrite: Overwrite,
     limits: &Limits,
 ) -> Result<()> {
-    let mut sink = Sink::create(path, overwrite)?;
-    format.write(content, &mut sink, limits)?;
+    if !format.is_folder() {
+        let mut sink = Sink::create(path, overwrite)?;
+        format.write(content, &mut sink, limits)?;
+        return sink.commit();
+    }
+    if overwrite == Overwrite::Replace && path.is_dir() {
+        replaceable(format, path, limits)?;
+    }
+    let sink = FolderSink::create(path, overwrite)?;
+    format.write_folder(content, &sink, limits)?;
     sink.commit()
+}
+
+/// A folder is replaced with everything in it, so it has to be empty or a dataset of the format: a
+/// mistyped name must not cost a person their files.
+fn replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    // One that is damaged is one, too.
+    if empty || !matches!(format.open_folder(&Folder::open(path)?, limits), Ok(None)) {
+        return Ok(());
+    }
+    let name = format.info().name;
+    Err(Error::argument(format!(
+        "is a folder of other files, no {name} dataset; it is not replaced"
+    ))
+    .with_path(path))
 }
