@@ -72,9 +72,8 @@ fn attribute(ground: &Ground, bytes: &[u8], at: u64, order: u64) -> Result<Attri
     if version == 3 {
         fields.skip(1)?;
     }
-    let [name_len, type_len, space_len] = lens.map(|len| {
-        usize::from(if version == 1 { len.next_multiple_of(8) } else { len })
-    });
+    let [name_len, type_len, space_len] =
+        lens.map(|len| usize::from(if version == 1 { len.next_multiple_of(8) } else { len }));
     let name = fields.name(name_len)?;
     let place = |e: Error| e.in_object(format!("attribute \"{name}\""));
     let mut part = |len: usize| -> Result<(u64, Vec<u8>)> {
@@ -100,7 +99,8 @@ fn attribute(ground: &Ground, bytes: &[u8], at: u64, order: u64) -> Result<Attri
 fn committed(ground: &Ground, address: u64) -> Result<Type> {
     let header = Header::read(ground, address)?;
     let message = header.find(kind::TYPE).filter(|m| !m.shared);
-    let message = message.ok_or_else(|| ground.broken(address, "no datatype where one should be"))?;
+    let message =
+        message.ok_or_else(|| ground.broken(address, "no datatype where one should be"))?;
     Type::read(&mut ground.fields(&message.body, message.at))
 }
 
@@ -207,7 +207,8 @@ fn value(dtype: DType, bytes: &[u8]) -> Value {
     convert::to_little(dtype, &mut little);
     let half = dtype.size() / 2;
     let wide = |signed: bool| {
-        let mut whole = [if signed && little.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 8];
+        let mut whole =
+            [if signed && little.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 8];
         let n = little.len().min(8);
         whole[..n].copy_from_slice(&little[..n]);
         whole
@@ -216,9 +217,10 @@ fn value(dtype: DType, bytes: &[u8]) -> Value {
         Kind::Int => Value::Int(i64::from_le_bytes(wide(true))),
         Kind::UInt => Value::UInt(u64::from_le_bytes(wide(false))),
         Kind::Bool => Value::Bool(little.iter().any(|b| *b != 0)),
-        Kind::Float | Kind::X87 => {
-            Value::Float(convert::element_f64(dtype.with_order(spile_core::wire::ByteOrder::Little), &little))
-        }
+        Kind::Float | Kind::X87 => Value::Float(convert::element_f64(
+            dtype.with_order(spile_core::wire::ByteOrder::Little),
+            &little,
+        )),
         Kind::Complex | Kind::ComplexX87 => {
             let part = convert::part(dtype).with_order(spile_core::wire::ByteOrder::Little);
             let [re, im] = [0, half].map(|k| convert::element_f64(part, &little[k..k + half]));

@@ -123,9 +123,7 @@ impl<'a> SecondTree<'a> {
         let level = usize::from(depth);
         let pointer = match level.checked_sub(1) {
             None => 0,
-            Some(below) => {
-                self.ground.sizes.offset + self.count_bytes + self.levels[below].1
-            }
+            Some(below) => self.ground.sizes.offset + self.count_bytes + self.levels[below].1,
         };
         let records = count.saturating_mul(self.record as u64);
         let pointers = if level == 0 { 0 } else { (count + 1) * pointer as u64 };

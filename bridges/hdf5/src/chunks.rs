@@ -46,14 +46,19 @@ pub(crate) fn pieces<'a>(
         return Err(broken("chunks with another number of dimensions than the dataset"));
     }
     let elements = chunking.dims.iter().try_fold(chunking.element, |n, d| n.checked_mul(*d));
-    let bytes = elements.filter(|n| *n > 0 && *n <= u64::from(u32::MAX));
+    let bytes = elements.filter(|n| *n > 0);
     let bytes = bytes.ok_or_else(|| broken("chunks of impossible size"))?;
     let per = |(length, chunk): (&u64, &u64)| length.div_ceil(*chunk);
     let mut grid = Grid {
         ground,
         chunking,
         counts: space.dims.iter().zip(&chunking.dims).map(per).collect(),
-        most: space.most.iter().zip(&chunking.dims).map(|(m, c)| m.map(|m| m.div_ceil(*c))).collect(),
+        most: space
+            .most
+            .iter()
+            .zip(&chunking.dims)
+            .map(|(m, c)| m.map(|m| m.div_ceil(*c)))
+            .collect(),
         bytes,
         filtered,
         pieces: Vec::new(),
@@ -71,9 +76,10 @@ pub(crate) fn pieces<'a>(
             for number in 0..all {
                 let place = grid.place(number, &present, None)?;
                 // Chunks lie as in the largest shape.
-                let k = place.iter().zip(&grid.most).try_fold(0_u64, |k, (at, most)| {
-                    k.checked_mul((*most)?)?.checked_add(*at)
-                });
+                let k = place
+                    .iter()
+                    .zip(&grid.most)
+                    .try_fold(0_u64, |k, (at, most)| k.checked_mul((*most)?)?.checked_add(*at));
                 let at = k.and_then(|k| k.checked_mul(bytes)?.checked_add(address));
                 let at = at.ok_or_else(|| broken("a chunk past the end of any file"))?;
                 grid.keep(&place, at, bytes, 0)?;
@@ -180,9 +186,9 @@ impl Grid<'_> {
             found.extend(child.map(|child| (place, child, len, mask)));
             Ok(())
         })?;
-        found.into_iter().try_for_each(|(place, child, len, mask)| {
-            self.keep(&place, child, len, mask)
-        })
+        found
+            .into_iter()
+            .try_for_each(|(place, child, len, mask)| self.keep(&place, child, len, mask))
     }
 
     /// Keeps the chunk that an element of an array tells, if it was written.
@@ -234,7 +240,11 @@ impl Grid<'_> {
         let pages = if count > page { count.div_ceil(page) } else { 0 };
         let prefix = 6 + ground.sizes.offset as u64;
         let body = if pages == 0 { count.saturating_mul(size as u64) } else { pages.div_ceil(8) };
-        let bytes = ground.structure(block, prefix.saturating_add(body).saturating_add(4), "fixed array")?;
+        let bytes = ground.structure(
+            block,
+            prefix.saturating_add(body).saturating_add(4),
+            "fixed array",
+        )?;
         let sum = bytes.len() - 4;
         verify(&bytes[..sum], last_word(&bytes), ground.place(block), "fixed array")?;
         let mut fields = ground.fields(&bytes, block);

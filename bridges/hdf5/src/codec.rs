@@ -81,6 +81,10 @@ impl Filters {
         &self.name
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     /// Fills `out`, a whole chunk, from what is stored; steps with a bit in `mask` were left out.
     pub(crate) fn undo(&self, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let done = |k: usize| mask >> k.min(31) & 1 == 0;

@@ -12,6 +12,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree::Tree;
 
 use crate::attribute::{Decoder, type_of};
+use crate::chunked;
 use crate::chunks::pieces;
 use crate::codec::Filters;
 use crate::datatype::{Class, Element, Member, Type};
@@ -122,17 +123,18 @@ impl<'a> Dataset<'a> {
                 }
                 let decode = Filters::new(&steps, chunking.element, at)?;
                 let list = pieces(self.ground, &chunking, &self.space, !steps.is_empty())?;
-                let plain_edges = chunking.plain_edges && !steps.is_empty();
-                if plain_edges {
-                    return Err(unsupported(at, "chunks at the edge that are stored differently"));
-                }
                 if chunking.element != u64::from(self.kind.size) {
-                    return Err(self.ground.broken(self.header.address, "chunks of other elements"));
+                    return Err(self
+                        .ground
+                        .broken(self.header.address, "chunks of other elements"));
                 }
                 if list.is_empty() || bytes == 0 {
                     return Ok(self.filled(element));
                 }
-                crate::chunked::layout(self.ground, element, &chunking, &self.space, &list, decode, self.filled(element))
+                // In the byte order of the chunks.
+                let fill = self.fill_value(element.dtype.size()).into();
+                let (ground, space) = (self.ground, &self.space);
+                Ok(chunked::layout(ground, element, &chunking, space, list, decode, fill))
             }
             Storage::Virtual => Err(unsupported(at, "a virtual dataset, made of others")
                 .hint("h5repack makes a file that has the data itself")),
@@ -150,7 +152,8 @@ impl<'a> Dataset<'a> {
         match name() {
             Ok(name) => {
                 let at = self.ground.place(message.at);
-                Error::unsupported("hdf5-013", format!("its data lie in the file \"{name}\"")).at(at)
+                Error::unsupported("hdf5-013", format!("its data lie in the file \"{name}\""))
+                    .at(at)
             }
             Err(error) => error,
         }
@@ -158,13 +161,14 @@ impl<'a> Dataset<'a> {
 
     /// Elements that were never written.
     fn filled(&self, element: &Element) -> Layout {
-        let size = element.dtype.size();
-        let mut value = vec![0; size];
-        if let Some(fill) = self.fill.as_ref().filter(|fill| fill.len() == size) {
-            value.copy_from_slice(fill);
-        }
+        let mut value = self.fill_value(element.dtype.size());
         convert::to_little(element.dtype, &mut value);
         Layout::Fill(value.into())
+    }
+
+    fn fill_value(&self, size: usize) -> Vec<u8> {
+        let given = self.fill.as_ref().filter(|fill| fill.len() == size);
+        given.cloned().unwrap_or_else(|| vec![0; size])
     }
 
     /// Bytes at an address, if the file has them.
@@ -187,7 +191,8 @@ impl<'a> Dataset<'a> {
         };
         let (Storage::Contiguous(Some(address)), _) = self.storage()? else { return Ok(None) };
         let (size, count) = (u64::from(self.kind.size), rows.unwrap_or(1));
-        if self.header.find(kind::EXTERNAL).is_some() || size == 0 || count == 0 || self.space.null {
+        if self.header.find(kind::EXTERNAL).is_some() || size == 0 || count == 0 || self.space.null
+        {
             return Ok(None);
         }
         let broken = || self.ground.broken(self.header.address, "a table larger than any file");
@@ -197,7 +202,8 @@ impl<'a> Dataset<'a> {
         for member in members {
             let mut element = member.kind.element(self.ground.place(self.header.address))?;
             if !element.dims.is_empty() {
-                element = Element { dtype: DType::opaque(member.kind.size), dims: Vec::new(), ..element };
+                element =
+                    Element { dtype: DType::opaque(member.kind.size), dims: Vec::new(), ..element };
             }
             let first = address + member.offset;
             let len = (count - 1) * size + u64::from(member.kind.size);

@@ -19,17 +19,33 @@ pub(crate) struct Type {
 /// What the bytes of an element are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    Integer { signed: bool, order: ByteOrder, whole: bool },
-    Float { order: ByteOrder, form: Option<Kind> },
+    Integer {
+        signed: bool,
+        order: ByteOrder,
+        whole: bool,
+    },
+    Float {
+        order: ByteOrder,
+        form: Option<Kind>,
+    },
     Text,
     Opaque,
     Compound(Vec<Member>),
     /// Object (0), region (1) or newer references.
     Reference(u8),
-    Enum { base: Box<Type>, members: Vec<(String, Vec<u8>)> },
+    Enum {
+        base: Box<Type>,
+        members: Vec<(String, Vec<u8>)>,
+    },
     /// Elements of different lengths in a heap.
-    Many { text: bool, base: Box<Type> },
-    Array { dims: Vec<u64>, base: Box<Type> },
+    Many {
+        text: bool,
+        base: Box<Type>,
+    },
+    Array {
+        dims: Vec<u64>,
+        base: Box<Type>,
+    },
     /// Two numbers, as the newest libraries say it.
     Complex(Box<Type>),
 }
@@ -125,11 +141,8 @@ impl Type {
     /// Our word for it. `at` is where the file says it.
     pub(crate) fn element(&self, at: u64) -> Result<Element> {
         let plain = |dtype| Element { dtype, dims: Vec::new(), bare: None };
-        let bare = |why| Element {
-            dtype: DType::opaque(self.size),
-            dims: Vec::new(),
-            bare: Some(why),
-        };
+        let bare =
+            |why| Element { dtype: DType::opaque(self.size), dims: Vec::new(), bare: Some(why) };
         let known = |kind, order| DType::new(kind, self.size, order);
         Ok(match &self.class {
             Class::Integer { signed, order, whole: true } => {

@@ -307,9 +307,10 @@ impl GlobalHeaps {
                 slots
             }
         };
-        slots.get(&index).copied().ok_or_else(|| {
-            ground.broken(address, format!("the collection has no object {index}"))
-        })
+        slots
+            .get(&index)
+            .copied()
+            .ok_or_else(|| ground.broken(address, format!("the collection has no object {index}")))
     }
 }
 
@@ -339,9 +340,8 @@ fn collection(ground: &Ground, address: u64) -> Result<HashMap<u32, Slot>> {
         let place = fields.wire.offset() - ground.base;
         let padded = len.checked_next_multiple_of(8).and_then(|n| usize::try_from(n).ok());
         let padded = padded.filter(|n| *n <= fields.wire.remaining());
-        let padded = padded.ok_or_else(|| {
-            ground.broken(place, "an object that reaches out of its global heap")
-        })?;
+        let padded = padded
+            .ok_or_else(|| ground.broken(place, "an object that reaches out of its global heap"))?;
         fields.skip(padded)?;
         ground.charge(32)?;
         slots.insert(index, Slot { address: place, len });

@@ -19,8 +19,8 @@ mod btree;
 mod chunked;
 mod chunks;
 mod codec;
-mod datatype;
 mod dataset;
+mod datatype;
 mod group;
 mod header;
 mod heap;
@@ -73,9 +73,9 @@ static NETCDF: FormatInfo = FormatInfo {
 /// Where a signature is in the head of a file.
 fn signature(head: Head<'_>) -> Option<usize> {
     let places = [0, 512, 1024, 2048];
-    places.into_iter().find(|at| {
-        head.bytes.get(*at..).is_some_and(|rest| rest.starts_with(wire::SIGNATURE))
-    })
+    places
+        .into_iter()
+        .find(|at| head.bytes.get(*at..).is_some_and(|rest| rest.starts_with(wire::SIGNATURE)))
 }
 
 /// The name of the attribute that netCDF libraries leave in every file.

@@ -66,7 +66,8 @@ impl File {
             aliases: Vec::new(),
             netcdf: false,
         };
-        let end = ground.place(ground.end);
+        // Counted from the beginning of the file, whatever stands before the superblock.
+        let end = ground.end;
         if end > source.len() {
             let message = format!("the file ends after {} of {end} bytes", source.len());
             walk.report.error("hdf5-014", message).at(source.len());
@@ -298,8 +299,12 @@ impl Walk<'_> {
                     continue;
                 }
                 match decoder.attribute(attribute) {
-                    Ok(value) if attribute.name == "_NCProperties" => writer = Some(value.to_string()),
-                    Ok(value) => kept.push((attribute.name.clone(), scales::plain(value, self.netcdf))),
+                    Ok(value) if attribute.name == "_NCProperties" => {
+                        writer = Some(value.to_string())
+                    }
+                    Ok(value) => {
+                        kept.push((attribute.name.clone(), scales::plain(value, self.netcdf)))
+                    }
                     Err(error) => {
                         let name = format!("attribute \"{}\"", attribute.name);
                         let path = self.tree.node(*node).path.clone();
@@ -335,7 +340,9 @@ impl Reader for File {
     fn summary(&self) -> Vec<(String, Value)> {
         let mut said = vec![("superblock".to_string(), Value::UInt(u64::from(self.superblock)))];
         said.push(("datasets".into(), Value::UInt(self.objects.len() as u64)));
-        said.extend(self.writer.iter().map(|text| ("written by".to_string(), text.as_str().into())));
+        said.extend(
+            self.writer.iter().map(|text| ("written by".to_string(), text.as_str().into())),
+        );
         said
     }
 

@@ -32,11 +32,8 @@ impl Space {
             fields.skip(4)?;
         }
         let dims: Vec<u64> = (0..rank).map(|_| fields.length()).collect::<Result<_>>()?;
-        let unlimited = if fields.sizes.length == 8 {
-            u64::MAX
-        } else {
-            (1 << (8 * fields.sizes.length)) - 1
-        };
+        let unlimited =
+            if fields.sizes.length == 8 { u64::MAX } else { (1 << (8 * fields.sizes.length)) - 1 };
         let most = if flags & 1 != 0 {
             let most: Vec<u64> = (0..rank).map(|_| fields.length()).collect::<Result<_>>()?;
             most.into_iter().map(|n| (n != unlimited).then_some(n)).collect()
@@ -168,7 +165,8 @@ pub(crate) enum Index {
 
 impl Storage {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
-        match fields.version(&[1, 2, 3, 4], "a data layout")? {
+        // Version 5 only differs in the records of the indexes.
+        match fields.version(&[1, 2, 3, 4, 5], "a data layout")? {
             1 | 2 => Self::first(fields),
             version => {
                 let class = fields.u8()?;

@@ -147,9 +147,10 @@ impl Writer<'_> {
         let kind = match (self.rules, carrier(array.dtype)) {
             (Rules::Hdf5, _) => Stored::Own(types::of(array.dtype)),
             (_, Carrier::Own) => Stored::Own(types::of(array.dtype)),
-            (_, Carrier::Integer) => {
-                Stored::Own(types::integer(array.dtype.size() as u32, array.dtype.kind() == Kind::Bool))
-            }
+            (_, Carrier::Integer) => Stored::Own(types::integer(
+                array.dtype.size() as u32,
+                array.dtype.kind() == Kind::Bool,
+            )),
             (_, Carrier::Compound) => {
                 let kind = types::of(array.dtype);
                 Stored::Committed(self.commit(array.dtype, kind))
@@ -167,7 +168,11 @@ impl Writer<'_> {
         if let Some(known) = self.committed.get(&kind) {
             return *known;
         }
-        let name = if dtype.size() == 8 { "_PFNC_FLOAT_COMPLEX_TYPE" } else { "_PFNC_DOUBLE_COMPLEX_TYPE" };
+        let name = if dtype.size() == 8 {
+            "_PFNC_FLOAT_COMPLEX_TYPE"
+        } else {
+            "_PFNC_DOUBLE_COMPLEX_TYPE"
+        };
         let object = self.outline.add(What::Type(kind.clone()));
         self.link_root(name, object);
         self.committed.insert(kind, object);
@@ -274,7 +279,8 @@ impl Writer<'_> {
             }
             self.list(object, &scales);
             if self.rules == Rules::Hdf5 {
-                let labels = own.iter().map(|k| Value::from(self.dimensions.list()[*k].name.as_str()));
+                let labels =
+                    own.iter().map(|k| Value::from(self.dimensions.list()[*k].name.as_str()));
                 let labels = Value::List(labels.collect());
                 let made = attribute(&mut self.outline, self.rules, "DIMENSION_LABELS", &labels);
                 self.outline.objects[object].attributes.extend(made);
@@ -295,7 +301,10 @@ impl Writer<'_> {
         for (scale, uses) in uses {
             // Readers do not need it; who takes scales off does.
             if uses.len() * 16 < LONGEST {
-                let members = [("dataset", 0, types::reference()), ("dimension", 8, types::integer(4, false))];
+                let members = [
+                    ("dataset", 0, types::reference()),
+                    ("dimension", 8, types::integer(4, false)),
+                ];
                 let attribute = Attribute {
                     name: "REFERENCE_LIST".into(),
                     kind: types::compound(16, &members),
@@ -359,7 +368,10 @@ impl Writer<'_> {
             attrs.push(("scale_factor".to_string(), Value::Float(map.slope)));
             attrs.push(("add_offset".to_string(), Value::Float(map.intercept)));
         }
-        if self.rules == Rules::NetCdf && array.dtype.kind() == Kind::Bool && array.dtype.size() == 1 {
+        if self.rules == Rules::NetCdf
+            && array.dtype.kind() == Kind::Bool
+            && array.dtype.size() == 1
+        {
             attrs.push(("dtype".to_string(), Value::from("bool")));
         }
         self.say(object, &attrs);

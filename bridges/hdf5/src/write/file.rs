@@ -72,7 +72,12 @@ pub(super) struct Elsewhere {
 pub(super) enum What {
     /// Names and numbers of what is in it.
     Group(Vec<(String, usize)>),
-    Dataset { kind: Stored, dims: Vec<u64>, bytes: u64, elsewhere: Option<Elsewhere> },
+    Dataset {
+        kind: Stored,
+        dims: Vec<u64>,
+        bytes: u64,
+        elsewhere: Option<Elsewhere>,
+    },
     Type(Bytes),
 }
 
@@ -156,9 +161,8 @@ impl Outline {
             end: SUPERBLOCK,
         };
         // Lengths do not depend on the addresses.
-        let headers: Vec<u64> = (0..count)
-            .map(|k| self.header(&self.objects[k], k, &places).len() as u64)
-            .collect();
+        let headers: Vec<u64> =
+            (0..count).map(|k| self.header(&self.objects[k], k, &places).len() as u64).collect();
         for (k, len) in headers.into_iter().enumerate() {
             places.headers[k] = places.end;
             places.end = (places.end + len).next_multiple_of(8);

@@ -131,7 +131,8 @@ fn element(rules: Rules, value: &Value) -> Option<Element> {
 fn rectangle(values: &[Value]) -> Option<(Vec<u64>, Vec<&Value>)> {
     let first = values.first()?;
     let Value::List(_) = first else {
-        let alike = values.iter().all(|v| std::mem::discriminant(v) == std::mem::discriminant(first));
+        let alike =
+            values.iter().all(|v| std::mem::discriminant(v) == std::mem::discriminant(first));
         return alike.then(|| (vec![values.len() as u64], values.iter().collect()));
     };
     let mut lengths: Option<Vec<u64>> = None;
