@@ -114,6 +114,9 @@ impl<'a> Dataset<'a> {
             Storage::Contiguous(Some(address)) if bytes > 0 => {
                 Ok(Layout::Plain { extents: self.one(address, bytes)?, order: Order::C })
             }
+            Storage::Contiguous(_) if bytes == 0 => {
+                Ok(Layout::Plain { extents: Extents::one(0, 0), order: Order::C })
+            }
             Storage::Contiguous(_) => Ok(self.filled(element)),
             Storage::Chunked(chunking) => {
                 let mut steps = Vec::new();

@@ -12,6 +12,7 @@
 //! | `dataset` `chunked` `codec` | a dataset as an array; its chunks; filters undone |
 //! | `scales` | names and points of dimensions |
 //! | `read` | bytes to tree |
+//! | `write` | any tree as HDF5 or NetCDF-4; a file that points into another one |
 #![forbid(unsafe_code)]
 
 mod attribute;
@@ -39,6 +40,7 @@ use spile_core::source::Source;
 
 use read::File;
 use write::Rules;
+pub use write::{Left, write_index};
 
 /// HDF5, for the registry.
 pub struct Hdf5;

@@ -6,12 +6,14 @@
 //! their place.
 
 mod file;
+mod index;
 mod types;
 mod values;
 
 use std::collections::{HashMap, HashSet};
 
 use spile_core::axes::{Dimension, Dimensions};
+use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::flat::Flat;
@@ -21,9 +23,12 @@ use spile_core::limits::Limits;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::{NodeId, ROOT, Value};
+use spile_core::wire::ByteOrder;
 
 use crate::scales::{DESCRIPTION, NO_VARIABLE};
 use file::{Attribute, Data, LONGEST, Object, Outline, Slot, Stored, What};
+use index::Pointers;
+pub use index::{Left, write_index};
 pub(crate) use values::Rules;
 use values::attribute;
 
@@ -59,6 +64,8 @@ struct Writer<'a> {
     characters: HashMap<u64, usize>,
     committed: HashMap<Vec<u8>, usize>,
     numbers: u64,
+    /// Datasets point to the bytes of the file that is read, where they can.
+    pointers: Option<Pointers>,
 }
 
 pub(crate) fn write_tree(
@@ -67,37 +74,36 @@ pub(crate) fn write_tree(
     rules: Rules,
     limits: &Limits,
 ) -> Result<()> {
-    let flat = Flat::new(content, limits)?;
-    let dimensions = Dimensions::of(flat.tree());
-    let mut writer = Writer {
-        scales: vec![None; dimensions.list().len()],
-        flat,
-        dimensions,
-        rules,
-        outline: Outline::default(),
-        objects: HashMap::new(),
-        paths: HashMap::new(),
-        taken: HashSet::new(),
-        origins: Vec::new(),
-        uses: HashMap::new(),
-        characters: HashMap::new(),
-        committed: HashMap::new(),
-        numbers: 0,
-    };
+    let mut writer = Writer::new(content, rules, limits)?;
     writer.nodes()?;
     writer.scales();
     writer.attach();
     writer.describe(limits)?;
-    let places = writer.outline.write(sink)?;
-    for (object, origin) in &writer.origins {
-        if let Some(at) = places[*object] {
-            writer.data(sink, at, *origin)?;
-        }
-    }
-    Ok(())
+    writer.all(sink)
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(content: &'a dyn Reader, rules: Rules, limits: &Limits) -> Result<Self> {
+        let flat = Flat::new(content, limits)?;
+        let dimensions = Dimensions::of(flat.tree());
+        Ok(Self {
+            scales: vec![None; dimensions.list().len()],
+            flat,
+            dimensions,
+            rules,
+            outline: Outline::default(),
+            objects: HashMap::new(),
+            paths: HashMap::new(),
+            taken: HashSet::new(),
+            origins: Vec::new(),
+            uses: HashMap::new(),
+            characters: HashMap::new(),
+            committed: HashMap::new(),
+            numbers: 0,
+            pointers: None,
+        })
+    }
+
     /// Groups and datasets of the tree.
     fn nodes(&mut self) -> Result<()> {
         let root = self.outline.add(What::Group(Vec::new()));
@@ -126,15 +132,26 @@ impl Writer<'_> {
                 None => self.outline.add(What::Group(Vec::new())),
                 Some(array) => {
                     let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-                    let object = self.dataset(array).map_err(place)?;
-                    self.origins.push((object, Origin::Array(id)));
-                    object
+                    match self.array(id, &node.path, array).map_err(place)? {
+                        Some(object) => object,
+                        None => continue,
+                    }
                 }
             };
             self.outline.link(parent, &name, object);
             self.objects.insert(id, object);
         }
         Ok(())
+    }
+
+    /// The dataset of an array, if there shall be one.
+    fn array(&mut self, id: NodeId, path: &str, array: &ArrayDesc) -> Result<Option<usize>> {
+        if self.pointers.is_some() {
+            return self.pointed(id, path, array);
+        }
+        let object = self.dataset(array)?;
+        self.origins.push((object, Origin::Array(id)));
+        Ok(Some(object))
     }
 
     fn dataset(&mut self, array: &ArrayDesc) -> Result<usize> {
@@ -144,16 +161,22 @@ impl Writer<'_> {
         }
         let mut dims = array.shape.lengths().to_vec();
         let bytes = array.shape.bytes(array.dtype.size())?;
-        let kind = match (self.rules, carrier(array.dtype)) {
-            (Rules::Hdf5, _) => Stored::Own(types::of(array.dtype)),
-            (_, Carrier::Own) => Stored::Own(types::of(array.dtype)),
+        // As core hands the elements out.
+        let dtype = array.dtype.with_order(ByteOrder::Little);
+        let kind = match (self.rules, carrier(dtype)) {
+            (Rules::Hdf5, _) | (_, Carrier::Own) => Stored::Own(types::of(dtype)),
+            (_, Carrier::Wider) => {
+                let kind = Stored::Own(types::of(DType::F32));
+                let bytes = array.shape.bytes(DType::F32.size())?;
+                return Ok(self.outline.add(What::Dataset { kind, dims, bytes, elsewhere: None }));
+            }
             (_, Carrier::Integer) => Stored::Own(types::integer(
                 array.dtype.size() as u32,
                 array.dtype.kind() == Kind::Bool,
             )),
             (_, Carrier::Compound) => {
-                let kind = types::of(array.dtype);
-                Stored::Committed(self.commit(array.dtype, kind))
+                let kind = types::of(dtype);
+                Stored::Committed(self.commit(dtype, kind))
             }
             (_, Carrier::Characters) => {
                 dims.push(array.dtype.size().max(1) as u64);
@@ -193,8 +216,9 @@ impl Writer<'_> {
             let Dimension { name, len, coord } = dimension;
             let scale = match coord {
                 Coord::Node(id) => {
+                    let Some(own) = self.objects.get(&id).copied() else { continue };
                     let itself = self.paths.get(&id) == Some(&name) || self.rules == Rules::Hdf5;
-                    if itself { self.objects[&id] } else { self.copy(&name, id) }
+                    if itself { own } else { self.copy(&name, id) }
                 }
                 Coord::Uniform { start, step } => {
                     let kind = Stored::Own(types::of(DType::F64));
@@ -269,10 +293,11 @@ impl Writer<'_> {
     fn attach(&mut self) {
         let arrays: Vec<NodeId> = self.flat.tree().arrays().map(|(id, ..)| id).collect();
         for id in arrays {
-            let object = self.objects[&id];
+            let Some(object) = self.objects.get(&id).copied() else { continue };
             let node = self.flat.tree().node(id).clone();
             let Some(array) = &node.array else { continue };
-            let own: Vec<usize> = self.dimensions.array(id).to_vec();
+            let mut own: Vec<usize> = self.dimensions.array(id).to_vec();
+            self.turn(id, &mut own);
             let mut scales: Vec<Option<usize>> = own.iter().map(|k| self.scales[*k]).collect();
             if self.rules == Rules::NetCdf && matches!(carrier(array.dtype), Carrier::Characters) {
                 scales.push(Some(self.character_dimension(array.dtype.size().max(1) as u64)));
@@ -434,13 +459,34 @@ impl Writer<'_> {
         out
     }
 
+    /// Everything is planned: metadata, then data.
+    fn all(&self, sink: &Sink) -> Result<()> {
+        let places = self.outline.write(sink)?;
+        for (object, origin) in &self.origins {
+            if let Some(at) = places[*object] {
+                self.data(sink, at, *origin)?;
+            }
+        }
+        Ok(())
+    }
+
     fn data(&self, sink: &Sink, at: u64, origin: Origin) -> Result<()> {
         match origin {
             Origin::Array(id) => {
                 let node = self.flat.tree().node(id);
-                let size = node.array.as_ref().map_or(1, |array| array.dtype.size()) as u64;
+                let dtype = node.array.as_ref().map_or(DType::U8, |array| array.dtype);
                 let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-                let write = |first: u64, bytes: &[u8]| sink.write_all_at(at + first * size, bytes);
+                let wider = self.rules == Rules::NetCdf && matches!(carrier(dtype), Carrier::Wider);
+                let size = if wider { DType::F32.size() } else { dtype.size() } as u64;
+                let write = |first: u64, bytes: &[u8]| {
+                    if !wider {
+                        return sink.write_all_at(at + first * size, bytes);
+                    }
+                    let (mut numbers, mut out) = (Vec::new(), Vec::new());
+                    convert::to_f64(dtype.with_order(ByteOrder::Little), None, bytes, &mut numbers);
+                    convert::from_f64(DType::F32, None, &numbers, &mut out);
+                    sink.write_all_at(at + first * size, &out)
+                };
                 self.flat.for_each(id, Order::C, write).map_err(place)
             }
             Origin::Points { start, step, len } => {
@@ -461,6 +507,8 @@ impl Writer<'_> {
 /// How netCDF holds a type.
 enum Carrier {
     Own,
+    /// As a number of four bytes, which holds all of its values.
+    Wider,
     /// As a number of the same size.
     Integer,
     Compound,
@@ -471,6 +519,7 @@ enum Carrier {
 fn carrier(dtype: DType) -> Carrier {
     match (dtype.kind(), dtype.size()) {
         (Kind::Int | Kind::UInt, _) | (Kind::Float, 4 | 8) => Carrier::Own,
+        (Kind::Float, 2) => Carrier::Wider,
         (Kind::Bool, _) | (Kind::Opaque, 1) => Carrier::Integer,
         (Kind::Complex, 8 | 16) => Carrier::Compound,
         _ => Carrier::Characters,

@@ -17,7 +17,7 @@ use crate::description::{Description, Frames, Held};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::format::Reader;
-use crate::frames::FrameTable;
+use crate::frames::{FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::Limits;
 use crate::read::{Array, Axes};
@@ -252,6 +252,26 @@ impl<'a> Flat<'a> {
                 }
             }
         }
+    }
+
+    /// Shapes and layouts whose elements are those of an array, one behind the other: one of them, or
+    /// one for every frame that has the array. For who tells others where the bytes lie.
+    pub fn layouts(&self, id: NodeId) -> Result<Vec<FrameCell>> {
+        let cell = |array: &ArrayDesc| FrameCell {
+            shape: array.shape.clone(),
+            layout: array.layout.clone(),
+        };
+        let Some(stack) = self.stacks.get(&id) else {
+            return Ok(self.tree.node(id).array.iter().map(cell).collect());
+        };
+        let array = self.content.tree().node(stack.node).array.as_ref();
+        let Some(Layout::PerFrame(table)) = array.map(|array| &array.layout) else {
+            return Ok(Vec::new());
+        };
+        let room = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
+        self.limits.allow(room, "the layouts of all frames")?;
+        let cells = (0..stack.frames).map(|frame| table.cell(frame));
+        cells.filter_map(Result::transpose).collect()
     }
 
     /// In which order an array is handed out without work.

@@ -1,6 +1,7 @@
 //! Element types as datatype messages (section IV.A.2.d), version 1 and 3.
 
 use spile_core::dtype::{DType, Kind};
+use spile_core::wire::ByteOrder;
 
 /// An encoded type.
 pub(super) type Bytes = Vec<u8>;
@@ -15,14 +16,23 @@ fn prefix(class: u8, version: u8, bits: u32, size: u32) -> Bytes {
 
 /// An integer of all bits, little-endian.
 pub(super) fn integer(size: u32, signed: bool) -> Bytes {
-    let mut out = prefix(0, 1, if signed { 8 } else { 0 }, size);
+    ordered_integer(size, signed, ByteOrder::Little)
+}
+
+/// The bit of a type that says big-endian.
+fn order_bit(order: ByteOrder) -> u32 {
+    u32::from(order == ByteOrder::Big)
+}
+
+fn ordered_integer(size: u32, signed: bool, order: ByteOrder) -> Bytes {
+    let mut out = prefix(0, 1, order_bit(order) | if signed { 8 } else { 0 }, size);
     out.extend(0_u16.to_le_bytes());
     out.extend((8 * size as u16).to_le_bytes());
     out
 }
 
 /// A binary number of IEEE 754, or Intel's in 16 bytes.
-fn float(size: u32, x87: bool) -> Bytes {
+fn float(size: u32, x87: bool, order: ByteOrder) -> Bytes {
     // Sign, exponent and its size, size of the mantissa, bias, bits in all.
     let (sign, exponent, exponent_size, mantissa, bias, precision) = match (size, x87) {
         (_, true) => (79, 64, 15, 64, 16383, 80),
@@ -33,7 +43,7 @@ fn float(size: u32, x87: bool) -> Bytes {
     };
     // Only Intel's format writes the first bit of the mantissa.
     let implied = if x87 { 0 } else { 0x20 };
-    let mut out = prefix(1, 1, (sign << 8) | implied, size);
+    let mut out = prefix(1, 1, (sign << 8) | implied | order_bit(order), size);
     out.extend(0_u16.to_le_bytes());
     out.extend(precision.to_le_bytes());
     out.extend([exponent, exponent_size, 0, mantissa]);
@@ -104,23 +114,23 @@ pub(super) fn boolean() -> Bytes {
 }
 
 /// Complex numbers as h5py and netCDF libraries know them.
-pub(super) fn complex(size: u32, x87: bool) -> Bytes {
+fn complex(size: u32, x87: bool, order: ByteOrder) -> Bytes {
     let half = size / 2;
-    compound(size, &[("r", 0, float(half, x87)), ("i", half, float(half, x87))])
+    compound(size, &[("r", 0, float(half, x87, order)), ("i", half, float(half, x87, order))])
 }
 
-/// A type that HDF5 has.
+/// A type that HDF5 has, in its byte order.
 pub(super) fn of(dtype: DType) -> Bytes {
-    let size = dtype.size() as u32;
+    let (size, order) = (dtype.size() as u32, dtype.order());
     match dtype.kind() {
-        Kind::Int => integer(size, true),
-        Kind::UInt => integer(size, false),
+        Kind::Int => ordered_integer(size, true, order),
+        Kind::UInt => ordered_integer(size, false, order),
         Kind::Bool if size == 1 => boolean(),
-        Kind::Bool => integer(size, false),
-        Kind::Float => float(size, false),
-        Kind::X87 => float(size, true),
-        Kind::Complex => complex(size, false),
-        Kind::ComplexX87 => complex(size, true),
+        Kind::Bool => ordered_integer(size, false, order),
+        Kind::Float => float(size, false, order),
+        Kind::X87 => float(size, true, order),
+        Kind::Complex => complex(size, false, order),
+        Kind::ComplexX87 => complex(size, true, order),
         Kind::Text => text(size.max(1)),
         Kind::Opaque => opaque(size.max(1)),
     }
