@@ -32,7 +32,7 @@ fn first_node(
     let prefix_len = 8 + 2 * ground.sizes.offset;
     let prefix = ground.fetch(address, prefix_len as u64, "B-tree node")?;
     let mut fields = ground.fields(&prefix, address);
-    fields.expect(b"TREE")?;
+    fields.expect(*b"TREE")?;
     let (found, level, count) = (fields.u8()?, fields.u8()?, fields.u16()?);
     // Levels fall by one, so there are no circles.
     if found != kind || expected.is_some_and(|e| e != level) || u16::from(level) > DEEPEST {
@@ -75,7 +75,7 @@ impl<'a> SecondTree<'a> {
         let len = 22 + sizes.offset + sizes.length;
         let bytes = ground.structure(address, len as u64, name)?;
         let mut fields = ground.fields(&bytes, address);
-        fields.expect(b"BTHD")?;
+        fields.expect(*b"BTHD")?;
         fields.version(&[0], "a B-tree")?;
         let kind = fields.u8()?;
         let node = u64::from(fields.u32()?);
@@ -133,7 +133,7 @@ impl<'a> SecondTree<'a> {
         }
         let bytes = self.ground.structure(address, len, self.name)?;
         let mut fields = self.ground.fields(&bytes, address);
-        fields.expect(if level == 0 { b"BTLF" } else { b"BTIN" })?;
+        fields.expect(if level == 0 { *b"BTLF" } else { *b"BTIN" })?;
         fields.version(&[0], "a B-tree node")?;
         if fields.u8()? != self.kind {
             return Err(self.ground.broken(address, "a node of another kind of B-tree"));

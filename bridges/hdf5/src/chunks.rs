@@ -224,7 +224,7 @@ impl Grid<'_> {
         let len = 12 + ground.sizes.offset + ground.sizes.length;
         let bytes = ground.structure(address, len as u64, "fixed array")?;
         let mut fields = ground.fields(&bytes, address);
-        fields.expect(b"FAHD")?;
+        fields.expect(*b"FAHD")?;
         fields.version(&[0], "a fixed array")?;
         fields.skip(1)?;
         let (size, page_bits) = (usize::from(fields.u8()?), fields.u8()?);
@@ -248,7 +248,7 @@ impl Grid<'_> {
         let sum = bytes.len() - 4;
         verify(&bytes[..sum], last_word(&bytes), ground.place(block), "fixed array")?;
         let mut fields = ground.fields(&bytes, block);
-        fields.expect(b"FADB")?;
+        fields.expect(*b"FADB")?;
         fields.skip(prefix as usize - 4)?;
         if pages == 0 {
             return (0..count).try_for_each(|k| self.element(&mut fields, width, k, None));
@@ -292,7 +292,7 @@ impl Grid<'_> {
         let len = 12 + 6 * length + offset + 4;
         let bytes = ground.structure(address, len as u64, "extensible array")?;
         let mut fields = ground.fields(&bytes, address);
-        fields.expect(b"EAHD")?;
+        fields.expect(*b"EAHD")?;
         fields.version(&[0], "an extensible array")?;
         fields.skip(1)?;
         let size = usize::from(fields.u8()?);
@@ -322,7 +322,7 @@ impl Grid<'_> {
         let bytes = ground.structure(index, len as u64, "extensible array")?;
         verify(&bytes[..len - 4], last_word(&bytes), ground.place(index), "extensible array")?;
         let mut fields = ground.fields(&bytes, index);
-        fields.expect(b"EAIB")?;
+        fields.expect(*b"EAIB")?;
         fields.skip(prefix - 4)?;
         for k in 0..u64::from(in_index) {
             self.element(&mut fields, array.width, k, slowest)?;
@@ -367,7 +367,7 @@ impl Grid<'_> {
         let sum = bytes.len() - 4;
         verify(&bytes[..sum], last_word(&bytes), ground.place(at), "extensible array")?;
         let mut fields = ground.fields(&bytes, at);
-        fields.expect(b"EASB")?;
+        fields.expect(*b"EASB")?;
         fields.skip(prefix - 4)?;
         let maps = fields.take((blocks * map) as usize)?;
         for block in 0..blocks {
@@ -398,7 +398,7 @@ impl Grid<'_> {
         let sum = bytes.len() - 4;
         verify(&bytes[..sum], last_word(&bytes), ground.place(at), "extensible array")?;
         let mut fields = ground.fields(&bytes, at);
-        fields.expect(b"EADB")?;
+        fields.expect(*b"EADB")?;
         fields.skip(prefix - 4)?;
         if !paged {
             return (0..own).try_for_each(|k| {

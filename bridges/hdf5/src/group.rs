@@ -101,7 +101,7 @@ fn link(ground: &Ground, fields: &mut Fields<'_>) -> Result<Link> {
 fn symbols(ground: &Ground, address: u64, heap: &LocalHeap, found: &mut Vec<Link>) -> Result<()> {
     let prefix = ground.fetch(address, 8, "symbol table")?;
     let mut fields = ground.fields(&prefix, address);
-    fields.expect(b"SNOD")?;
+    fields.expect(*b"SNOD")?;
     fields.version(&[1], "a symbol table")?;
     fields.skip(1)?;
     let count = fields.u16()?;

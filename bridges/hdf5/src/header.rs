@@ -109,7 +109,7 @@ impl Header {
         let prefix_len = 6 + times + phases + size_bytes;
         let prefix = ground.fetch(address, prefix_len as u64, "object header")?;
         let mut fields = ground.fields(&prefix, address);
-        fields.expect(b"OHDR")?;
+        fields.expect(*b"OHDR")?;
         fields.version(&[2], "an object header")?;
         fields.skip(1 + times + phases)?;
         let len = fields.uint(size_bytes)?;

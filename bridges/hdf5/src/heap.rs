@@ -22,7 +22,7 @@ impl LocalHeap {
         let len = 8 + 2 * sizes.length + sizes.offset;
         let bytes = ground.structure(address, len as u64, "local heap")?;
         let mut fields = ground.fields(&bytes, address);
-        fields.expect(b"HEAP")?;
+        fields.expect(*b"HEAP")?;
         fields.version(&[0], "a local heap")?;
         fields.skip(3)?;
         let size = fields.length()?;
@@ -69,7 +69,7 @@ impl<'a> FractalHeap<'a> {
         let len = 26 + 12 * sizes.length + 3 * sizes.offset - 4;
         let bytes = ground.structure(address, len as u64 + 4, "fractal heap")?;
         let mut fields = ground.fields(&bytes, address);
-        fields.expect(b"FRHP")?;
+        fields.expect(*b"FRHP")?;
         fields.version(&[0], "a fractal heap")?;
         let id_len = usize::from(fields.u16()?);
         if fields.u16()? != 0 {
@@ -180,13 +180,12 @@ impl<'a> FractalHeap<'a> {
         let broken = || self.ground.broken(self.address, format!("no object at {offset}"));
         let (start, size, at) = self.block_of(offset)?;
         let known = self.blocks.borrow().get(&at).cloned();
-        let block = match known {
-            Some(block) => block,
-            None => {
-                let bytes = Rc::new(self.direct(at, size)?);
-                self.blocks.borrow_mut().insert(at, Rc::clone(&bytes));
-                bytes
-            }
+        let block = if let Some(block) = known {
+            block
+        } else {
+            let bytes = Rc::new(self.direct(at, size)?);
+            self.blocks.borrow_mut().insert(at, Rc::clone(&bytes));
+            bytes
         };
         let from = usize::try_from(offset - start).map_err(|_| broken())?;
         let bytes = from.checked_add(len as usize).and_then(|to| block.get(from..to));
@@ -197,7 +196,7 @@ impl<'a> FractalHeap<'a> {
     fn direct(&self, at: u64, size: u64) -> Result<Vec<u8>> {
         let bytes = self.ground.structure(at, size, "heap block")?;
         let mut fields = self.ground.fields(&bytes, at);
-        fields.expect(b"FHDB")?;
+        fields.expect(*b"FHDB")?;
         fields.version(&[0], "a heap block")?;
         if self.checked {
             // Counted with zeros in its own place.
@@ -272,7 +271,7 @@ impl<'a> FractalHeap<'a> {
         let len = len.saturating_add(prefix as u64 + 4);
         let bytes = self.ground.structure(at, len, "heap table")?;
         let mut fields = self.ground.fields(&bytes, at);
-        fields.expect(b"FHIB")?;
+        fields.expect(*b"FHIB")?;
         fields.version(&[0], "a heap table")?;
         let sum = bytes.len() - 4;
         verify(&bytes[..sum], last_word(&bytes), self.ground.place(at), "heap table")?;
@@ -299,13 +298,12 @@ impl GlobalHeaps {
     /// Where object `index` of the collection at `address` lies.
     pub(crate) fn slot(&self, ground: &Ground, address: u64, index: u32) -> Result<Slot> {
         let known = self.known.borrow().get(&address).cloned();
-        let slots = match known {
-            Some(slots) => slots,
-            None => {
-                let slots = Rc::new(collection(ground, address)?);
-                self.known.borrow_mut().insert(address, Rc::clone(&slots));
-                slots
-            }
+        let slots = if let Some(slots) = known {
+            slots
+        } else {
+            let slots = Rc::new(collection(ground, address)?);
+            self.known.borrow_mut().insert(address, Rc::clone(&slots));
+            slots
         };
         slots
             .get(&index)
@@ -318,7 +316,7 @@ fn collection(ground: &Ground, address: u64) -> Result<HashMap<u32, Slot>> {
     let prefix_len = 8 + ground.sizes.length as u64;
     let prefix = ground.fetch(address, prefix_len, "global heap")?;
     let mut fields = ground.fields(&prefix, address);
-    fields.expect(b"GCOL")?;
+    fields.expect(*b"GCOL")?;
     fields.version(&[1], "a global heap")?;
     fields.skip(3)?;
     let size = fields.length()?;

@@ -40,7 +40,7 @@ use spile_core::source::Source;
 
 use read::File;
 use write::Rules;
-pub use write::{Left, write_index};
+pub use write::{Indexed, Left, write_index};
 
 /// HDF5, for the registry.
 pub struct Hdf5;

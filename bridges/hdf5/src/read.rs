@@ -300,10 +300,10 @@ impl Walk<'_> {
                 }
                 match decoder.attribute(attribute) {
                     Ok(value) if attribute.name == "_NCProperties" => {
-                        writer = Some(value.to_string())
+                        writer = Some(value.to_string());
                     }
                     Ok(value) => {
-                        kept.push((attribute.name.clone(), scales::plain(value, self.netcdf)))
+                        kept.push((attribute.name.clone(), scales::plain(value, self.netcdf)));
                     }
                     Err(error) => {
                         let name = format!("attribute \"{}\"", attribute.name);
@@ -323,7 +323,7 @@ impl Walk<'_> {
             }
             self.tree.node_mut(node).attrs = kept;
         }
-        found.apply(self)?;
+        found.apply(self);
         Ok(writer)
     }
 }

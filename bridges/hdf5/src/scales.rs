@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use spile_core::dtype::{DType, Kind};
-use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Coord, Linear};
 use spile_core::shape::Shape;
 use spile_core::tree::{Attrs, NodeId, Value};
@@ -106,7 +105,7 @@ impl Scales {
     }
 
     /// Gives arrays the names and points of their dimensions.
-    pub(crate) fn apply(&self, walk: &mut Walk<'_>) -> Result<()> {
+    pub(crate) fn apply(&self, walk: &mut Walk<'_>) {
         let arrays: Vec<NodeId> = walk.tree.arrays().map(|(id, ..)| id).collect();
         for node in arrays {
             self.name(walk, node);
@@ -119,7 +118,6 @@ impl Scales {
                 }
             }
         }
-        Ok(())
     }
 
     fn name(&self, walk: &mut Walk<'_>, node: NodeId) {

@@ -253,8 +253,8 @@ impl<'a> Fields<'a> {
     }
 
     /// The four letters of a structure.
-    pub(crate) fn expect(&mut self, letters: &[u8; 4]) -> Result<()> {
-        self.wire.expect(letters, "hdf5-005")
+    pub(crate) fn expect(&mut self, letters: [u8; 4]) -> Result<()> {
+        self.wire.expect(&letters, "hdf5-005")
     }
 
     /// The version of a structure, which must be among `known`.

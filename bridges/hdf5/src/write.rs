@@ -28,7 +28,7 @@ use spile_core::wire::ByteOrder;
 use crate::scales::{DESCRIPTION, NO_VARIABLE};
 use file::{Attribute, Data, LONGEST, Object, Outline, Slot, Stored, What};
 use index::Pointers;
-pub use index::{Left, write_index};
+pub use index::{Indexed, Left, write_index};
 pub(crate) use values::Rules;
 use values::attribute;
 

@@ -138,7 +138,7 @@ impl Outline {
                 buffer.clear();
             }
             buffer.resize((places.headers[k] - start) as usize, 0);
-            buffer.extend(self.header(object, k, &places));
+            buffer.extend(header(object, k, &places));
         }
         sink.write_all_at(start, &buffer)?;
         for (k, at) in places.heaps.iter().enumerate() {
@@ -162,7 +162,7 @@ impl Outline {
         };
         // Lengths do not depend on the addresses.
         let headers: Vec<u64> =
-            (0..count).map(|k| self.header(&self.objects[k], k, &places).len() as u64).collect();
+            (0..count).map(|k| header(&self.objects[k], k, &places).len() as u64).collect();
         for (k, len) in headers.into_iter().enumerate() {
             places.headers[k] = places.end;
             places.end = (places.end + len).next_multiple_of(8);
@@ -183,103 +183,6 @@ impl Outline {
             }
         }
         places
-    }
-
-    /// An object header of version 2.
-    fn header(&self, object: &Object, number: usize, places: &Places) -> Bytes {
-        let mut body = Vec::new();
-        match &object.what {
-            What::Group(links) => {
-                let count = links.len() as u64;
-                // Links are kept in the order in which they were made; netCDF insists.
-                let mut info = vec![0, 3];
-                info.extend(count.to_le_bytes());
-                (0..3).for_each(|_| info.extend(NONE.to_le_bytes()));
-                message(&mut body, kind::LINK_INFO, 0, 0, &info);
-                message(&mut body, kind::GROUP_INFO, 0, 0, &[0, 0]);
-                for (order, (name, child)) in links.iter().enumerate() {
-                    let link = link(name, order as u64, places.headers[*child]);
-                    message(&mut body, kind::LINK, 0, 0, &link);
-                }
-            }
-            What::Dataset { kind: own, dims, bytes, elsewhere } => {
-                message(&mut body, kind::SPACE, 0, 0, &space(dims));
-                match own {
-                    Stored::Own(kind) => message(&mut body, kind::TYPE, 1, 0, kind),
-                    Stored::Committed(of) => {
-                        message(&mut body, kind::TYPE, 3, 0, &shared(places.headers[*of]));
-                    }
-                }
-                // Never filled: everything is written. Space is found late; outside it is there.
-                message(&mut body, kind::FILL, 1, 0, &[3, 0x0a]);
-                let mut layout = vec![3, 1];
-                layout.extend(places.data[number].to_le_bytes());
-                layout.extend(bytes.to_le_bytes());
-                message(&mut body, kind::LAYOUT, 0, 0, &layout);
-                if let Some(other) = elsewhere {
-                    message(&mut body, kind::EXTERNAL, 0, 0, &files(other, places.names[number]));
-                }
-            }
-            What::Type(kind) => message(&mut body, kind::TYPE, 1, 0, kind),
-        }
-        if !object.attributes.is_empty() {
-            let count = object.attributes.len() as u16;
-            let mut info = vec![0, 1];
-            info.extend(count.to_le_bytes());
-            (0..2).for_each(|_| info.extend(NONE.to_le_bytes()));
-            message(&mut body, kind::ATTRIBUTE_INFO, 0, 0, &info);
-        }
-        for (order, attribute) in object.attributes.iter().enumerate() {
-            let encoded = self.attribute(attribute, places);
-            message(&mut body, kind::ATTRIBUTE, 0, order as u16, &encoded);
-        }
-        // Version 2, sizes of four bytes, order of attributes kept.
-        let mut out = b"OHDR\x02\x06".to_vec();
-        out.extend((body.len() as u32).to_le_bytes());
-        out.extend(body);
-        out.extend(checksum(&out).to_le_bytes());
-        out
-    }
-
-    /// Version 3.
-    fn attribute(&self, attribute: &Attribute, places: &Places) -> Bytes {
-        let space = space(&attribute.dims);
-        let name_len = attribute.name.len() as u16 + 1;
-        let mut out = vec![3, 0];
-        for len in [name_len, attribute.kind.len() as u16, space.len() as u16] {
-            out.extend(len.to_le_bytes());
-        }
-        // UTF-8.
-        out.push(1);
-        out.extend(attribute.name.bytes());
-        out.push(0);
-        out.extend_from_slice(&attribute.kind);
-        out.extend(space);
-        match &attribute.data {
-            Data::Raw(bytes) => out.extend_from_slice(bytes),
-            Data::Slots(slots) => {
-                for slot in slots {
-                    let (count, heap, index) = match slot {
-                        Some((count, slot)) => {
-                            let index = (slot % HEAP_OBJECTS) as u32 + 1;
-                            (*count, places.heaps[slot / HEAP_OBJECTS], index)
-                        }
-                        None => (0, 0, 0),
-                    };
-                    out.extend(count.to_le_bytes());
-                    out.extend(heap.to_le_bytes());
-                    out.extend(index.to_le_bytes());
-                }
-            }
-            Data::Uses(uses) => {
-                for (object, dim) in uses {
-                    out.extend(places.headers[*object].to_le_bytes());
-                    out.extend(dim.to_le_bytes());
-                    out.extend([0; 4]);
-                }
-            }
-        }
-        out
     }
 
     /// A collection of the global heap.
@@ -332,6 +235,103 @@ impl Outline {
     }
 }
 
+/// An object header of version 2.
+fn header(object: &Object, number: usize, places: &Places) -> Bytes {
+    let mut body = Vec::new();
+    match &object.what {
+        What::Group(links) => {
+            let count = links.len() as u64;
+            // Links are kept in the order in which they were made; netCDF insists.
+            let mut info = vec![0, 3];
+            info.extend(count.to_le_bytes());
+            (0..3).for_each(|_| info.extend(NONE.to_le_bytes()));
+            message(&mut body, kind::LINK_INFO, 0, 0, &info);
+            message(&mut body, kind::GROUP_INFO, 0, 0, &[0, 0]);
+            for (order, (name, child)) in links.iter().enumerate() {
+                let link = link(name, order as u64, places.headers[*child]);
+                message(&mut body, kind::LINK, 0, 0, &link);
+            }
+        }
+        What::Dataset { kind: own, dims, bytes, elsewhere } => {
+            message(&mut body, kind::SPACE, 0, 0, &space(dims));
+            match own {
+                Stored::Own(kind) => message(&mut body, kind::TYPE, 1, 0, kind),
+                Stored::Committed(of) => {
+                    message(&mut body, kind::TYPE, 3, 0, &shared(places.headers[*of]));
+                }
+            }
+            // Never filled: everything is written. Space is found late; outside it is there.
+            message(&mut body, kind::FILL, 1, 0, &[3, 0x0a]);
+            let mut layout = vec![3, 1];
+            layout.extend(places.data[number].to_le_bytes());
+            layout.extend(bytes.to_le_bytes());
+            message(&mut body, kind::LAYOUT, 0, 0, &layout);
+            if let Some(other) = elsewhere {
+                message(&mut body, kind::EXTERNAL, 0, 0, &files(other, places.names[number]));
+            }
+        }
+        What::Type(kind) => message(&mut body, kind::TYPE, 1, 0, kind),
+    }
+    if !object.attributes.is_empty() {
+        let count = object.attributes.len() as u16;
+        let mut info = vec![0, 1];
+        info.extend(count.to_le_bytes());
+        (0..2).for_each(|_| info.extend(NONE.to_le_bytes()));
+        message(&mut body, kind::ATTRIBUTE_INFO, 0, 0, &info);
+    }
+    for (order, attribute) in object.attributes.iter().enumerate() {
+        let encoded = encode_attribute(attribute, places);
+        message(&mut body, kind::ATTRIBUTE, 0, order as u16, &encoded);
+    }
+    // Version 2, sizes of four bytes, order of attributes kept.
+    let mut out = b"OHDR\x02\x06".to_vec();
+    out.extend((body.len() as u32).to_le_bytes());
+    out.extend(body);
+    out.extend(checksum(&out).to_le_bytes());
+    out
+}
+
+/// Version 3.
+fn encode_attribute(attribute: &Attribute, places: &Places) -> Bytes {
+    let space = space(&attribute.dims);
+    let name_len = attribute.name.len() as u16 + 1;
+    let mut out = vec![3, 0];
+    for len in [name_len, attribute.kind.len() as u16, space.len() as u16] {
+        out.extend(len.to_le_bytes());
+    }
+    // UTF-8.
+    out.push(1);
+    out.extend(attribute.name.bytes());
+    out.push(0);
+    out.extend_from_slice(&attribute.kind);
+    out.extend(space);
+    match &attribute.data {
+        Data::Raw(bytes) => out.extend_from_slice(bytes),
+        Data::Slots(slots) => {
+            for slot in slots {
+                let (count, heap, index) = match slot {
+                    Some((count, slot)) => {
+                        let index = (slot % HEAP_OBJECTS) as u32 + 1;
+                        (*count, places.heaps[slot / HEAP_OBJECTS], index)
+                    }
+                    None => (0, 0, 0),
+                };
+                out.extend(count.to_le_bytes());
+                out.extend(heap.to_le_bytes());
+                out.extend(index.to_le_bytes());
+            }
+        }
+        Data::Uses(uses) => {
+            for (object, dim) in uses {
+                out.extend(places.headers[*object].to_le_bytes());
+                out.extend(dim.to_le_bytes());
+                out.extend([0; 4]);
+            }
+        }
+    }
+    out
+}
+
 fn superblock(root: u64, end: u64) -> Bytes {
     let mut out = SIGNATURE.to_vec();
     out.extend([2, 8, 8, 0]);
@@ -353,7 +353,7 @@ fn message(out: &mut Bytes, kind: u16, flags: u8, order: u16, body: &[u8]) {
 /// A dataspace of version 2.
 fn space(dims: &[u64]) -> Bytes {
     let mut out = vec![2, dims.len() as u8, 0, u8::from(!dims.is_empty())];
-    dims.iter().for_each(|n| out.extend(n.to_le_bytes()));
+    out.extend(dims.iter().flat_map(|n| n.to_le_bytes()));
     out
 }
 

@@ -29,6 +29,15 @@ pub struct Left {
     pub why: String,
 }
 
+/// What became of the arrays of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// Datasets of the index that are arrays of the file.
+    pub arrays: usize,
+    /// Arrays that it does not have.
+    pub left: Vec<Left>,
+}
+
 /// Where datasets point to.
 pub(super) struct Pointers {
     file: String,
@@ -39,7 +48,7 @@ pub(super) struct Pointers {
 
 /// Writes an HDF5 file whose datasets are the bytes of the file that `content` was read from; what
 /// cannot be said so and is small is copied, the rest is given back.
-pub fn write_index(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Vec<Left>> {
+pub fn write_index(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Indexed> {
     let source = content.source();
     let path = source.path().filter(|path| path.is_file()).ok_or_else(|| {
         Error::unsupported("hdf5-031", "an index points into one file, and this is none")
@@ -58,7 +67,10 @@ pub fn write_index(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Re
     let attrs = writer.flat.tree().attrs().clone();
     writer.say(0, &attrs);
     writer.all(sink)?;
-    Ok(writer.pointers.map(|pointers| pointers.left).unwrap_or_default())
+    let tree = writer.flat.tree();
+    let arrays = tree.arrays().filter(|(id, ..)| writer.objects.contains_key(id)).count();
+    let left = writer.pointers.map(|pointers| pointers.left).unwrap_or_default();
+    Ok(Indexed { arrays, left })
 }
 
 /// The ranges of an array in the order of its elements, and the order inside each frame.
@@ -78,7 +90,9 @@ impl Writer<'_> {
         let bytes = array.shape.bytes(array.dtype.size())?;
         let why = match ranges(&self.flat.layouts(id)?, array.dtype.size() as u64) {
             _ if bytes == 0 || array.shape.rank() >= super::MOST => None,
-            Ok(found) if found.parts.len() <= PARTS => return self.point(id, array, found, bytes),
+            Ok(found) if found.parts.len() <= PARTS => {
+                return Ok(self.point(id, array, &found, bytes));
+            }
             Ok(found) => {
                 Some(format!("it lies in {} pieces, more than are allowed", found.parts.len()))
             }
@@ -103,10 +117,10 @@ impl Writer<'_> {
         &mut self,
         id: NodeId,
         array: &ArrayDesc,
-        found: Ranges,
+        found: &Ranges,
         bytes: u64,
-    ) -> Result<Option<usize>> {
-        let Some(pointers) = &mut self.pointers else { return Ok(None) };
+    ) -> Option<usize> {
+        let pointers = self.pointers.as_mut()?;
         let mut dims = array.shape.lengths().to_vec();
         let mut note = None;
         if found.order == Order::F && dims.len() > 1 {
@@ -125,7 +139,7 @@ impl Writer<'_> {
         if let Some(note) = note {
             self.say(object, &[("note".to_string(), Value::from(note))]);
         }
-        Ok(Some(object))
+        Some(object)
     }
 
     /// Names dimensions as they are in the file.

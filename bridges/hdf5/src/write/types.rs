@@ -124,9 +124,8 @@ pub(super) fn of(dtype: DType) -> Bytes {
     let (size, order) = (dtype.size() as u32, dtype.order());
     match dtype.kind() {
         Kind::Int => ordered_integer(size, true, order),
-        Kind::UInt => ordered_integer(size, false, order),
         Kind::Bool if size == 1 => boolean(),
-        Kind::Bool => ordered_integer(size, false, order),
+        Kind::UInt | Kind::Bool => ordered_integer(size, false, order),
         Kind::Float => float(size, false, order),
         Kind::X87 => float(size, true, order),
         Kind::Complex => complex(size, false, order),

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use spile::error::Result;
-use spile::index::write_h5;
+use spile::index::{Indexed, write_h5};
 use spile::sink::{Overwrite, Sink};
 
 use crate::context::Context;
@@ -20,15 +20,14 @@ pub(crate) fn run(
 ) -> Result<Exit> {
     let opened = context.open(file).map_err(|e| e.with_path(file))?;
     let mut sink = Sink::create(output, overwrite)?;
-    let left = write_h5(&*opened.reader, &mut sink, &context.limits)
+    let Indexed { arrays, left } = write_h5(&*opened.reader, &mut sink, &context.limits)
         .map_err(|e| e.with_path(file).with_format(opened.format.info().name))?;
     sink.commit()?;
-    let arrays = opened.reader.tree().arrays().count();
     if context.json {
         let mut document = out.document()?;
         document.field("file", &file.to_string_lossy())?;
         document.field("output", &output.to_string_lossy())?;
-        document.field("arrays", &(arrays - left.len()))?;
+        document.field("arrays", &arrays)?;
         let rows: Vec<[&str; 2]> = left.iter().map(|l| [l.path.as_str(), l.why.as_str()]).collect();
         document.field("left", &rows)?;
         document.end()?;
@@ -38,7 +37,7 @@ pub(crate) fn run(
         }
         if !context.quiet {
             let name = text::clean(&output.to_string_lossy()).into_owned();
-            let what = text::count((arrays - left.len()) as u64, "array");
+            let what = text::count(arrays as u64, "array");
             writeln!(out, "{name}: HDF5, {what} of {}", text::clean(&file.to_string_lossy()))?;
             out.flush()?;
         }
