@@ -259,8 +259,9 @@ fn dressed_type(said: DType, native: DType) -> Option<DType> {
         || matches!(said.kind(), Kind::ComplexX87);
     let carrier = matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque)
         || native.kind() == Kind::Text;
-    let fits =
-        said.size() == native.size() && (said.kind() == native.kind() || (carried && carrier));
+    // Bytes without a meaning can be anything.
+    let alike = said.kind() == native.kind() || native.kind() == Kind::Opaque;
+    let fits = said.size() == native.size() && (alike || (carried && carrier));
     fits.then(|| said.with_order(native.order()))
 }
 
