@@ -222,6 +222,13 @@ impl Layout {
                 Some(Self::Inline(part.into(), Order::C))
             }
             Self::Fill(_) => Some(self.clone()),
+            Self::Chunked { chunks, first: start } => {
+                let row = Shape::new(chunks.shape.lengths().get(1..)?);
+                let bytes = row.bytes(chunks.fill.len()).ok().filter(|bytes| *bytes > 0)?;
+                let whole = first.is_multiple_of(bytes) && len.is_multiple_of(bytes);
+                let first = start.checked_add(first / bytes)?;
+                whole.then(|| Self::Chunked { chunks: chunks.clone(), first })
+            }
             _ => None,
         }
     }

@@ -13,4 +13,5 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_hdf5::NetCdf,
     &spile_hdf5::Hdf5,
     &spile_npy::Npy,
+    &spile_zarr::Zarr,
 ]);

@@ -259,8 +259,10 @@ fn dressed_type(said: DType, native: DType) -> Option<DType> {
         || matches!(said.kind(), Kind::ComplexX87);
     let carrier = matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque)
         || native.kind() == Kind::Text;
-    let fits =
-        said.size() == native.size() && (said.kind() == native.kind() || (carried && carrier));
+    // Bytes without a meaning can be anything, and so can characters, which is all that some have.
+    let bytes = matches!(native.kind(), Kind::Opaque | Kind::Text);
+    let alike = said.kind() == native.kind() || bytes;
+    let fits = said.size() == native.size() && (alike || (carried && carrier));
     fits.then(|| said.with_order(native.order()))
 }
 
