@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::description::{self, Holds};
+use crate::error::{Error, ErrorKind, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
 use crate::report::{Finding, Report};
@@ -262,6 +263,12 @@ pub trait Format: Send + Sync {
         Ok(None)
     }
 
+    /// What it can hold natively, where anything else can be kept in a
+    /// [description](crate::description) beside plain arrays.
+    fn holds(&self) -> Option<Holds> {
+        None
+    }
+
     /// Looks for everything the specification forbids. `strict` adds what readers need not mind.
     /// An error means that the file could not be examined at all.
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
@@ -312,22 +319,24 @@ impl Registry {
 
     /// Opens a file in whatever format it is.
     pub fn open(&self, source: Source, limits: &Limits) -> Result<Opened> {
-        self.open_by(source, |format, source| format.open(source, limits))
+        self.open_by(source, limits, |format, source| format.open(source, limits))
     }
 
     /// The same, with arrays that are computed from others.
     pub fn open_derived(&self, source: Source, limits: &Limits) -> Result<Opened> {
-        self.open_by(source, |format, source| format.open_derived(source, limits))
+        self.open_by(source, limits, |format, source| format.open_derived(source, limits))
     }
 
     fn open_by(
         &self,
         source: Source,
+        limits: &Limits,
         open: impl FnOnce(&'static dyn Format, Source) -> Result<Box<dyn Reader>>,
     ) -> Result<Opened> {
         let format = self.probe(&source)?;
         let path = source.path().map(Path::to_path_buf);
-        let reader = open(format, source).map_err(|e| {
+        let reader = open(format, source).and_then(|reader| dressed(reader, limits));
+        let reader = reader.map_err(|e| {
             let e = e.with_format(format.info().name);
             match path {
                 Some(path) => e.with_path(path),
@@ -377,6 +386,57 @@ pub struct Opened {
     pub format: &'static dyn Format,
     /// The file.
     pub reader: Box<dyn Reader>,
+}
+
+/// What was read, with the tree that its [description](crate::description) gives back, if there is one.
+pub fn dressed(reader: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>> {
+    let mut findings = reader.findings().to_vec();
+    match description::found(&*reader, limits) {
+        Ok(None) => Ok(reader),
+        Ok(Some(tree)) => Ok(Box::new(Dressed { reader, tree, findings })),
+        Err(e) if e.kind() == ErrorKind::Io || e.kind() == ErrorKind::Limit => Err(e),
+        Err(e) => {
+            let mut report = Report::default();
+            report
+                .warn("core-description", format!("the description is not used: {}", e.message()));
+            findings.append(&mut report.findings);
+            let tree = reader.tree().clone();
+            Ok(Box::new(Dressed { reader, tree, findings }))
+        }
+    }
+}
+
+/// A file whose tree is another than its format says.
+struct Dressed {
+    reader: Box<dyn Reader>,
+    tree: Tree,
+    findings: Vec<Finding>,
+}
+
+impl Reader for Dressed {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        self.reader.source()
+    }
+
+    fn summary(&self) -> Attrs {
+        self.reader.summary()
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.reader.regions(each)
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        self.reader.objects(each)
+    }
 }
 
 /// Writes `content` to `path` as `format`, whole or not at all.
