@@ -256,7 +256,8 @@ impl<'a> Dresser<'a> {
 /// format lacks.
 fn dressed_type(said: DType, native: DType) -> Option<DType> {
     let carried = matches!(said.kind(), Kind::Bool | Kind::Text | Kind::Opaque | Kind::X87)
-        || matches!(said.kind(), Kind::ComplexX87);
+        || said.kind() == Kind::ComplexX87
+        || said.numpy().is_none();
     let carrier = matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque)
         || native.kind() == Kind::Text;
     let fits =
