@@ -58,71 +58,30 @@ fn write_array(
     if desc.ragged().is_some() {
         return Err(unsupported("NumPy has no elements of different lengths"));
     }
-    let saved = Saved::meant(&array)?;
-    sink.write_all_at(0, &saved.header)?;
+    // What the numbers mean; NumPy knows no factors.
+    let stored = array.dtype().with_order(ByteOrder::Little);
+    let dtype = if array.map().is_some() { DType::F64 } else { stored };
+    let descr = dtype.numpy().ok_or_else(|| unsupported(format!("NumPy has no {dtype}")))?;
+    let fortran = array.order() == Order::F && array.shape().rank() > 1;
+    let header = header(&descr, fortran, array.shape().lengths())?;
+    sink.write_all_at(0, &header)?;
+    let (start, size) = (header.len() as u64, dtype.size() as u64);
+    let order = if fortran { Order::F } else { Order::C };
+    let selected = array.select(&Selection::all(), Axes::Order(order))?;
     let sink = &*sink;
-    saved.blocks(|at, bytes| sink.write_all_at(at, bytes))
-}
-
-/// An array with the header that it has in a file.
-pub(crate) struct Saved<'a> {
-    array: &'a Array,
-    pub(crate) header: Vec<u8>,
-    dtype: DType,
-    order: Order,
-    /// Numbers are turned into those that they mean.
-    meant: bool,
-}
-
-impl<'a> Saved<'a> {
-    /// As what the numbers mean: NumPy knows no factors.
-    fn meant(array: &'a Array) -> Result<Self> {
-        let dtype = if array.map().is_some() { DType::F64 } else { array.dtype() };
-        let descr = dtype.with_order(ByteOrder::Little).numpy();
-        let descr = descr.ok_or_else(|| unsupported(format!("NumPy has no {dtype}")))?;
-        Self::new(array, dtype, &descr, array.map().is_some())
-    }
-
-    /// As the numbers that are stored; those of a type that NumPy lacks as their bytes.
-    pub(crate) fn stored(array: &'a Array) -> Result<Self> {
-        let dtype = array.dtype();
-        let descr = dtype.with_order(ByteOrder::Little).numpy();
-        let descr = descr.unwrap_or_else(|| format!("|V{}", dtype.size()));
-        Self::new(array, dtype, &descr, false)
-    }
-
-    fn new(array: &'a Array, dtype: DType, descr: &str, meant: bool) -> Result<Self> {
-        let fortran = array.order() == Order::F && array.shape().rank() > 1;
-        let header = header(descr, fortran, array.shape().lengths())?;
-        let order = if fortran { Order::F } else { Order::C };
-        Ok(Self { array, header, dtype, order, meant })
-    }
-
-    /// Bytes of the file.
-    pub(crate) fn len(&self) -> Result<u64> {
-        let data = self.array.shape().bytes(self.dtype.size())?;
-        let len = (self.header.len() as u64).checked_add(data);
-        len.ok_or_else(|| unsupported("an array that fits no file"))
-    }
-
-    /// Hands out the elements on all threads, each block with its place in the file.
-    pub(crate) fn blocks(&self, each: impl Fn(u64, &[u8]) -> Result<()> + Sync) -> Result<()> {
-        let (start, size) = (self.header.len() as u64, self.dtype.size() as u64);
-        let selected = self.array.select(&Selection::all(), Axes::Order(self.order))?;
-        selected.for_each(|block, bytes| {
-            let at = start + block.first * size;
-            if !self.meant {
-                return each(at, bytes);
-            }
-            let mut numbers = Vec::new();
-            convert::to_f64(self.array.dtype(), self.array.map(), bytes, &mut numbers);
-            each(at, convert::little_bytes(&mut numbers))
-        })
-    }
+    selected.for_each(|block, bytes| {
+        let at = start + block.first * size;
+        if array.map().is_none() {
+            return sink.write_all_at(at, bytes);
+        }
+        let mut numbers = Vec::new();
+        convert::to_f64(stored, array.map(), bytes, &mut numbers);
+        sink.write_all_at(at, convert::little_bytes(&mut numbers))
+    })
 }
 
 /// Version 1 of the header; what is longer is version 2.
-fn header(descr: &str, fortran: bool, shape: &[u64]) -> Result<Vec<u8>> {
+pub(crate) fn header(descr: &str, fortran: bool, shape: &[u64]) -> Result<Vec<u8>> {
     let lengths: Vec<String> = shape.iter().map(ToString::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
     let shape = format!("({}{comma})", lengths.join(", "));

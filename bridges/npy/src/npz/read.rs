@@ -1,5 +1,6 @@
 //! Members of the archive to a tree.
 
+use spile_core::description::Description;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::limits::Limits;
@@ -8,13 +9,17 @@ use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
 use super::ENDING;
+use super::write::DESCRIPTION;
 use super::zip::{Directory, Member};
 use crate::wire::Header;
 
 pub(crate) struct File {
     source: Source,
     pub(super) directory: Directory,
-    tree: Tree,
+    /// The arrays as they lie there.
+    members: Tree,
+    /// What they are, where a description tells.
+    dressed: Option<Tree>,
     findings: Vec<Finding>,
 }
 
@@ -24,7 +29,12 @@ impl File {
         let mut tree = Tree::new(limits);
         let mut report = Report::default();
         tree.reserve(directory.members.len());
+        let mut description = None;
         for member in &directory.members {
+            if member.name == DESCRIPTION {
+                description = Some(member);
+                continue;
+            }
             let Some(path) = member.name.strip_suffix(ENDING) else {
                 report
                     .note("npz-020", "a member that is no array is passed over")
@@ -38,8 +48,25 @@ impl File {
                 added => added?,
             }
         }
-        Ok(Self { source, directory, tree, findings: report.findings })
+        let mut dressed = None;
+        if let Some(member) = description {
+            match dress(&source, member, &tree, limits) {
+                Ok(tree) => dressed = Some(tree),
+                Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
+                Err(e) => {
+                    let message = format!("the description is not used: {}", e.message());
+                    report.warn("npz-023", message).in_object(DESCRIPTION).at(member.header);
+                }
+            }
+        }
+        Ok(Self { source, directory, members: tree, dressed, findings: report.findings })
     }
+}
+
+/// The tree that the description tells of.
+fn dress(source: &Source, member: &Member, plain: &Tree, limits: &Limits) -> Result<Tree> {
+    let text = member.place(source)?.read(limits)?;
+    Description::parse(&text, limits)?.dress(source, plain, limits)
 }
 
 fn add(
@@ -76,7 +103,7 @@ fn node_at(tree: &mut Tree, path: &str) -> Result<NodeId> {
 
 impl Reader for File {
     fn tree(&self) -> &Tree {
-        &self.tree
+        self.dressed.as_ref().unwrap_or(&self.members)
     }
 
     fn source(&self) -> &Source {
@@ -125,7 +152,7 @@ impl Reader for File {
     }
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (_, node, array) in self.tree.arrays() {
+        for (_, node, array) in self.members.arrays() {
             let kind = array.dtype.numpy().unwrap_or_default();
             let (path, array) = (node.path.clone(), array.clone());
             each(Object { path, id: None, frame: None, kind, array })?;

@@ -4,25 +4,33 @@ use std::sync::{Mutex, PoisonError};
 
 use flate2::Crc;
 use spile_core::error::{Error, Result};
+use spile_core::flat::Flat;
 use spile_core::format::Reader;
+use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
-use spile_core::read::Array;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
+use spile_core::tree::NodeId;
+use spile_core::wire::ByteOrder;
 
 use super::ENDING;
 use super::zip::{self, Member};
-use crate::write::Saved;
+use crate::write::header;
 
 /// The member that says what NumPy has no place for.
 pub(super) const DESCRIPTION: &str = "spile.json";
 
 pub(super) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let (source, tree) = (content.source(), content.tree());
+    let flat = Flat::new(content, limits)?;
     let mut archive = Archive { sink, members: Vec::new(), end: 0 };
-    for (_, node, desc) in tree.arrays() {
+    // First, so that the file is known by its beginning even where it has no arrays.
+    archive.bytes(DESCRIPTION, flat.description.text(limits)?.as_bytes())?;
+    for (id, node, array) in flat.tree().arrays() {
         let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-        let array = Array::open(source, tree, desc, limits).map_err(place)?;
-        archive.array(&node.path, &array).map_err(place)?;
+        if node.path.contains('\0') {
+            return Err(place(Error::unsupported("npz-011", "names in archives have no NUL")));
+        }
+        archive.array(&format!("{}{ENDING}", node.path), &flat, id, array).map_err(place)?;
     }
     archive.finish()
 }
@@ -35,15 +43,22 @@ struct Archive<'a> {
 }
 
 impl Archive<'_> {
-    fn array(&mut self, path: &str, array: &Array) -> Result<()> {
-        let saved = Saved::stored(array)?;
-        let name = format!("{path}{ENDING}");
-        let member = Member::stored(&name, saved.len()?, self.end)?;
+    fn array(&mut self, name: &str, flat: &Flat<'_>, id: NodeId, array: &ArrayDesc) -> Result<()> {
+        let dtype = array.dtype.with_order(ByteOrder::Little);
+        // A type that NumPy lacks is bytes there.
+        let descr = dtype.numpy().unwrap_or_else(|| format!("|V{}", dtype.size()));
+        let fortran = flat.order(id) == Order::F && array.shape.rank() > 1;
+        let order = if fortran { Order::F } else { Order::C };
+        let header = header(&descr, fortran, array.shape.lengths())?;
+        let (before, size) = (header.len() as u64, dtype.size() as u64);
+        let bytes = array.shape.bytes(dtype.size())?;
+        let member = Member::stored(name, before.saturating_add(bytes), self.end)?;
         let sink = &*self.sink;
-        sink.write_all_at(member.data, &saved.header)?;
+        sink.write_all_at(member.data, &header)?;
         // Blocks are written on all threads; their sums are put together in the order of the file.
-        let sums = Mutex::new(vec![(0, sum(&saved.header))]);
-        saved.blocks(|at, bytes| {
+        let sums = Mutex::new(vec![(0, sum(&header))]);
+        flat.for_each(id, order, |first, bytes| {
+            let at = before + first * size;
             let part = (at, sum(bytes));
             sums.lock().unwrap_or_else(PoisonError::into_inner).push(part);
             sink.write_all_at(member.data + at, bytes)

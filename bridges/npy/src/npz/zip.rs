@@ -337,3 +337,45 @@ pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     bytes.extend([0; 2]);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written of an archive with members of these sizes is read as the same; the data are holes.
+    fn round_trip(sizes: &[u64]) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let write = |at: u64, bytes: &[u8]| {
+            std::os::unix::fs::FileExt::write_all_at(file.as_file(), bytes, at).unwrap();
+        };
+        let (mut members, mut end) = (Vec::new(), 0);
+        for (k, size) in sizes.iter().enumerate() {
+            let member = Member::stored(&format!("member {k} é.npy"), *size, end).unwrap();
+            let local = member.local();
+            assert_eq!(member.header + local.len() as u64, member.data);
+            assert_eq!(member.data % ALIGNMENT, 0);
+            write(member.header, &local);
+            end = member.data + size;
+            members.push(member);
+        }
+        write(end, &directory(&members, end));
+        let read =
+            Directory::read(&Source::open(file.path()).unwrap(), &Limits::default()).unwrap();
+        let facts = |m: &Member| (m.name.clone(), m.size, m.stored, m.header, m.data, m.flags);
+        let both = [&members, &read.members].map(|all| all.iter().map(facts).collect::<Vec<_>>());
+        assert_eq!(both[0], both[1]);
+    }
+
+    #[test]
+    fn small_and_large_archives_read_back() {
+        round_trip(&[]);
+        round_trip(&[0, 1, 64]);
+        round_trip(&[5 << 30, 3, (1 << 32) - 1, 7]);
+        round_trip(&[3 << 30, 3 << 30, 3]);
+    }
+
+    #[test]
+    fn more_members_than_sixteen_bits_count() {
+        round_trip(&vec![1; 70_000]);
+    }
+}
