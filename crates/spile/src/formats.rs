@@ -10,5 +10,7 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_gsd::Gsd,
     &spile_iotk::Iotk,
     &spile_columns::Columns,
+    &spile_csv::Csv,
     &spile_npy::Npy,
+    &spile_npy::Npz,
 ]);
