@@ -143,7 +143,9 @@ mod tests {
     fn types_are_those_that_hold_all_fields() {
         let of = |fields: &[&str], gaps| {
             let mut seen = Seen::default();
-            fields.iter().for_each(|f| seen.add(f.as_bytes()));
+            for field in fields {
+                seen.add(field.as_bytes());
+            }
             seen.dtype(gaps).to_string()
         };
         assert_eq!(of(&["1", "-2"], false), "int64");

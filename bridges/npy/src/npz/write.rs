@@ -66,7 +66,9 @@ impl Archive<'_> {
         let mut sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
         sums.sort_by_key(|(at, _)| *at);
         let mut whole = Crc::new();
-        sums.iter().for_each(|(_, part)| whole.combine(part));
+        for (_, part) in &sums {
+            whole.combine(part);
+        }
         self.add(member, whole.sum())
     }
 

@@ -44,14 +44,14 @@ pub fn components(array: &Array) -> Result<(Stats, Vec<Stats>)> {
     };
     let mut parts = Vec::with_capacity(work.parts.len());
     for (k, part) in work.parts.iter().enumerate() {
-        parts.push(match part.finish(map, slab) {
-            Some(stats) => stats,
+        let stats = if let Some(stats) = part.finish(map, slab) {
+            stats
+        } else {
             // Numbers that are hard to square: once more, on their own.
-            None => {
-                let one = Selection(vec![Slice::Rest, Slice::Index(k as i64)]);
-                statistics(&array.select(&one, Axes::Stored)?)?
-            }
-        });
+            let one = Selection(vec![Slice::Rest, Slice::Index(k as i64)]);
+            statistics(&array.select(&one, Axes::Stored)?)?
+        };
+        parts.push(stats);
     }
     Ok((whole, parts))
 }
