@@ -11,6 +11,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::table::{Column, Piece, Table};
 use spile_core::tree::Value;
@@ -94,7 +95,7 @@ impl Job<'_> {
 
     fn format(&self, piece: &Piece) -> Result<String> {
         let table = &self.table;
-        let parts = table.columns.iter().map(|column| table.rows(column, piece));
+        let parts = table.columns.iter().map(|column| table.rows(column, piece, Order::C));
         let parts: Vec<Option<Vec<u8>>> = parts.collect::<Result<_>>()?;
         let mut before = String::new();
         if let Some(frame) = piece.frame {

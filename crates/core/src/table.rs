@@ -156,8 +156,14 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The elements of some rows of a column, or nothing where the frame does not have it.
-    pub fn rows(&self, column: &Column<'_>, piece: &Piece) -> Result<Option<Vec<u8>>> {
+    /// The elements of some rows of a column, or nothing where the frame does not have it. In C order
+    /// one row is behind the other, in Fortran's one element of all rows behind the other.
+    pub fn rows(
+        &self,
+        column: &Column<'_>,
+        piece: &Piece,
+        order: Order,
+    ) -> Result<Option<Vec<u8>>> {
         let Some(array) = self.open(column, piece.frame)? else { return Ok(None) };
         let selection = if array.shape().rank() == 0 {
             Selection::all()
@@ -165,7 +171,7 @@ impl<'a> Table<'a> {
             let rows = Slice::range(piece.first, piece.first + piece.rows);
             Selection(vec![rows, Slice::Rest])
         };
-        let bytes = array.read(&selection, Axes::Order(Order::C)).map_err(|e| column.place(e))?;
+        let bytes = array.read(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
         if array.map().is_none() {
             return Ok(Some(bytes));
         }

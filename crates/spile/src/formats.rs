@@ -13,4 +13,5 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_csv::Csv,
     &spile_npy::Npy,
     &spile_npy::Npz,
+    &spile_parquet::Parquet,
 ]);

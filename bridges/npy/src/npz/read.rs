@@ -44,7 +44,11 @@ impl File {
             };
             match add(&source, member, path, &mut tree, limits) {
                 // One array that is not read is no reason not to read the others.
-                Err(e) if e.kind() == ErrorKind::Unsupported => report.absorb(e)?,
+                Err(e) if e.kind() == ErrorKind::Unsupported => {
+                    let finding = report.note(e.code(), format!("not read: {}", e.message()));
+                    let object = format!("\"{}\"", member.name);
+                    finding.in_object(object).at(e.offset().unwrap_or(member.header));
+                }
                 added => added?,
             }
         }
