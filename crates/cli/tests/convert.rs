@@ -111,7 +111,7 @@ fn losses_are_told_refused_or_taken() {
     let done = run(temp.path(), &["convert", dump, "x.taf"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("--select"), "{}", text(&done.stderr));
-    for (name, words) in [("x.unknown", "no format is known"), ("x.csv", "are only read")] {
+    for (name, words) in [("x.unknown", "no format is known"), ("x.tsv", "are only read")] {
         let told = text(&run(temp.path(), &["convert", dump, name]).stderr);
         assert!(told.contains(words) && told.contains("hint: "), "{name}: {told}");
     }

@@ -10,5 +10,8 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_gsd::Gsd,
     &spile_iotk::Iotk,
     &spile_columns::Columns,
+    &spile_csv::Csv,
     &spile_npy::Npy,
+    &spile_npy::Npz,
+    &spile_parquet::Parquet,
 ]);

@@ -307,7 +307,7 @@ fn dressed_type(said: DType, native: DType, cast: Option<&Cast>) -> Option<DType
     let carried = matches!(
         said.kind(),
         Kind::Bool | Kind::Text | Kind::Opaque | Kind::X87 | Kind::ComplexX87
-    );
+    ) || said.numpy().is_none();
     let carrier =
         matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque | Kind::Text);
     let bytes = native.size() == 1 || matches!(native.kind(), Kind::Text | Kind::Opaque);
@@ -349,7 +349,10 @@ fn stacked(
     order: Order,
 ) -> Option<Layout> {
     // As they lie in the file, whatever their shape; what cannot be cut stays whole.
-    let whole = native.layout.in_order(Order::C)?;
+    let whole = match native.order() {
+        Order::C => native.layout.clone(),
+        Order::F => native.layout.in_order(Order::C)?,
+    };
     if bytes? != native.bytes().ok()? {
         return None;
     }
