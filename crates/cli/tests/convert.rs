@@ -21,7 +21,9 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let damaged = path.ends_with("corrupt") || path.ends_with("bad");
-        if path.is_dir() {
+        if path.extension().is_some_and(|e| e == "zarr") {
+            found.push(path);
+        } else if path.is_dir() {
             if !damaged {
                 files(&path, found);
             }

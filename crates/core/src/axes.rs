@@ -76,7 +76,27 @@ impl Dimensions {
             }
             found.arrays.insert(id, own);
         }
+        found.part_from_namesakes(tree, &mut names);
         found
+    }
+
+    /// To others an array that has the name of its dimension holds the points of it. Momenta that are
+    /// called `electron` along a dimension of that name do not, if other arrays have it, too.
+    fn part_from_namesakes(&mut self, tree: &Tree, names: &mut Names<'_>) {
+        let mut users = vec![0_usize; self.list.len()];
+        let mut namesake = vec![false; self.list.len()];
+        for (id, own) in &self.arrays {
+            for k in own {
+                users[*k] += 1;
+                namesake[*k] |= tree.node(*id).name == self.list[*k].name;
+            }
+        }
+        for (k, dimension) in self.list.iter_mut().enumerate() {
+            if users[k] > 1 && namesake[k] && !matches!(dimension.coord, Coord::Node(_)) {
+                let word = format!("{}_{}", dimension.name, dimension.len);
+                dimension.name = names.first(vec![word], None);
+            }
+        }
     }
 
     /// A dimension without points that is as long as `at` and not in `own`.
@@ -236,6 +256,22 @@ mod tests {
         let of = |id| &dimensions.list()[dimensions.array(id)[0]];
         assert_eq!((of(cells).len, &of(cells).coord), (4, &node(cells)));
         assert_eq!((of(t).len, &of(t).coord), (7, &time));
+    }
+
+    #[test]
+    fn values_that_are_called_like_their_dimension_are_no_points_of_it() {
+        let mut tree = Tree::new(&Limits::default());
+        let px = tree.group_at("Particles/Px").unwrap();
+        let py = tree.group_at("Particles/Py").unwrap();
+        let own = || array(&[7], &["electron"], &[Coord::None]);
+        let px = tree.add_array(px, "electron", own()).unwrap();
+        let py = tree.add_array(py, "electron", own()).unwrap();
+        let alone = tree.add_array(ROOT, "r", array(&[3], &["r"], &[Coord::None])).unwrap();
+        let dimensions = Dimensions::of(&tree);
+        let names = |id| dimensions.names(id).collect::<Vec<_>>();
+        assert_eq!((names(px), names(py)), (vec!["electron_7"], vec!["electron_7"]));
+        // Nobody else has this one.
+        assert_eq!(names(alone).len(), 1);
     }
 
     #[test]

@@ -8,9 +8,10 @@ pub mod json;
 
 mod dress;
 mod lay;
+mod reader;
 
-pub(crate) use dress::found;
 pub use lay::{Holds, lay};
+pub use reader::dressed;
 
 use std::collections::HashMap;
 

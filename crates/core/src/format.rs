@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::description::{self, Holds};
-use crate::error::{Error, ErrorKind, Result};
+use crate::description::{Holds, dressed};
+use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
 use crate::report::{Finding, Report};
-use crate::sink::{Overwrite, Sink};
+use crate::sink::{FolderSink, Overwrite, Sink};
 use crate::source::Source;
 use crate::tree::{Attrs, Tree, Value};
 
@@ -279,6 +279,23 @@ pub trait Format: Send + Sync {
         Err(Error::unsupported("", format!("{} files cannot be written", self.info().name)))
     }
 
+    /// Its datasets are folders: they are opened with [`Format::open_folder`] and written with
+    /// [`Format::write_folder`].
+    fn is_folder(&self) -> bool {
+        false
+    }
+
+    /// The same as [`Format::write`] for a format whose datasets are folders.
+    fn write_folder(
+        &self,
+        content: &dyn Reader,
+        folder: &FolderSink,
+        limits: &Limits,
+    ) -> Result<()> {
+        let _ = (content, folder, limits);
+        Err(Error::unsupported("", format!("{} folders cannot be written", self.info().name)))
+    }
+
     /// Saves what can be read of a damaged file into a sound one.
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         let _ = (source, target, limits);
@@ -388,58 +405,21 @@ pub struct Opened {
     pub reader: Box<dyn Reader>,
 }
 
-/// What was read, with the tree that its [description](crate::description) gives back, if there is one.
-pub fn dressed(reader: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>> {
-    let mut findings = reader.findings().to_vec();
-    match description::found(&*reader, limits) {
-        Ok(None) => Ok(reader),
-        Ok(Some(tree)) => Ok(Box::new(Dressed { reader, tree, findings })),
-        Err(e) if e.kind() == ErrorKind::Io || e.kind() == ErrorKind::Limit => Err(e),
-        Err(e) => {
-            let mut report = Report::default();
-            report
-                .warn("core-description", format!("the description is not used: {}", e.message()));
-            findings.append(&mut report.findings);
-            let tree = reader.tree().clone();
-            Ok(Box::new(Dressed { reader, tree, findings }))
-        }
+/// Opens what is known to be of `format`: a file, or a folder that is one dataset.
+pub fn open_as(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<dyn Reader>> {
+    if !path.is_dir() {
+        return dressed(format.open(Source::open(path)?, limits)?, limits);
     }
+    let name = format.info().name;
+    let opened = format.open_folder(&Folder::open(path)?, limits)?;
+    let opened = opened.ok_or_else(|| {
+        Error::not_this_format("core-folder", format!("the folder is no {name} dataset"))
+            .with_path(path)
+    })?;
+    dressed(opened, limits)
 }
 
-/// A file whose tree is another than its format says.
-struct Dressed {
-    reader: Box<dyn Reader>,
-    tree: Tree,
-    findings: Vec<Finding>,
-}
-
-impl Reader for Dressed {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        self.reader.source()
-    }
-
-    fn summary(&self) -> Attrs {
-        self.reader.summary()
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        self.reader.regions(each)
-    }
-
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        self.reader.objects(each)
-    }
-}
-
-/// Writes `content` to `path` as `format`, whole or not at all.
+/// Writes `content` to `path` as `format`, a file or a folder, whole or not at all.
 pub fn write_file(
     format: &dyn Format,
     content: &dyn Reader,
@@ -447,7 +427,30 @@ pub fn write_file(
     overwrite: Overwrite,
     limits: &Limits,
 ) -> Result<()> {
-    let mut sink = Sink::create(path, overwrite)?;
-    format.write(content, &mut sink, limits)?;
+    if !format.is_folder() {
+        let mut sink = Sink::create(path, overwrite)?;
+        format.write(content, &mut sink, limits)?;
+        return sink.commit();
+    }
+    if overwrite == Overwrite::Replace && path.is_dir() {
+        replaceable(format, path, limits)?;
+    }
+    let sink = FolderSink::create(path, overwrite)?;
+    format.write_folder(content, &sink, limits)?;
     sink.commit()
+}
+
+/// A folder is replaced with everything in it, so it has to be empty or a dataset of the format: a
+/// mistyped name must not cost a person their files.
+fn replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    // One that is damaged is one, too.
+    if empty || !matches!(format.open_folder(&Folder::open(path)?, limits), Ok(None)) {
+        return Ok(());
+    }
+    let name = format.info().name;
+    Err(Error::argument(format!(
+        "is a folder of other files, no {name} dataset; it is not replaced"
+    ))
+    .with_path(path))
 }

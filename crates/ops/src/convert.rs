@@ -11,11 +11,10 @@ use std::path::Path;
 
 use spile_core::description::lay;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Grade, Reader, Registry, dressed, write_file};
+use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
-use spile_core::source::Source;
 use spile_core::tree::NodeId;
 
 use crate::diff::{Diff, Row, Rules, diff};
@@ -98,16 +97,12 @@ fn losses(
     let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
     // The place of a file that the caller never sees says nothing.
     let done = write_file(format, written, &path, Overwrite::Never, limits)
-        .and_then(|()| reopen(format, &path, limits))
+        .and_then(|()| open_as(format, &path, limits))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
     let rules = rules(small, &*done);
     let mut lost = diff(small, &*done, &rules, limits)?.differences;
     lost.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
     Ok(lost)
-}
-
-fn reopen(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<dyn Reader>> {
-    dressed(format.open(Source::open(path)?, limits)?, limits)
 }
 
 /// A format of one array has its own name for it.
@@ -146,6 +141,19 @@ pub fn convert(
     done.map_err(|e| e.with_format(format.info().name))
 }
 
+/// Bytes of a file, or of all files of a folder.
+pub fn size(path: &Path) -> Result<u64> {
+    let bytes = || -> std::io::Result<u64> {
+        let meta = std::fs::symlink_metadata(path)?;
+        if !meta.is_dir() {
+            return Ok(meta.len());
+        }
+        let entries = std::fs::read_dir(path)?;
+        entries.map(|entry| Ok(size(&entry?.path())?)).sum()
+    };
+    bytes().map_err(|e| Error::io(path, e))
+}
+
 /// Reads what was written and compares it, values included; the plan's losses are known.
 pub fn verify(
     format: &dyn Format,
@@ -154,7 +162,7 @@ pub fn verify(
     path: &Path,
     limits: &Limits,
 ) -> Result<Diff> {
-    let written = reopen(format, path, limits)?;
+    let written = open_as(format, path, limits)?;
     let mut found = diff(content, &*written, &rules(content, &*written), limits)?;
     let known = |row: &Row| {
         plan.losses.iter().any(|loss| {

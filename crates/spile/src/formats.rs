@@ -14,4 +14,5 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_npy::Npy,
     &spile_npy::Npz,
     &spile_parquet::Parquet,
+    &spile_zarr::Zarr,
 ]);

@@ -96,7 +96,7 @@ fn report(
     context: &Context,
     out: &mut Output,
 ) -> Result<()> {
-    let bytes = std::fs::metadata(&args.output).map(|meta| meta.len()).ok();
+    let bytes = convert::size(&args.output).ok();
     let arrays = content.tree().arrays().count() as u64;
     if context.json {
         let mut document = out.document()?;

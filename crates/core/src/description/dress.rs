@@ -315,7 +315,9 @@ fn dressed_type(said: DType, native: DType, cast: Option<&Cast>) -> Option<DType
         let order = if cast.big_endian { ByteOrder::Big } else { ByteOrder::Little };
         return Some(said.with_order(order));
     }
-    let fits = said.kind() == native.kind() || (carried && carrier);
+    // Bytes without a meaning can be anything.
+    let alike = said.kind() == native.kind() || native.kind() == Kind::Opaque;
+    let fits = alike || (carried && carrier);
     (fits && said.size() == native.size()).then(|| said.with_order(native.order()))
 }
 
