@@ -17,8 +17,8 @@ use crate::description::{Cast, Description, Frames, Held};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::format::Reader;
-use crate::frames::FrameTable;
-use crate::layout::{ArrayDesc, Coord, Extent, Extents, Layout};
+use crate::frames::{FrameCell, FrameTable};
+use crate::layout::{ArrayDesc, Coord, Extents, Layout};
 use crate::limits::Limits;
 use crate::read::{Array, Axes};
 use crate::select::Selection;
@@ -272,45 +272,39 @@ impl<'a> Flat<'a> {
         let (Some(stack), Some(array)) = (self.stacks.get(&id), &self.tree.node(id).array) else {
             return Ok(None);
         };
-        let Layout::PerFrame(table) = &array.layout else { return Ok(None) };
-        if let Some(placed) = self.placed(stack, &**table)? {
+        let cells = self.layouts(id)?;
+        if let Some(placed) = placed(stack, &cells)? {
             return Ok(Some(placed));
         }
-        let all =
-            self.limits.allow(array.bytes()?.saturating_mul(4), "frames that are computed")?;
+        let all = array.bytes()?.saturating_mul(4);
+        let all = self.limits.allow(all, "frames that do not lie in the file as they are")?;
         let mut bytes = Vec::with_capacity(all / 4);
         self.stream(id, Order::C, |block| {
             bytes.extend_from_slice(block);
             Ok(())
         })?;
-        let first =
-            (0..stack.frames).find_map(|frame| table.cell(frame).transpose()).transpose()?;
-        let cell = first.map_or_else(Shape::scalar, |cell| cell.shape);
+        let cell = cells.first().map_or_else(Shape::scalar, |cell| cell.shape.clone());
         Ok(Some((Layout::Inline(bytes.into(), Order::C), Cast::new(&cell, Order::C))))
     }
 
-    /// Frames that lie in the file one range after the other.
-    fn placed(&self, stack: &Stack, table: &dyn FrameTable) -> Result<Option<(Layout, Cast)>> {
-        let bytes = stack.frames.saturating_mul(size_of::<Extent>() as u64 + 8);
-        self.limits.allow(bytes, "the places of all frames")?;
-        let mut parts = Vec::new();
-        let mut first: Option<Cast> = None;
-        for frame in 0..stack.frames {
-            let Some(cell) = table.cell(frame)? else { continue };
-            let Layout::Plain { extents, order } = &cell.layout else { return Ok(None) };
-            let own = Cast::new(&cell.shape, *order);
-            if first.get_or_insert_with(|| own.clone()).order() != own.order() {
-                return Ok(None);
-            }
-            parts.extend_from_slice(extents.parts());
-        }
-        let Some(cast) = first else { return Ok(None) };
-        // Rows of different number lie together only where the row is the slowest.
-        if stack.elements.is_some() && cast.fortran_order {
-            return Ok(None);
-        }
-        let layout = Layout::Plain { extents: Extents::several(parts)?, order: Order::C };
-        Ok(Some((layout, cast)))
+    /// Shapes and layouts whose elements are those of an array, one behind the other: one of them, or
+    /// one for every frame that has the array. For who tells others where the bytes lie.
+    pub fn layouts(&self, id: NodeId) -> Result<Vec<FrameCell>> {
+        let cell = |array: &ArrayDesc| FrameCell {
+            shape: array.shape.clone(),
+            layout: array.layout.clone(),
+        };
+        let Some(stack) = self.stacks.get(&id) else {
+            return Ok(self.tree.node(id).array.iter().map(cell).collect());
+        };
+        let array = self.content.tree().node(stack.node).array.as_ref();
+        let Some(Layout::PerFrame(table)) = array.map(|array| &array.layout) else {
+            return Ok(Vec::new());
+        };
+        let room = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
+        self.limits.allow(room, "the layouts of all frames")?;
+        let cells = (0..stack.frames).map(|frame| table.cell(frame));
+        cells.filter_map(Result::transpose).collect()
     }
 
     /// In which order an array is handed out without work.
@@ -418,6 +412,27 @@ impl<'a> Flat<'a> {
         }
         Ok(())
     }
+}
+
+/// Frames that lie in the file one range after the other.
+fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> {
+    let mut parts = Vec::new();
+    let mut first: Option<Cast> = None;
+    for cell in cells {
+        let Layout::Plain { extents, order } = &cell.layout else { return Ok(None) };
+        let own = Cast::new(&cell.shape, *order);
+        if first.get_or_insert_with(|| own.clone()).order() != own.order() {
+            return Ok(None);
+        }
+        parts.extend_from_slice(extents.parts());
+    }
+    let Some(cast) = first else { return Ok(None) };
+    // Rows of different number lie together only where the row is the slowest.
+    if stack.elements.is_some() && cast.order() == Order::F {
+        return Ok(None);
+    }
+    let layout = Layout::Plain { extents: Extents::several(parts)?, order: Order::C };
+    Ok(Some((layout, cast)))
 }
 
 impl Stack {

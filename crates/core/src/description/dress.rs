@@ -315,8 +315,8 @@ fn dressed_type(said: DType, native: DType, cast: Option<&Cast>) -> Option<DType
         let order = if cast.big_endian { ByteOrder::Big } else { ByteOrder::Little };
         return Some(said.with_order(order));
     }
-    // Bytes without a meaning can be anything.
-    let alike = said.kind() == native.kind() || native.kind() == Kind::Opaque;
+    // Bytes without a meaning can be anything, and so can characters, which is all that some have.
+    let alike = said.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
     let fits = alike || (carried && carrier);
     (fits && said.size() == native.size()).then(|| said.with_order(native.order()))
 }
