@@ -4,13 +4,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use spile_core::convert::text_of;
 use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, write_file};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
+use spile_core::shape::Order;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
+use spile_core::tree::Value;
 use spile_npy::Npz;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -51,6 +54,26 @@ fn fields_of_records_are_columns() {
     };
     assert_eq!((column("table/id"), column("table/x")), (vec![1.0, 2.0], vec![0.5, 1.5]));
     assert_eq!(column("one/x"), [1.5]);
+}
+
+#[test]
+fn texts_are_utf8_and_times_have_units() {
+    let limits = Limits::default();
+    for name in ["stored.npz", "deflated.npz"] {
+        let file = Npz.open(Source::memory(golden(name)), &limits).unwrap();
+        let node = |path: &str| file.tree().node(file.tree().find(path).unwrap());
+        let texts = |path: &str| {
+            let desc = node(path).array.as_ref().unwrap();
+            let array = Array::open(file.source(), file.tree(), desc, &limits).unwrap();
+            let bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+            let texts = bytes.chunks_exact(array.dtype().size()).map(text_of);
+            texts.collect::<Vec<String>>()
+        };
+        assert_eq!(texts("words"), ["größe", "\u{1f600} b", "", "x"]);
+        assert_eq!(texts("words be"), ["ab", "ç"]);
+        assert_eq!(node("when").attrs[0].1, Value::from("nanoseconds since 1970-01-01"));
+        assert_eq!(node("how long").attrs[0].1, Value::from("seconds"));
+    }
 }
 
 #[test]
