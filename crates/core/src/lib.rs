@@ -12,6 +12,7 @@
 //! | `dtype` `shape` `select` | element types, extents, slices |
 //! | `layout` `tree` `frames` | where an array's bytes lie; groups, arrays, attributes; the time axis |
 //! | `read` `plan` `store` | the one reader; how a selection becomes reads; where those go |
+//! | `chunks` | arrays cut into chunks of a grid, and how they are read |
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
@@ -41,6 +42,7 @@
 //! ```
 
 pub mod axes;
+pub mod chunks;
 pub mod comm;
 pub mod convert;
 pub mod decimal;
