@@ -21,6 +21,9 @@ fn golden(name: &str) -> Vec<u8> {
     std::fs::read(folder.join(name)).unwrap()
 }
 
+/// More than 32 bits count.
+const HOLE: u64 = 5 << 30;
+
 fn find(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).position(|w| w == wanted).unwrap()
 }
@@ -123,7 +126,6 @@ fn sizes_over_4_gib_are_read_where_the_directory_has_them() {
     let bytes = std::fs::read(&small).unwrap();
 
     // The same archive with a hole of 5 GiB in the middle: everything behind it has 64-bit places.
-    const HOLE: u64 = 5 << 30;
     let entry = find(&bytes, b"PK\x01\x02");
     let path = temp.path().join("large.npz");
     let file = File::create(&path).unwrap();

@@ -78,7 +78,7 @@ fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc>
             {
                 let mut later = (FRAMES..table.len()).map(|frame| table.cell(frame).transpose());
                 if let Some(cell) = later.find_map(|cell| cell).transpose()? {
-                    let shape = sizes.reduced(&cell.shape, array.dtype.size());
+                    let shape = sizes.reduced(&cell.shape);
                     let layout = zeros(array, &shape, &cell.layout, sizes)?;
                     *last = Some(FrameCell { shape, layout });
                 }
