@@ -11,7 +11,7 @@ use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::Order;
-use spile_core::sink::Overwrite;
+use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_npy::Npz;
@@ -160,4 +160,31 @@ fn sizes_over_4_gib_are_read_where_the_directory_has_them() {
     assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 4.0]);
     let report = Npz.check(&Source::open(&path).unwrap(), &limits, false).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
+}
+
+#[test]
+fn an_archive_cut_anywhere_keeps_its_whole_members() {
+    let limits = Limits::default();
+    let temp = tempfile::tempdir().unwrap();
+    for name in ["stored.npz", "deflated.npz", "streamed.npz"] {
+        let bytes = golden(name);
+        let directory = find(&bytes, b"PK\x01\x02");
+        let all = Npz.open(Source::memory(bytes.clone()), &limits).unwrap().tree().arrays().count();
+        let mut most = 0;
+        for cut in (1..directory).step_by(97).chain([directory, bytes.len() - 5]) {
+            let path = temp.path().join("saved.npz");
+            let mut sink = Sink::create(&path, Overwrite::Replace).unwrap();
+            let source = Source::memory(bytes[..cut].to_vec());
+            let Ok(saved) = Npz.salvage(&source, &mut sink, &limits) else { continue };
+            sink.commit().unwrap();
+            let kept = Npz.open(Source::open(&path).unwrap(), &limits).unwrap();
+            assert_eq!(kept.tree().arrays().count(), saved.kept.len(), "{name} cut to {cut}");
+            let report = Npz.check(&Source::open(&path).unwrap(), &limits, false).unwrap();
+            assert!(report.findings.is_empty(), "{name} cut to {cut}: {:?}", report.findings);
+            assert!(saved.kept.len() >= most, "{name}: less of {cut} bytes than of fewer");
+            most = saved.kept.len();
+        }
+        // A member whose sizes come behind it cannot be followed.
+        assert_eq!(most, if name == "streamed.npz" { 0 } else { all }, "{name}");
+    }
 }
