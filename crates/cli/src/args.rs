@@ -130,6 +130,7 @@ pub(crate) enum Command {
     Convert(cmd::convert::ConvertArgs),
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
+    Index(cmd::index::IndexArgs),
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),

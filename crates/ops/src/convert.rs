@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file};
+use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file, write_scratch};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
@@ -60,7 +60,7 @@ pub fn losses(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Res
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
     // The place of a file that the caller never sees says nothing.
-    let done = write_file(format, &small, &path, Overwrite::Never, limits)
+    let done = write_scratch(format, &small, &path, limits)
         .and_then(|()| open_as(format, &path, limits))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
     let rules = rules(&small, &*done);

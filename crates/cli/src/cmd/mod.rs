@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod formats;
 pub(crate) mod gsd;
 pub(crate) mod hash;
+pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod iotk;
 pub(crate) mod ls;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Convert(args) => convert::run(args, context, out),
         Command::Diff(args) => diff::run(args, context, out),
         Command::Hash(args) => hash::run(args, context, out),
+        Command::Index(args) => index::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
         Command::Sdf(args) => sdf::run(args, context, out),
