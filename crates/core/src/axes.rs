@@ -15,7 +15,8 @@ use crate::tree::{NodeId, ROOT, Tree};
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
-    /// No other dimension has this name; an array at the root has it only if it holds the points.
+    /// No other dimension and no group has this name; an array at the root has it only if it holds the
+    /// points.
     pub name: String,
     /// Number of points.
     pub len: u64,
@@ -55,7 +56,10 @@ impl Dimensions {
             .collect();
         let mut found = Self::default();
         let mut known: HashMap<Key, usize> = HashMap::new();
-        let mut names = Names { tree, taken: HashSet::new() };
+        // xarray takes points at the root for members of every group.
+        let groups = tree.iter().filter(|(_, node)| node.array.is_none());
+        let taken = groups.map(|(_, node)| node.name.clone()).collect();
+        let mut names = Names { tree, taken };
         for (id, _, array) in tree.arrays() {
             let mut own = Vec::with_capacity(array.shape.rank());
             for (k, len) in array.shape.lengths().iter().enumerate() {
@@ -272,6 +276,10 @@ mod tests {
         assert_eq!((names(px), names(py)), (vec!["electron_7"], vec!["electron_7"]));
         // Nobody else has this one.
         assert_eq!(names(alone).len(), 1);
+        // Nor has a dimension the name of a group.
+        let spectrum = array(&[4], &["Px"], &[Coord::Uniform { start: 0.0, step: 1.0 }]);
+        let spectrum = tree.add_array(ROOT, "spectrum", spectrum).unwrap();
+        assert_eq!(Dimensions::of(&tree).names(spectrum).collect::<Vec<_>>(), ["Px_4"]);
     }
 
     #[test]
