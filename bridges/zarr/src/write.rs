@@ -94,11 +94,8 @@ impl<'a> Writer<'a> {
             paths.insert(id, path);
         }
         let moved = tree.arrays().filter(|(id, node, _)| paths[id] != node.path);
-        let moved: Vec<_> =
-            moved.map(|(id, node, _)| (node.path.clone(), paths[&id].clone())).collect();
-        for (path, at) in moved {
-            self.flat.description.moved(&path, at);
-        }
+        let moved = moved.map(|(id, node, _)| (node.path.clone(), paths[&id].clone())).collect();
+        self.flat.description.moved(&moved);
         self.paths = paths;
     }
 

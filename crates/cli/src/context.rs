@@ -201,7 +201,7 @@ fn columns() -> Option<usize> {
 }
 
 /// The files that a pattern stands for, where the shell did not expand it; sorted.
-fn expand(file: &Path) -> Vec<Result<PathBuf>> {
+pub(crate) fn expand(file: &Path) -> Vec<Result<PathBuf>> {
     let Some(pattern) = file.to_str().filter(|t| t.contains(['*', '?', '['])) else {
         return vec![Ok(file.to_path_buf())];
     };

@@ -15,7 +15,7 @@ use crate::tree::{NodeId, ROOT, Tree};
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
-    /// No other dimension and no group has this name; an array at the root has it only if it holds the
+    /// No other dimension has this name, and no group; an array at the root has it only if it holds the
     /// points.
     pub name: String,
     /// Number of points.
@@ -56,10 +56,9 @@ impl Dimensions {
             .collect();
         let mut found = Self::default();
         let mut known: HashMap<Key, usize> = HashMap::new();
-        // xarray takes points at the root for members of every group.
         let groups = tree.iter().filter(|(_, node)| node.array.is_none());
-        let taken = groups.map(|(_, node)| node.name.clone()).collect();
-        let mut names = Names { tree, taken };
+        let groups = groups.map(|(_, node)| node.name.as_str()).collect();
+        let mut names = Names { tree, taken: HashSet::new(), groups };
         for (id, _, array) in tree.arrays() {
             let mut own = Vec::with_capacity(array.shape.rank());
             for (k, len) in array.shape.lengths().iter().enumerate() {
@@ -170,6 +169,8 @@ impl Key {
 struct Names<'a> {
     tree: &'a Tree,
     taken: HashSet<String>,
+    /// Points are seen in all groups, where another group of that name would be in their way.
+    groups: HashSet<&'a str>,
 }
 
 impl Names<'_> {
@@ -198,7 +199,8 @@ impl Names<'_> {
         let numbered = (2_u64..).map(|k| format!("{last}_{k}"));
         let free = |name: &String| {
             let at_root = self.tree.child(ROOT, name);
-            !self.taken.contains(name) && (at_root.is_none() || at_root == own)
+            let free = at_root.is_none() || at_root == own;
+            free && !self.taken.contains(name) && !self.groups.contains(name.as_str())
         };
         // There is always a free number.
         let name = words.into_iter().chain(numbered).find(free).unwrap_or_default();
@@ -263,6 +265,17 @@ mod tests {
     }
 
     #[test]
+    fn no_dimension_is_called_like_a_group() {
+        let mut tree = Tree::new(&Limits::default());
+        let (grid, _) = (tree.group_at("Grid").unwrap(), tree.group_at("Particles/Px").unwrap());
+        let px = tree.add_array(grid, "Px", array(&[4], &["Px"], &[Coord::None])).unwrap();
+        let on = array(&[4, 3], &["Px", "Grid"], &[Coord::Node(px), Coord::None]);
+        let on = tree.add_array(ROOT, "on", on).unwrap();
+        let dimensions = Dimensions::of(&tree);
+        assert_eq!(dimensions.names(on).collect::<Vec<_>>(), ["Grid_Px", "Grid_3"]);
+    }
+
+    #[test]
     fn values_that_are_called_like_their_dimension_are_no_points_of_it() {
         let mut tree = Tree::new(&Limits::default());
         let px = tree.group_at("Particles/Px").unwrap();
@@ -276,10 +289,6 @@ mod tests {
         assert_eq!((names(px), names(py)), (vec!["electron_7"], vec!["electron_7"]));
         // Nobody else has this one.
         assert_eq!(names(alone).len(), 1);
-        // Nor has a dimension the name of a group.
-        let spectrum = array(&[4], &["Px"], &[Coord::Uniform { start: 0.0, step: 1.0 }]);
-        let spectrum = tree.add_array(ROOT, "spectrum", spectrum).unwrap();
-        assert_eq!(Dimensions::of(&tree).names(spectrum).collect::<Vec<_>>(), ["Px_4"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::description::{Holds, dressed};
 use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
@@ -262,6 +263,12 @@ pub trait Format: Send + Sync {
         Ok(None)
     }
 
+    /// What it can hold natively, where anything else can be kept in a
+    /// [description](crate::description) beside plain arrays.
+    fn holds(&self) -> Option<Holds> {
+        None
+    }
+
     /// Looks for everything the specification forbids. `strict` adds what readers need not mind.
     /// An error means that the file could not be examined at all.
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
@@ -329,22 +336,24 @@ impl Registry {
 
     /// Opens a file in whatever format it is.
     pub fn open(&self, source: Source, limits: &Limits) -> Result<Opened> {
-        self.open_by(source, |format, source| format.open(source, limits))
+        self.open_by(source, limits, |format, source| format.open(source, limits))
     }
 
     /// The same, with arrays that are computed from others.
     pub fn open_derived(&self, source: Source, limits: &Limits) -> Result<Opened> {
-        self.open_by(source, |format, source| format.open_derived(source, limits))
+        self.open_by(source, limits, |format, source| format.open_derived(source, limits))
     }
 
     fn open_by(
         &self,
         source: Source,
+        limits: &Limits,
         open: impl FnOnce(&'static dyn Format, Source) -> Result<Box<dyn Reader>>,
     ) -> Result<Opened> {
         let format = self.probe(&source)?;
         let path = source.path().map(Path::to_path_buf);
-        let reader = open(format, source).map_err(|e| {
+        let reader = open(format, source).and_then(|reader| dressed(reader, limits));
+        let reader = reader.map_err(|e| {
             let e = e.with_format(format.info().name);
             match path {
                 Some(path) => e.with_path(path),
@@ -399,14 +408,15 @@ pub struct Opened {
 /// Opens what is known to be of `format`: a file, or a folder that is one dataset.
 pub fn open_as(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<dyn Reader>> {
     if !path.is_dir() {
-        return format.open(Source::open(path)?, limits);
+        return dressed(format.open(Source::open(path)?, limits)?, limits);
     }
     let name = format.info().name;
     let opened = format.open_folder(&Folder::open(path)?, limits)?;
-    opened.ok_or_else(|| {
+    let opened = opened.ok_or_else(|| {
         Error::not_this_format("core-folder", format!("the folder is no {name} dataset"))
             .with_path(path)
-    })
+    })?;
+    dressed(opened, limits)
 }
 
 /// Writes `content` to a new `path` that will soon be removed: nothing waits for the disk.

@@ -207,6 +207,21 @@ impl Layout {
         Ok(moved)
     }
 
+    /// The same bytes as an array whose elements are in another order; nothing where there is no order
+    /// to change.
+    pub fn in_order(&self, new: Order) -> Option<Self> {
+        let mut same = self.clone();
+        match &mut same {
+            Self::Plain { order, .. }
+            | Self::Inline(_, order)
+            | Self::Text { order, .. }
+            | Self::Encoded { order, .. } => *order = new,
+            Self::Fill(_) => {}
+            _ => return None,
+        }
+        Some(same)
+    }
+
     /// The layout of `len` bytes from byte `first` of the array on, as an array in C order of its own;
     /// nothing where they do not lie together.
     pub fn rows(&self, first: u64, len: u64) -> Option<Self> {

@@ -16,6 +16,7 @@
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
+//! | `table` | arrays with the same number of rows side by side, for formats that are tables |
 //! | `series` | many files of one run as one dataset |
 //! | `flat` `description` `axes` | a tree as plain arrays, what it says as JSON, its shared dimensions: for other worlds' formats |
 //! | `error` `report` `limits` | failures, findings, budgets |
@@ -63,6 +64,7 @@ pub mod shape;
 pub mod sink;
 pub mod source;
 mod store;
+pub mod table;
 pub mod tree;
 pub mod wire;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use spile::error::{Error, Result};
 use spile::format::{Format, Reader};
-use spile_ops::convert::{self, convert};
+use spile_ops::convert::{self, Plan, convert};
 use spile_ops::diff::Row;
 use spile_ops::subset::Subset;
 
@@ -18,8 +18,9 @@ use crate::print::{Output, style, text};
 
 /// Write a file as another format.
 ///
-/// The new file's format is that of its name's ending, or -t. What the format cannot hold is told before
-/// anything is written; --dry-run tells only that, --strict refuses it. The new file appears whole or not
+/// The new file's format is that of its name's ending, or -t. What the format has no words for is kept in
+/// a description beside the arrays, and is there again when spile reads the file; what is lost all the same
+/// is told before anything is written. --dry-run tells only that, --strict refuses it. The new file appears whole or not
 /// at all. --verify reads it again and compares every value.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         &subset
     };
     let place = |e: Error| e.with_path(&args.file);
-    let losses = convert::losses(format, content, &context.limits).map_err(place)?;
+    let plan = convert::plan(format, content, &context.limits).map_err(place)?;
+    let losses = &plan.losses;
     if args.strict && !losses.is_empty() {
         let name = format.info().name;
         let lost = text::count(losses.len() as u64, "thing");
@@ -75,13 +77,13 @@ pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     let mut differences = Vec::new();
     if !args.dry_run {
         let replace = overwrite(args.overwrite);
-        convert(format, content, &args.output, replace, &context.limits).map_err(place)?;
+        convert(format, content, &plan, &args.output, replace, &context.limits).map_err(place)?;
         if args.verify {
-            let found = convert::verify(format, content, &args.output, &losses, &context.limits)?;
+            let found = convert::verify(format, content, &plan, &args.output, &context.limits)?;
             differences = found.differences;
         }
     }
-    report(args, format, content, &losses, &differences, context, out)?;
+    report(args, format, content, &plan, &differences, context, out)?;
     Ok(if differences.is_empty() { Exit::Yes } else { Exit::No })
 }
 
@@ -89,7 +91,7 @@ fn report(
     args: &ConvertArgs,
     format: &dyn Format,
     content: &dyn Reader,
-    losses: &[Row],
+    plan: &Plan,
     differences: &[Row],
     context: &Context,
     out: &mut Output,
@@ -103,11 +105,12 @@ fn report(
         document.field("format", format.info().name)?;
         document.field("written", &!args.dry_run)?;
         document.field("arrays", &arrays)?;
-        document.field("lost", losses)?;
+        document.field("described", &plan.described)?;
+        document.field("lost", &plan.losses)?;
         document.field("differences", differences)?;
         return document.end();
     }
-    for loss in losses {
+    for loss in &plan.losses {
         context.warn(&args.file, &format!("lost: {}", told(loss)));
     }
     for difference in differences {
@@ -118,12 +121,14 @@ fn report(
         let name = shown(&args.output);
         let what = text::count(arrays, "array");
         let title = format.info().name;
+        let described = if plan.described { ", with a description" } else { "" };
         match (args.dry_run, bytes) {
             (false, Some(bytes)) => {
                 let checked = if args.verify && differences.is_empty() { ", verified" } else { "" };
-                writeln!(out, "{name}: {title}, {what}, {}{checked}", text::size(bytes))?;
+                let size = text::size(bytes);
+                writeln!(out, "{name}: {title}, {what}, {size}{described}{checked}")?;
             }
-            _ => writeln!(out, "{name}: would be {title}, {what}")?,
+            _ => writeln!(out, "{name}: would be {title}, {what}{described}")?,
         }
     }
     Ok(out.flush()?)

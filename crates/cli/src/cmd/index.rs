@@ -9,25 +9,29 @@ use spile::format::Reader;
 use spile::sink::Sink;
 use spile_ops::subset::Subset;
 
-use super::overwrite;
+use super::{index_h5, overwrite};
 use crate::args::PickArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Write where the arrays of a file lie, so that xarray and zarr open the original bytes.
+/// Let other programs read a file in place.
 ///
-/// The index is Kerchunk's JSON: a virtual Zarr store whose chunks are ranges of the file, which
-/// must stay where it is. Arrays that cannot be expressed like this are named and left out; --strict
-/// refuses them.
+/// The index is Kerchunk's JSON: a virtual Zarr store whose chunks are ranges of the original, for
+/// xarray and zarr. With --h5 it is a small HDF5 file whose datasets are the bytes of the original
+/// (external storage), for h5py, MATLAB and IDL. Both name the original by its absolute path. Exit 3:
+/// some arrays cannot be pointed to, and are listed; --strict refuses that.
 #[derive(Debug, Args)]
 pub(crate) struct IndexArgs {
     /// The file, or a folder that is one dataset
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The new index
-    #[arg(value_name = "OUT.json")]
+    #[arg(value_name = "OUTPUT")]
     output: PathBuf,
+    /// As HDF5 with external storage
+    #[arg(long, conflicts_with_all = ["strict", "select", "frames"])]
+    h5: bool,
     /// Refuse to leave out anything
     #[arg(long)]
     strict: bool,
@@ -39,6 +43,10 @@ pub(crate) struct IndexArgs {
 }
 
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    if args.h5 {
+        let replace = overwrite(args.overwrite);
+        return index_h5::run(&args.file, &args.output, replace, context, out);
+    }
     let place = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(place)?;
     let pick = args.pick.pick()?;
@@ -63,6 +71,7 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
     buffered.flush()?;
     drop(buffered);
     sink.commit()?;
+    let exit = if index.left_out.is_empty() { Exit::Yes } else { Exit::Partial };
     if context.json {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
@@ -71,7 +80,7 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
         document.field("bytes", &index.bytes)?;
         document.field("left_out", &index.left_out)?;
         document.end()?;
-        return Ok(Exit::Yes);
+        return Ok(exit);
     }
     for left in &index.left_out {
         context.warn(&args.file, &format!("left out: {}: {}", left.path, left.why));
@@ -82,5 +91,5 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
         writeln!(out, "{name}: {arrays}, {size} in place")?;
         out.flush()?;
     }
-    Ok(Exit::Yes)
+    Ok(exit)
 }

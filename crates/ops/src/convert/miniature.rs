@@ -71,6 +71,17 @@ fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc>
                     }
                 });
             }
+            // An array that is not in the first frames is in one of the others.
+            if cells.iter().all(Option::is_none)
+                && let Some(last) = cells.last_mut()
+            {
+                let mut later = (FRAMES..table.len()).map(|frame| table.cell(frame).transpose());
+                if let Some(cell) = later.find_map(|cell| cell).transpose()? {
+                    let shape = sizes.reduced(&cell.shape, array.dtype.size());
+                    let layout = zeros(array, &shape, &cell.layout, sizes)?;
+                    *last = Some(FrameCell { shape, layout });
+                }
+            }
             Layout::PerFrame(Arc::new(Cells(cells)))
         }
         layout => zeros(array, &small.shape, layout, sizes)?,
