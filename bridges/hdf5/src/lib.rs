@@ -13,6 +13,24 @@
 //! | `scales` | names and points of dimensions |
 //! | `read` | bytes to tree |
 //! | `write` | any tree as HDF5 or NetCDF-4; a file that points into another one |
+//!
+//! ```
+//! use spile_core::format::{Dataset, Format, write_file};
+//! use spile_core::{dtype::DType, layout::*, limits::Limits, shape::*, sink::Overwrite, tree::*};
+//!
+//! let limits = Limits::default();
+//! let mut tree = Tree::new(&limits);
+//! let layout = Layout::Inline([7, 8].into(), Order::C);
+//! tree.add_array(ROOT, "x", ArrayDesc::new(DType::U8, Shape::new([2]), layout))?;
+//! let content = Dataset::new(spile_core::source::Source::memory([]), tree);
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("x.h5");
+//! write_file(&spile_hdf5::Hdf5, &content, &path, Overwrite::Never, &limits)?;
+//! let file = spile_hdf5::Hdf5.open(spile_core::source::Source::open(&path)?, &limits)?;
+//! assert_eq!(file.tree().arrays().next().unwrap().1.path, "x");
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod attribute;

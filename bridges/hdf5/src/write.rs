@@ -111,6 +111,7 @@ impl<'a> Writer<'a> {
         self.paths.insert(ROOT, String::new());
         let nodes: Vec<NodeId> = self.flat.tree().iter().map(|(id, _)| id).collect();
         let mut siblings: HashMap<NodeId, HashSet<String>> = HashMap::new();
+        let mut moves = HashMap::new();
         for id in nodes {
             let node = self.flat.tree().node(id).clone();
             let parent = self.objects[&node.parent];
@@ -125,7 +126,7 @@ impl<'a> Writer<'a> {
                 prefix => format!("{prefix}/{name}"),
             };
             if node.array.is_some() && path != node.path {
-                self.flat.description.moved(&node.path, path.clone());
+                moves.insert(node.path.clone(), path.clone());
             }
             self.paths.insert(id, path);
             let object = match &node.array {
@@ -141,6 +142,7 @@ impl<'a> Writer<'a> {
             self.outline.link(parent, &name, object);
             self.objects.insert(id, object);
         }
+        self.flat.description.moved(&moves);
         Ok(())
     }
 
