@@ -128,7 +128,7 @@ def indexes():
         GOLDEN / "iotk/subrec/subrec.dat",
         GOLDEN / "scda/a_basic.scd",
         *sorted((GOLDEN / "taf/good").glob("*.taf"))[:6],
-        *sorted((GOLDEN / "gsd/py-5.0.1").glob("*.gsd"))[:4],
+        *sorted((GOLDEN / "gsd/py-5.0.1").glob("hoomd*.gsd"))[:5],
     ]
     seen = 0
     for k, file in enumerate(files):

@@ -131,7 +131,6 @@ pub(crate) enum Command {
     Index(cmd::index::IndexArgs),
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
-    Index(cmd::index::IndexArgs),
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),

@@ -93,7 +93,8 @@ fn losses(
     written: &dyn Reader,
     limits: &Limits,
 ) -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir()?;
+    // It is small and soon gone: memory is the place for it, where the system has a folder there.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
     // The place of a file that the caller never sees says nothing.
     let done = write_scratch(format, written, &path, limits)

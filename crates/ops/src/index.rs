@@ -366,12 +366,14 @@ fn numpy(dtype: DType) -> Option<String> {
     match (dtype.kind(), dtype.size()) {
         (Kind::Bool, 2..) => DType::new(Kind::UInt, dtype.size() as u32, dtype.order())?.numpy(),
         (Kind::Opaque, 1) => Some("|u1".into()),
+        // NumPy has these where the machine does; Zarr has not.
+        (Kind::X87 | Kind::ComplexX87, _) => None,
         _ => dtype.numpy(),
     }
 }
 
 fn no_type(dtype: DType) -> String {
-    format!("NumPy has no {dtype}")
+    format!("Zarr has no {dtype}")
 }
 
 /// The greatest common divisor; of 0 and a number it is the number.
