@@ -58,6 +58,14 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// Where an array lies.
+struct Ranges {
+    parts: Vec<Extent>,
+    order: Order,
+    /// Each of them is a frame, and the order is that inside a frame.
+    framed: bool,
+}
+
 /// What a reference store says of an array: the lengths of a chunk, and where each of them is.
 struct Chunks {
     dtype: String,
@@ -237,7 +245,7 @@ impl Work<'_> {
         let bytes = array.shape.bytes(array.dtype.size())?;
         let why = match self.ranges(array)? {
             Err(why) => why,
-            Ok((parts, order)) => match self.cut(array, &parts, order) {
+            Ok(Ranges { parts, order, framed }) => match self.cut(array, &parts, order, framed) {
                 Ok(chunks) => return Ok(Ok(chunks)),
                 Err(why) => why,
             },
@@ -258,28 +266,30 @@ impl Work<'_> {
     }
 
     /// The ranges of an array, one after the other, where it is nothing else.
-    fn ranges(
-        &self,
-        array: &ArrayDesc,
-    ) -> Result<std::result::Result<(Vec<Extent>, Order), String>> {
+    fn ranges(&self, array: &ArrayDesc) -> Result<std::result::Result<Ranges, String>> {
         match &array.layout {
-            Layout::Plain { extents, order } => Ok(Ok((extents.parts().to_vec(), *order))),
+            Layout::Plain { extents, order } => {
+                let parts = extents.parts().to_vec();
+                Ok(Ok(Ranges { parts, order: *order, framed: false }))
+            }
             Layout::PerFrame(table) => {
                 let frames = table.len();
                 self.limits.allow(frames.saturating_mul(CHUNK_BYTES), "the frames")?;
-                let mut parts = Vec::new();
+                let (mut parts, mut all) = (Vec::new(), None);
                 for frame in 0..frames {
                     let Some(cell) = table.cell(frame)? else { continue };
                     let Layout::Plain { extents, order } = &cell.layout else {
                         return Ok(Err(format!("frame {frame} does not lie as it is")));
                     };
-                    if *order == Order::F && cell.shape.rank() > 1 {
-                        return Ok(Err("frames in Fortran order do not follow each other".into()));
+                    let order = if cell.shape.rank() > 1 { *order } else { Order::C };
+                    if *all.get_or_insert(order) != order {
+                        return Ok(Err("its frames lie in different orders".into()));
                     }
                     let bytes = cell.shape.bytes(array.dtype.size())?;
                     parts.extend(extents.pieces(0, bytes).filter(|part| part.len > 0));
                 }
-                Ok(Ok((parts, Order::C)))
+                let order = all.unwrap_or(Order::C);
+                Ok(Ok(Ranges { parts, order, framed: order == Order::F }))
             }
             other => Ok(Err(format!("its bytes do not lie as they are: {other:?}"))),
         }
@@ -291,6 +301,7 @@ impl Work<'_> {
         array: &ArrayDesc,
         parts: &[Extent],
         order: Order,
+        framed: bool,
     ) -> std::result::Result<Chunks, String> {
         let dtype = numpy(array.dtype).ok_or_else(|| no_type(array.dtype))?;
         let shape = array.shape.lengths();
@@ -309,13 +320,17 @@ impl Work<'_> {
             chunks.refs.push(("0".into(), self.files.place(range).ok_or_else(lost)?));
             return Ok(chunks);
         }
-        let slowest = if order == Order::F { shape.len() - 1 } else { 0 };
+        // A frame in Fortran order is a chunk of one frame in that order, and no more than one.
+        if framed && parts.len() as u64 != shape[0] {
+            return Err("frames in Fortran order do not follow each other".into());
+        }
+        let slowest = if order == Order::F && !framed { shape.len() - 1 } else { 0 };
         let row = bytes / shape[slowest];
         let mut rest = bytes;
         let mut rows = 0;
         for part in parts {
             let len = part.len.min(rest);
-            if !len.is_multiple_of(row) {
+            if !len.is_multiple_of(row) || (framed && len != row) {
                 return Err("its ranges do not end with whole rows".into());
             }
             rows = common(rows, len / row);
@@ -325,7 +340,7 @@ impl Work<'_> {
             return Err("its ranges are too short".into());
         }
         // A part of a long run of rows should cost no more than that part.
-        let rows = divisor(rows, CHUNK / row);
+        let rows = if framed { 1 } else { divisor(rows, CHUNK / row) };
         if shape[slowest] / rows > MOST_CHUNKS {
             return Err("it would be too many chunks".into());
         }
