@@ -75,7 +75,7 @@ static HDF5: FormatInfo = FormatInfo {
     specification: "HDF5 File Format Specification 3.0",
     extensions: &["h5", "hdf5"],
     read: Grade::Partial,
-    write: Grade::Complete,
+    write: Grade::Partial,
     check: Grade::Partial,
     salvage: Grade::None,
 };
@@ -87,7 +87,7 @@ static NETCDF: FormatInfo = FormatInfo {
     specification: "NetCDF Users Guide, CF conventions",
     extensions: &["nc", "nc4"],
     read: Grade::Partial,
-    write: Grade::Complete,
+    write: Grade::Partial,
     check: Grade::Partial,
     salvage: Grade::None,
 };
