@@ -19,7 +19,7 @@ use crate::view::DERIVED;
 const PIECE: u64 = 256 << 10;
 
 /// The range of an array that is one range of the file.
-fn range(desc: &ArrayDesc) -> Option<Extent> {
+pub(crate) fn range(desc: &ArrayDesc) -> Option<Extent> {
     match &desc.layout {
         Layout::Plain { extents, .. } => match *extents.parts() {
             [one] => Some(one),
@@ -66,7 +66,7 @@ impl Pieces {
 }
 
 /// What an array that is computed says, with what is also true of the one it is made from.
-fn said(words: &str, attrs: Attrs, kept: &[&str]) -> Attrs {
+pub(crate) fn said(words: &str, attrs: Attrs, kept: &[&str]) -> Attrs {
     let mut all = vec![(DERIVED.to_string(), words.into())];
     all.extend(attrs.into_iter().filter(|(name, _)| kept.contains(&name.as_str())));
     all
