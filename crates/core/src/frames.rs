@@ -51,3 +51,35 @@ pub trait FrameAxis: Send + Sync {
     /// The simulation time of a frame, where the format tells.
     fn time(&self, frame: u64) -> Result<Option<f64>>;
 }
+
+/// An axis of steps and times that are in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Moments(pub Vec<(Option<u64>, Option<f64>)>);
+
+impl FrameAxis for Moments {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn step(&self, frame: u64) -> Result<Option<u64>> {
+        Ok(self.0.get(frame as usize).and_then(|moment| moment.0))
+    }
+
+    fn time(&self, frame: u64) -> Result<Option<f64>> {
+        Ok(self.0.get(frame as usize).and_then(|moment| moment.1))
+    }
+}
+
+/// A table of frames that is in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Cells(pub Vec<Option<FrameCell>>);
+
+impl FrameTable for Cells {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        Ok(self.0.get(frame as usize).cloned().flatten())
+    }
+}

@@ -200,6 +200,25 @@ impl Layout {
         Ok(moved)
     }
 
+    /// The layout of `len` bytes from byte `first` of the array on, as an array in C order of its own;
+    /// nothing where they do not lie together.
+    pub fn rows(&self, first: u64, len: u64) -> Option<Self> {
+        match self {
+            Self::Plain { extents, order: Order::C } => {
+                let parts = extents.pieces(first, len).filter(|part| part.len > 0).collect();
+                let extents = Extents::several(parts).ok()?;
+                (extents.len() == len).then_some(Self::Plain { extents, order: Order::C })
+            }
+            Self::Inline(bytes, Order::C) => {
+                let (from, to) = (usize::try_from(first).ok()?, first.checked_add(len)?);
+                let part = bytes.get(from..usize::try_from(to).ok()?)?;
+                Some(Self::Inline(part.into(), Order::C))
+            }
+            Self::Fill(_) => Some(self.clone()),
+            _ => None,
+        }
+    }
+
     /// [`ArrayDesc::ragged`] for an array that says it has `bytes`.
     pub(crate) fn ragged(&self, bytes: Option<u64>) -> Option<&[u64]> {
         match self {

@@ -16,6 +16,7 @@
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
 //! | `series` | many files of one run as one dataset |
+//! | `flat` `description` `axes` | a tree as plain arrays, what it says as JSON, its shared dimensions: for other worlds' formats |
 //! | `error` `report` `limits` | failures, findings, budgets |
 //! | `comm` | the ranks of a parallel job and the file they share: one, threads, later MPI |
 //! | `testkit` | the conformance suite that every format runs (feature `testkit`) |
@@ -38,11 +39,14 @@
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 
+pub mod axes;
 pub mod comm;
 pub mod convert;
 pub mod decimal;
+pub mod description;
 pub mod dtype;
 pub mod error;
+pub mod flat;
 pub mod format;
 pub mod frames;
 pub mod layout;

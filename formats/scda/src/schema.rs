@@ -5,20 +5,18 @@
 //! with attributes. Whatever looks like this and does not conform is left as the plain sections it
 //! is.
 
-pub(crate) mod json;
 pub(crate) mod view;
 
 use serde::{Deserialize, Serialize};
 use spile_core::convert::Number;
+use spile_core::description::{Map, Points, json};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::layout::{Coord, Linear};
 use spile_core::limits::Limits;
 use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, NodeId, Tree, Value};
+use spile_core::tree::{Attrs, Value};
 
 use crate::wire::{Kind, USER};
-use json::Real;
 
 /// User string of the block that describes a field.
 pub(crate) const FIELD: &[u8] = b"spile field 00";
@@ -59,38 +57,6 @@ pub struct Field {
     /// The data are stored compressed.
     #[serde(skip)]
     pub compressed: bool,
-}
-
-/// Where the points of a dimension are.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Points {
-    Uniform {
-        start: Real,
-        step: Real,
-    },
-    /// In the field of that name.
-    Field(String),
-}
-
-/// From stored to meant values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Map {
-    intercept: Real,
-    slope: Real,
-}
-
-impl From<Linear> for Map {
-    fn from(map: Linear) -> Self {
-        Self { intercept: Real(map.intercept), slope: Real(map.slope) }
-    }
-}
-
-impl From<&Map> for Linear {
-    fn from(map: &Map) -> Self {
-        Self { intercept: map.intercept.0, slope: map.slope.0 }
-    }
 }
 
 /// What is said about a group, or in the group "" about the file.
@@ -218,33 +184,6 @@ impl Field {
     pub(crate) fn title(&self) -> String {
         format!("field \"{}\"", self.name)
     }
-
-    /// The points of each of `rank` dimensions, with fields found by `find`.
-    pub(crate) fn coords(&self, rank: usize, find: impl Fn(&str) -> Option<NodeId>) -> Vec<Coord> {
-        let coord = |points: Option<&Points>| match points {
-            Some(Points::Uniform { start, step }) => {
-                Coord::Uniform { start: start.0, step: step.0 }
-            }
-            Some(Points::Field(name)) => find(name).map_or(Coord::None, Coord::Node),
-            None => Coord::None,
-        };
-        (0..rank).map(|k| coord(self.coords.get(k).and_then(Option::as_ref))).collect()
-    }
-
-    /// The other way: what [`Field::coords`] gave.
-    pub(crate) fn points(tree: &Tree, coords: &[Coord]) -> Vec<Option<Points>> {
-        if coords.iter().all(|coord| *coord == Coord::None) {
-            return Vec::new();
-        }
-        let points = |coord: &Coord| match coord {
-            Coord::None => None,
-            Coord::Uniform { start, step } => {
-                Some(Points::Uniform { start: Real(*start), step: Real(*step) })
-            }
-            Coord::Node(id) => Some(Points::Field(tree.node(*id).path.clone())),
-        };
-        coords.iter().map(points).collect()
-    }
 }
 
 /// A description that was read.
@@ -320,6 +259,8 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use json::Real;
+    use spile_core::layout::Linear;
 
     #[test]
     fn descriptions_come_back_whatever_is_in_them() {

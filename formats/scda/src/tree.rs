@@ -1,6 +1,7 @@
 //! Any tree as scda: every array a field, every group its attributes.
 
 use spile_core::comm::{Serial, SharedSink};
+use spile_core::description;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
@@ -133,7 +134,7 @@ fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
     if !own.dims.iter().enumerate().all(unnamed) {
         field.dims.clone_from(&own.dims);
     }
-    field.coords = Field::points(tree, &own.coords);
+    field.coords = description::points(tree, &own.coords);
     field.map = own.map.map(Into::into);
     field.attrs.clone_from(&node.attrs);
     field

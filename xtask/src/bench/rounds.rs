@@ -295,15 +295,21 @@ impl Bench {
         Ok(results.problems.is_empty() && promises.iter().all(Promise::holds))
     }
 
-    /// One round after the other, so that a slow minute of the machine is everybody's.
+    /// One round after the other, so that a slow minute of the machine is everybody's; who begins
+    /// changes, so that nobody always finds what the one before left behind.
     fn hold(&self, arena: &mut Arena, rounds: usize) -> Results {
         let mut results = Results::default();
         for round in 0..rounds {
             println!("round {} of {rounds}", round + 1);
             for task in self.tasks {
                 let mut cold = task.warm;
-                for _ in 0..task.times {
-                    for one in arena.contestants.iter_mut().filter(|c| round == 0 || !c.once) {
+                for time in 0..task.times {
+                    let count = arena.contestants.len();
+                    for k in 0..count {
+                        let one = &mut arena.contestants[(k + time + round) % count];
+                        if one.once && round > 0 {
+                            continue;
+                        }
                         let Some(line) = task.line(one.name) else { continue };
                         let mut turn = || one.ask(&filled(line, &arena.words)?);
                         let warmed =

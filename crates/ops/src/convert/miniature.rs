@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spile_core::error::Result;
 use spile_core::format::{Dataset, Reader};
-use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
+use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::Shape;
@@ -108,33 +108,5 @@ impl Sizes {
         }
         let length = |n: &u64| if *n <= LENGTH { *n } else { LENGTH + n % 2 };
         Shape::new(shape.lengths().iter().map(length).collect::<Vec<_>>())
-    }
-}
-
-struct Moments(Vec<(Option<u64>, Option<f64>)>);
-
-impl FrameAxis for Moments {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn step(&self, frame: u64) -> Result<Option<u64>> {
-        Ok(self.0.get(frame as usize).and_then(|moment| moment.0))
-    }
-
-    fn time(&self, frame: u64) -> Result<Option<f64>> {
-        Ok(self.0.get(frame as usize).and_then(|moment| moment.1))
-    }
-}
-
-struct Cells(Vec<Option<FrameCell>>);
-
-impl FrameTable for Cells {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        Ok(self.0.get(frame as usize).cloned().flatten())
     }
 }

@@ -1,6 +1,7 @@
 //! The tree of a file: fields and groups where sections follow the convention, plain sections
 //! everywhere else.
 
+use spile_core::description;
 use spile_core::dtype::DType;
 use spile_core::error::{ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Layout};
@@ -174,7 +175,7 @@ impl View<'_> {
                 self.tree.node(found).array.is_some().then_some(found)
             };
             let rank = self.tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
-            let coords = field.coords(rank, find);
+            let coords = description::coords(&field.coords, rank, find);
             if let Some(array) = &mut self.tree.node_mut(id).array {
                 array.coords = coords;
             }

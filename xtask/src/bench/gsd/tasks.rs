@@ -101,7 +101,7 @@ macro_rules! write {
 macro_rules! cold {
     ($size:literal, $side:literal, $n:literal) => {
         // Below this machine there may be another with a cache: the first to read fills it.
-        row!(concat!($size, ", N = ", $side, ": read, cold"), 1, true,
+        row!(concat!($size, ", N = ", $side, ": read, cold"), 5, true,
             COLD => concat!("cold {", $size, " ", $side, " disk} ", $n, " {", $size, " ", $side, " frames}"))
     };
 }

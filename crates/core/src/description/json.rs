@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use spile_core::tree::Value;
+
+use crate::tree::Value;
 
 /// A value to be written.
 struct Shown<'a>(&'a Value);
@@ -129,7 +130,7 @@ fn special(word: &str) -> Option<f64> {
 
 /// A real number, finite or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Real(pub(crate) f64);
+pub struct Real(pub f64);
 
 impl Serialize for Real {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -156,20 +157,17 @@ impl<'de> Deserialize<'de> for Real {
 }
 
 /// Attributes as an object; order and namesakes are kept.
-pub(crate) mod attrs {
+pub mod attrs {
     use super::{AnyValue, Deserializer, Held, MapAccess, Serializer, Shown, Visitor, fmt};
-    use spile_core::tree::Attrs;
+    use crate::tree::Attrs;
 
-    pub(crate) fn serialize<S: Serializer>(
-        attrs: &Attrs,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    /// For serde's `with`.
+    pub fn serialize<S: Serializer>(attrs: &Attrs, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(attrs.iter().map(|(name, value)| (name, Shown(value))))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Attrs, D::Error> {
+    /// For serde's `with`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Attrs, D::Error> {
         deserializer.deserialize_map(Object)
     }
 
@@ -194,22 +192,18 @@ pub(crate) mod attrs {
 }
 
 /// Element types in NumPy's notation; those that NumPy lacks by our own names.
-pub(crate) mod dtype {
+pub mod dtype {
     use super::{Deserialize as _, Deserializer, Serializer, de};
-    use spile_core::dtype::DType;
+    use crate::dtype::DType;
 
-    // By reference, because serde wants it so.
+    /// For serde's `with`, which wants a reference.
     #[allow(clippy::trivially_copy_pass_by_ref)]
-    pub(crate) fn serialize<S: Serializer>(
-        dtype: &DType,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(dtype: &DType, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&dtype.numpy().unwrap_or_else(|| dtype.to_string()))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<DType, D::Error> {
+    /// For serde's `with`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DType, D::Error> {
         let text = String::deserialize(deserializer)?;
         DType::from_numpy(&text)
             .or_else(|| text.parse().ok())

@@ -1,0 +1,393 @@
+//! A tree as formats hold it that know neither frames nor elements of different lengths: arrays, each
+//! of one shape, and a [`Description`] from which the tree comes back.
+//!
+//! - An array that has the same shape in all frames gets a first dimension, `frame`.
+//! - One whose first length differs, or that some frames lack, is laid end to end along that
+//!   dimension; an array `NAME.rows` has the length in each frame, -1 where there is none.
+//! - Elements of different lengths become bytes; an array `NAME.sizes` has the length of each.
+//! - An array that is the same as another one is not there again.
+//! - Steps and times of the frames are arrays `step` and `time`.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::description::{Description, Frames, Held};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::format::Reader;
+use crate::frames::FrameTable;
+use crate::layout::{ArrayDesc, Coord, Layout};
+use crate::limits::Limits;
+use crate::read::{Array, Axes};
+use crate::select::Selection;
+use crate::shape::{Order, Shape};
+use crate::tree::{Node, NodeId, ROOT, Tree, Value};
+
+/// Frames are handed out together up to this many bytes.
+const BATCH: u64 = 1 << 20;
+
+/// Content laid out flat.
+pub struct Flat<'a> {
+    content: &'a dyn Reader,
+    limits: Limits,
+    tree: Tree,
+    stacks: HashMap<NodeId, Stack>,
+    /// How to get the tree back; the writer adds what it makes and moves.
+    pub description: Description,
+}
+
+/// An array of frames as one.
+struct Stack {
+    /// In the content's tree.
+    node: NodeId,
+    frames: u64,
+    /// Elements in each frame; none where all have `even`.
+    elements: Option<Vec<u64>>,
+    even: u64,
+}
+
+impl<'a> Flat<'a> {
+    /// Lays out `content`. Reads the tables of frames and no values.
+    pub fn new(content: &'a dyn Reader, limits: &Limits) -> Result<Self> {
+        let old = content.tree();
+        let mut flat = Self {
+            content,
+            limits: *limits,
+            tree: Tree::new(limits),
+            stacks: HashMap::new(),
+            description: Description::of(old),
+        };
+        flat.tree.node_mut(ROOT).attrs.clone_from(old.attrs());
+        let mut new_ids = HashMap::from([(ROOT, ROOT)]);
+        for (k, (id, node)) in old.iter().enumerate() {
+            // Below an array that is not there is nothing.
+            let Some(parent) = new_ids.get(&node.parent).copied() else { continue };
+            if let Some(new) = flat.add(k, id, node, parent)? {
+                new_ids.insert(id, new);
+                let copy = flat.tree.node_mut(new);
+                (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
+            }
+        }
+        let time = flat.moments()?;
+        flat.point(&new_ids, time);
+        Ok(flat)
+    }
+
+    /// The arrays; those of frames cannot be opened, only [streamed](Flat::stream).
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn add(&mut self, k: usize, id: NodeId, node: &Node, parent: NodeId) -> Result<Option<NodeId>> {
+        let old = self.content.tree();
+        let Some(array) = &node.array else {
+            return self.tree.add_group(parent, &node.name).map(Some);
+        };
+        if let Layout::Same(first) = array.layout {
+            let mut same = first;
+            while let Some(Layout::Same(next)) = old.node(same).array.as_ref().map(|a| &a.layout) {
+                old.resolve(array)?;
+                same = *next;
+            }
+            self.description.hold(k, Held::Same(old.node(same).path.clone()));
+            return Ok(None);
+        }
+        if let Layout::PerFrame(table) = &array.layout {
+            return self.stack(k, id, node, array, &**table, parent);
+        }
+        let Some(starts) = array.ragged() else {
+            return self.tree.add_array(parent, &node.name, array.clone()).map(Some);
+        };
+        let sizes: Vec<i64> = starts.windows(2).map(|w| w[1].wrapping_sub(w[0]) as i64).collect();
+        let total = starts.last().copied().unwrap_or(0);
+        let bytes = ArrayDesc::new(DType::opaque(1), Shape::new([total]), array.layout.clone());
+        let new = self.tree.add_array(parent, &node.name, bytes)?;
+        let about = format!("bytes of each element of {}", node.path);
+        let sizes =
+            self.line(parent, &format!("{}.sizes", node.name), &sizes, "element", &about)?;
+        self.description.hold(k, Held::Sizes(sizes));
+        Ok(Some(new))
+    }
+
+    fn stack(
+        &mut self,
+        k: usize,
+        id: NodeId,
+        node: &Node,
+        array: &ArrayDesc,
+        table: &dyn FrameTable,
+        parent: NodeId,
+    ) -> Result<Option<NodeId>> {
+        let frames = table.len();
+        let mut rows = Vec::with_capacity(self.limits.allow(frames.saturating_mul(8), "rows")? / 8);
+        let mut first: Option<Shape> = None;
+        let mut even = true;
+        for frame in 0..frames {
+            let Some(cell) = table.cell(frame)? else {
+                even = false;
+                rows.push(-1);
+                continue;
+            };
+            let before = first.get_or_insert_with(|| cell.shape.clone());
+            let (own, other) = (cell.shape.lengths(), before.lengths());
+            even &= own == other;
+            if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
+                // No array of one shape can hold these.
+                return Ok(None);
+            }
+            rows.push(own.first().map_or(1, |n| *n as i64));
+        }
+        let Some(cell) = first.filter(|cell| cell.rank() == array.dims.len()) else {
+            return Ok(None);
+        };
+        let tail = &cell.lengths()[cell.rank().min(1)..];
+        let mut desc = array.clone();
+        let stack;
+        if even {
+            let lengths = std::iter::once(frames).chain(cell.lengths().iter().copied());
+            desc.shape = Shape::new(lengths.collect::<Vec<_>>());
+            desc.dims.insert(0, "frame".into());
+            desc.coords.insert(0, Coord::None);
+            stack = Stack { node: id, frames, elements: None, even: cell.count().unwrap_or(0) };
+        } else {
+            let present = rows.iter().filter_map(|n| u64::try_from(*n).ok());
+            let lengths = std::iter::once(present.sum()).chain(tail.iter().copied());
+            desc.shape = Shape::new(lengths.collect::<Vec<_>>());
+            if desc.dims.is_empty() {
+                desc.dims.push("frame".into());
+                desc.coords.push(Coord::None);
+            }
+            // Points along rows of different number belong to none of them.
+            desc.coords[0] = Coord::None;
+            let a_row = Shape::new(tail).count().unwrap_or(0);
+            let elements = |n: &i64| u64::try_from(*n).unwrap_or(0).saturating_mul(a_row);
+            let elements = Some(rows.iter().map(elements).collect());
+            stack = Stack { node: id, frames, elements, even: 0 };
+        }
+        desc.shape.bytes(desc.dtype.size())?;
+        let new = self.tree.add_array(parent, &node.name, desc)?;
+        self.stacks.insert(new, stack);
+        let held = if even {
+            Held::Frames
+        } else {
+            let about = format!("rows of {} in each frame, -1 where it is not there", node.path);
+            Held::Rows(self.line(parent, &format!("{}.rows", node.name), &rows, "frame", &about)?)
+        };
+        self.description.hold(k, held);
+        Ok(Some(new))
+    }
+
+    /// Adds a line of numbers that is not in the tree; gives its path.
+    fn line(
+        &mut self,
+        parent: NodeId,
+        name: &str,
+        numbers: &[i64],
+        dim: &str,
+        about: &str,
+    ) -> Result<String> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        self.made(parent, name, DType::I64, bytes, dim, about)
+    }
+
+    fn made(
+        &mut self,
+        parent: NodeId,
+        name: &str,
+        dtype: DType,
+        bytes: Vec<u8>,
+        dim: &str,
+        about: &str,
+    ) -> Result<String> {
+        let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
+        let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
+        desc.dims = vec![dim.into()];
+        let id = self.tree.add_array(parent, name, desc)?;
+        let node = self.tree.node_mut(id);
+        node.attrs.push(("long_name".into(), Value::from(about)));
+        let path = node.path.clone();
+        self.description.made(path.clone());
+        Ok(path)
+    }
+
+    /// The steps and times of the frames; gives the array of times.
+    fn moments(&mut self) -> Result<Option<NodeId>> {
+        let Some(axis) = self.content.tree().frames() else { return Ok(None) };
+        let count = axis.len();
+        self.limits.allow(count.saturating_mul(16), "the steps and times of all frames")?;
+        let (mut steps, mut times) = (Some(Vec::new()), Some(Vec::new()));
+        for frame in 0..count {
+            let (step, time) = (axis.step(frame)?, axis.time(frame)?);
+            steps = steps.zip(step).map(|(mut all, step)| (all.extend(step.to_le_bytes()), all).1);
+            times = times.zip(time).map(|(mut all, time)| (all.extend(time.to_le_bytes()), all).1);
+        }
+        let mut frames = Frames { count, steps: None, times: None };
+        let named = [("step", DType::U64, steps), ("time", DType::F64, times)];
+        for (name, dtype, bytes) in named {
+            let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { continue };
+            let path =
+                self.made(ROOT, name, dtype, bytes, "frame", &format!("{name} of the frame"))?;
+            *(if name == "step" { &mut frames.steps } else { &mut frames.times }) = Some(path);
+        }
+        let time = frames.times.as_deref().and_then(|path| self.tree.at(path));
+        self.description.frames = Some(frames);
+        Ok(time)
+    }
+
+    /// Lets coordinates name nodes of this tree.
+    fn point(&mut self, new_ids: &HashMap<NodeId, NodeId>, time: Option<NodeId>) {
+        let ids: Vec<NodeId> = self.tree.arrays().map(|(id, ..)| id).collect();
+        let frames = self.description.frames.as_ref().map(|frames| frames.count);
+        for id in ids {
+            let Some(array) = &mut self.tree.node_mut(id).array else { continue };
+            for (k, coord) in array.coords.iter_mut().enumerate() {
+                if let Coord::Node(old) = coord {
+                    *coord = new_ids.get(old).map_or(Coord::None, |new| Coord::Node(*new));
+                }
+                let along = array.dims[k] == "frame" && frames == Some(array.shape.lengths()[k]);
+                if let (Coord::None, true, Some(time)) = (&coord, along && Some(id) != time, time) {
+                    *coord = Coord::Node(time);
+                }
+            }
+        }
+    }
+
+    /// In which order an array is handed out without work.
+    pub fn order(&self, id: NodeId) -> Order {
+        match &self.tree.node(id).array {
+            Some(array) if !self.stacks.contains_key(&id) => array.order(),
+            _ => Order::C,
+        }
+    }
+
+    /// All elements of an array, little-endian, in `order`, one block after the other.
+    pub fn stream(
+        &self,
+        id: NodeId,
+        order: Order,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(stack) = self.stacks.get(&id) else {
+            let array = self.whole(id)?;
+            let selected = array.select(&Selection::all(), Axes::Order(order))?;
+            return selected.stream(|_, bytes| each(bytes));
+        };
+        let size = self.stacked(id, order)?;
+        let mut buffer = Vec::new();
+        for (frames, _) in stack.batches(size) {
+            if let Some(large) = self.alone(stack, &frames, size)? {
+                let selected = large.select(&Selection::all(), Axes::Order(Order::C))?;
+                selected.stream(|_, bytes| each(bytes))?;
+            } else {
+                self.gather(stack, frames, size, &mut buffer)?;
+                each(&buffer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same on all threads and in any order; the number is that of the block's first element.
+    pub fn for_each(
+        &self,
+        id: NodeId,
+        order: Order,
+        each: impl Fn(u64, &[u8]) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let Some(stack) = self.stacks.get(&id) else {
+            let array = self.whole(id)?;
+            let selected = array.select(&Selection::all(), Axes::Order(order))?;
+            return selected.for_each(|block, bytes| each(block.first, bytes));
+        };
+        let size = self.stacked(id, order)?;
+        stack.batches(size).par_bridge().try_for_each_init(Vec::new, |buffer, (frames, first)| {
+            if let Some(large) = self.alone(stack, &frames, size)? {
+                let selected = large.select(&Selection::all(), Axes::Order(Order::C))?;
+                return selected.for_each(|block, bytes| each(first + block.first, bytes));
+            }
+            self.gather(stack, frames, size, buffer)?;
+            each(first, buffer)
+        })
+    }
+
+    fn whole(&self, id: NodeId) -> Result<Array> {
+        let array = self.tree.node(id).array.as_ref();
+        let array = array.ok_or_else(|| Error::argument("a group has no values"))?;
+        Array::open(self.content.source(), &self.tree, array, &self.limits)
+    }
+
+    /// Bytes of an element of an array of frames.
+    fn stacked(&self, id: NodeId, order: Order) -> Result<usize> {
+        if order == Order::F {
+            return Err(Error::argument("frames lie one after the other: in C order only"));
+        }
+        Ok(self.tree.node(id).array.as_ref().map_or(1, |array| array.dtype.size()))
+    }
+
+    /// The array of a frame that is a batch on its own.
+    fn alone(&self, stack: &Stack, frames: &Range<u64>, size: usize) -> Result<Option<Array>> {
+        let bytes = stack.elements(frames.start).saturating_mul(size as u64);
+        if frames.end - frames.start != 1 || bytes <= BATCH {
+            return Ok(None);
+        }
+        let array = self.frame(stack, frames.start)?;
+        Ok(array.filter(|array| array.shape().count() == Some(stack.elements(frames.start))))
+    }
+
+    fn frame(&self, stack: &Stack, frame: u64) -> Result<Option<Array>> {
+        let (source, tree) = (self.content.source(), self.content.tree());
+        let Some(array) = &tree.node(stack.node).array else { return Ok(None) };
+        Array::open_frame(source, tree, array, frame, &self.limits)
+    }
+
+    fn gather(
+        &self,
+        stack: &Stack,
+        frames: Range<u64>,
+        size: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        buffer.clear();
+        for frame in frames {
+            let Some(array) = self.frame(stack, frame)? else { continue };
+            let start = buffer.len();
+            let bytes = stack.elements(frame).saturating_mul(size as u64);
+            buffer.resize(start + self.limits.allow(bytes, "a frame")?, 0);
+            let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
+            selected.read_into(&mut buffer[start..])?;
+        }
+        Ok(())
+    }
+}
+
+impl Stack {
+    fn elements(&self, frame: u64) -> u64 {
+        match &self.elements {
+            Some(all) => all.get(frame as usize).copied().unwrap_or(0),
+            None => self.even,
+        }
+    }
+
+    /// Frames that are handed out together, and the elements before them.
+    fn batches(&self, size: usize) -> impl Iterator<Item = (Range<u64>, u64)> + Send + '_ {
+        let (mut frame, mut element) = (0, 0);
+        std::iter::from_fn(move || {
+            let (first, before) = (frame, element);
+            let mut bytes = 0_u64;
+            while frame < self.frames {
+                let own = self.elements(frame);
+                bytes = bytes.saturating_add(own.saturating_mul(size as u64));
+                if bytes > BATCH && frame > first {
+                    break;
+                }
+                frame += 1;
+                element += own;
+            }
+            (frame > first).then_some((first..frame, before))
+        })
+    }
+}
+
+#[cfg(all(test, feature = "testkit"))]
+mod tests;

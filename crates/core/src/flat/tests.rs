@@ -1,0 +1,171 @@
+//! A tree laid out flat and put together again is the same tree.
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::format::Dataset;
+use crate::frames::{Cells, FrameCell, Moments};
+use crate::layout::{Extents, Linear};
+use crate::source::Source;
+use crate::testkit::{assert_same_content, differences};
+
+/// Every kind of array that is not plain, over bytes that are all different.
+fn content() -> Dataset {
+    let source = Source::memory((0..=255).collect::<Vec<u8>>());
+    let mut tree = Tree::new(&Limits::default());
+    tree.node_mut(ROOT).attrs = vec![("code".into(), "Epoch".into()), ("x".into(), 2.5.into())];
+    let plain = |offset, len| Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
+    let cell = |shape: &[u64], offset: u64| {
+        let bytes = 4 * shape.iter().product::<u64>();
+        Some(FrameCell { shape: Shape::new(shape), layout: plain(offset, bytes) })
+    };
+    let frames = |cells: Vec<Option<FrameCell>>| {
+        let shape = cells.iter().flatten().next().unwrap().shape.clone();
+        let layout = Layout::PerFrame(Arc::new(Cells(cells)));
+        ArrayDesc::new("float32".parse().unwrap(), shape, layout)
+    };
+    let group = tree.add_group(ROOT, "a group").unwrap();
+    let x = ArrayDesc::new(DType::I16, Shape::new([3]), plain(7, 6));
+    let x = tree.add_array(group, "x", x).unwrap();
+    let fortran = Layout::Plain { extents: Extents::one(13, 12), order: Order::F };
+    let mut field = ArrayDesc::new("int16-be".parse().unwrap(), Shape::new([3, 2]), fortran);
+    field.coords = vec![Coord::Node(x), Coord::Uniform { start: -1.0, step: 0.25 }];
+    field.dims = vec!["x".into(), "y".into()];
+    field.map = Some(Linear { intercept: 1.0, slope: 0.1 });
+    let field = tree.add_array(group, "field", field).unwrap();
+    tree.node_mut(field).attrs = vec![("units".into(), "V/m".into())];
+    tree.node_mut(field).id = Some("ex".into());
+    let mut same = tree.node(field).array.clone().unwrap();
+    same.layout = Layout::Same(field);
+    tree.add_array(ROOT, "same", same).unwrap();
+    let even = frames(vec![cell(&[2, 3], 0), cell(&[2, 3], 100), cell(&[2, 3], 50)]);
+    tree.add_array(ROOT, "even", even).unwrap();
+    let rows = frames(vec![None, cell(&[2, 2], 30), cell(&[0, 2], 9)]);
+    tree.add_array(ROOT, "rows", rows).unwrap();
+    let lone = frames(vec![cell(&[], 3), None, cell(&[], 90)]);
+    tree.add_array(group, "lone", lone).unwrap();
+    let starts: Arc<[u64]> = [0, 5, 5, 9].into();
+    let ragged = Layout::Ragged { starts, data: Extents::one(200, 9) };
+    let ragged = ArrayDesc::new(DType::opaque(1), Shape::new([3]), ragged);
+    tree.add_array(ROOT, "ragged", ragged).unwrap();
+    let text = ArrayDesc::new("text[4]".parse().unwrap(), Shape::new([2]), plain(64, 8));
+    tree.add_array(ROOT, "text", text).unwrap();
+    let moment = |k: u64| (Some(10 * k), Some(k as f64 / 3.0));
+    tree.set_frames(Arc::new(Moments((0..3).map(moment).collect())));
+    Dataset::new(source, tree)
+}
+
+/// What a format makes of it that has nothing but arrays of numbers and bytes.
+fn written(flat: &Flat<'_>, limits: &Limits) -> Dataset {
+    let mut bytes = Vec::new();
+    let mut tree = Tree::new(limits);
+    for (id, node, array) in flat.tree().arrays() {
+        let start = bytes.len();
+        let order = flat.order(id);
+        flat.stream(id, order, |block| {
+            bytes.extend_from_slice(block);
+            Ok(())
+        })
+        .unwrap();
+        // In parallel it is the same.
+        let again = Mutex::new(vec![0; bytes.len() - start]);
+        let size = array.dtype.size();
+        flat.for_each(id, order, |first, block| {
+            let at = first as usize * size;
+            again.lock().unwrap()[at..at + block.len()].copy_from_slice(block);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(*again.lock().unwrap(), bytes[start..], "{}", node.path);
+        let extents = Extents::one(start as u64, (bytes.len() - start) as u64);
+        let dtype = match array.dtype.kind() {
+            crate::dtype::Kind::Text => DType::opaque(size as u32),
+            _ => array.dtype.with_order(crate::wire::ByteOrder::Little),
+        };
+        let desc = ArrayDesc::new(dtype, array.shape.clone(), Layout::Plain { extents, order });
+        let (parent, name) = node.path.rsplit_once('/').unwrap_or(("", &node.path));
+        let parent = tree.group_at(parent).unwrap();
+        tree.add_array(parent, name, desc).unwrap();
+    }
+    Dataset::new(Source::memory(bytes), tree)
+}
+
+#[test]
+fn a_tree_comes_back_from_plain_arrays_and_its_description() {
+    let limits = Limits::default();
+    let content = content();
+    let flat = Flat::new(&content, &limits).unwrap();
+    let shape = |path: &str| {
+        let id = flat.tree().at(path).unwrap_or_else(|| panic!("{path}"));
+        flat.tree().node(id).array.as_ref().unwrap().shape.to_string()
+    };
+    assert_eq!((shape("even"), shape("rows")), ("3 x 2 x 3".into(), "2 x 2".into()));
+    assert_eq!((shape("a group/lone"), shape("rows.rows")), ("2".into(), "3".into()));
+    assert_eq!((shape("ragged"), shape("ragged.sizes")), ("9".into(), "3".into()));
+    assert!(flat.tree().at("same").is_none());
+    let plain = written(&flat, &limits);
+    let text = flat.description.text(&limits).unwrap();
+    let said = Description::parse(text.as_bytes(), &limits).unwrap();
+    let tree = said.dress(&plain.source, &plain.tree, &limits).unwrap();
+    let back = Dataset::new(plain.source.clone(), tree);
+    assert_same_content(&content, &back);
+    // A file that was laid out once is laid out the same again.
+    let again = Flat::new(&back, &limits).unwrap();
+    assert_eq!(again.description, flat.description);
+}
+
+#[test]
+fn what_does_not_fit_the_description_stays_as_it_is() {
+    let limits = Limits::default();
+    let content = content();
+    let flat = Flat::new(&content, &limits).unwrap();
+    let mut plain = written(&flat, &limits);
+    // Somebody made one array longer, another one of another type, and added one.
+    for (path, dtype, shape) in [("even", "float32", 4), ("text", "float32", 2), ("new", "int8", 3)]
+    {
+        let bytes = Layout::Fill(vec![0; 4].into());
+        let desc = ArrayDesc::new(dtype.parse().unwrap(), Shape::new([shape]), bytes);
+        match plain.tree.at(path) {
+            Some(id) => plain.tree.node_mut(id).array = Some(desc),
+            None => drop(plain.tree.add_array(ROOT, path, desc).unwrap()),
+        }
+    }
+    let tree = flat.description.dress(&plain.source, &plain.tree, &limits).unwrap();
+    let back = Dataset::new(plain.source.clone(), tree);
+    let found = differences(&content, &back, &limits).unwrap();
+    let mut named: Vec<&str> = found.iter().filter_map(|line| line.split(':').next()).collect();
+    named.dedup();
+    assert_eq!(named, ["new", "even", "text"], "{found:?}");
+}
+
+#[test]
+fn large_frames_and_many_small_ones_are_handed_out_in_order() {
+    let limits = Limits::default();
+    let numbers: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    let cells = |lengths: &[u64]| {
+        let mut first = 0;
+        let cell = |n: &u64| {
+            let extents = Extents::one(4 * first, 4 * n);
+            first += n;
+            let layout = Layout::Plain { extents, order: Order::C };
+            Some(FrameCell { shape: Shape::new([*n]), layout })
+        };
+        Layout::PerFrame(Arc::new(Cells(lengths.iter().map(cell).collect())))
+    };
+    for lengths in [vec![1_000_000, 0, 1_500_000, 3, 499_997], vec![3_000; 1_000], vec![7; 20_000]]
+    {
+        let mut tree = Tree::new(&limits);
+        let desc = ArrayDesc::new(DType::U32, Shape::new([lengths[0]]), cells(&lengths));
+        tree.add_array(ROOT, "n", desc).unwrap();
+        let content = Dataset::new(Source::memory(numbers.clone()), tree);
+        let flat = Flat::new(&content, &limits).unwrap();
+        let plain = written(&flat, &limits);
+        let id = plain.tree.at("n").unwrap();
+        let array = plain.tree.node(id).array.as_ref().unwrap();
+        let all = 4 * lengths.iter().sum::<u64>();
+        assert_eq!(array.bytes().unwrap(), all);
+        let read = Array::open(&plain.source, &plain.tree, array, &limits).unwrap();
+        let read = read.read(&Selection::all(), Axes::Stored).unwrap();
+        assert!(read == numbers[..all as usize], "{} frames", lengths.len());
+    }
+}
