@@ -167,7 +167,7 @@ impl Held {
 
 impl Description {
     /// What `tree` says.
-    pub(crate) fn of(tree: &Tree) -> Self {
+    pub fn of(tree: &Tree) -> Self {
         let said = |array: &ArrayDesc| SaidArray {
             dtype: array.dtype.with_order(ByteOrder::Little),
             dims: array.dims.clone(),

@@ -8,12 +8,10 @@ use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::points::{DERIVED, midpoints, numbers, store};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree};
 use spile_core::wire::ByteOrder;
-
-use crate::derived::{midpoints, numbers, store};
-use crate::view::DERIVED;
 
 /// Bytes that are computed at once, where a plane is not longer.
 const PIECE: u64 = 256 << 10;

@@ -7,6 +7,7 @@ use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::points::DERIVED;
 use spile_core::report::Report;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
@@ -27,8 +28,6 @@ pub(crate) const TYPE: &str = "sdf_type";
 pub(crate) const NAME: &str = "sdf_name";
 /// Attribute with the block's data type, where the elements do not tell.
 pub(crate) const DATATYPE: &str = "sdf_datatype";
-/// Attribute of arrays that are computed from others.
-pub(crate) const DERIVED: &str = "derived";
 
 /// Levels of groups at which a name is compared with those of arrays.
 const DEEPEST: usize = 64;
