@@ -44,10 +44,16 @@ fn what_is_lost_is_what_was_announced() {
         if spile_ops::content(&*opened.reader, &limits).is_err() {
             continue;
         }
-        for format in spile::REGISTRY.0.iter().filter(|f| f.info().write != Grade::None) {
-            let name = format.info().name;
-            let place = format!("{} as {name}", path.display());
-            let losses = match convert::losses(*format, &*opened.reader, &limits) {
+        let writable = spile::REGISTRY.0.iter().filter(|f| f.info().write != Grade::None);
+        // Endings of VTK are different files; those of others hardly differ and have tests elsewhere.
+        let forms = writable.flat_map(|f| {
+            let count = if f.info().name == "vtk" { f.info().extensions.len() } else { 1 };
+            f.info().extensions.iter().take(count).map(move |e| (f, e))
+        });
+        for (format, ending) in forms {
+            let place = format!("{} as .{ending}", path.display());
+            let new = temp.path().join("new").with_extension(ending);
+            let losses = match convert::losses(*format, &*opened.reader, &new, &limits) {
                 Ok(losses) => losses,
                 Err(e) if e.kind() == ErrorKind::Unsupported => {
                     refused += 1;
@@ -58,7 +64,6 @@ fn what_is_lost_is_what_was_announced() {
                     continue;
                 }
             };
-            let new = temp.path().join("new").with_extension(format.info().extensions[0]);
             let done = convert(*format, &*opened.reader, &new, Overwrite::Replace, &limits)
                 .and_then(|()| convert::verify(*format, &*opened.reader, &new, &losses, &limits));
             match done {

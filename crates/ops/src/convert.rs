@@ -55,11 +55,20 @@ fn names(registry: &Registry) -> String {
 }
 
 /// What of `content` would not be the same in a file of `format`; an error where it cannot be written.
-/// Reads no values.
-pub fn losses(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Result<Vec<Row>> {
+/// Reads no values. `path` is that of the new file: some formats have several forms, told apart by
+/// their endings.
+pub fn losses(
+    format: &dyn Format,
+    content: &dyn Reader,
+    path: &Path,
+    limits: &Limits,
+) -> Result<Vec<Row>> {
     let small = miniature(content, limits)?;
     let folder = tempfile::tempdir()?;
-    let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
+    let asked = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let known = format.info().extensions;
+    let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
+    let path = folder.path().join("miniature").with_extension(ending);
     // The place of a file that the caller never sees says nothing.
     let done = write_file(format, &small, &path, Overwrite::Never, limits)
         .and_then(|()| format.open(Source::open(&path)?, limits))

@@ -61,7 +61,8 @@ pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         &subset
     };
     let place = |e: Error| e.with_path(&args.file);
-    let losses = convert::losses(format, content, &context.limits).map_err(place)?;
+    let losses = convert::losses(format, content, &args.output, &context.limits);
+    let losses = losses.map_err(place)?;
     if args.strict && !losses.is_empty() {
         let name = format.info().name;
         let lost = text::count(losses.len() as u64, "thing");
