@@ -11,4 +11,5 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_iotk::Iotk,
     &spile_columns::Columns,
     &spile_npy::Npy,
+    &spile_vtk::Vtk,
 ]);
