@@ -35,9 +35,10 @@ def fields(folder):
     count = 0
     for name in "epoch1d_normal_0001", "epoch2d_4ranks_id4_0001", "epoch3d_0001":
         dump, out = GOLDEN / "sdf" / f"{name}.sdf", folder / f"{name}.vtr"
-        spile("-q", "convert", dump, out, "--select", "Derived*", "--select", "Grid/Grid*")
+        words = ["Derived*", "*tric Field", "Magnetic Field", "Grid/Grid*"]
+        spile("-q", "convert", dump, out, *[w for word in words for w in ("--select", word)])
         grid = pyvista.read(out)
-        axes = [values(dump, f"Grid/Grid/{letter}") for letter in "XYZ" if has(dump, letter)]
+        axes = [values(dump, f"Grid/Grid/{letter}") for letter in "XYZ" if has(dump, f"Grid/Grid/{letter}")]
         for mine, theirs in zip(axes, (grid.x, grid.y, grid.z)):
             assert np.array_equal(mine, theirs), name
         assert len(grid.cell_data) > 0 and grid.n_cells == np.prod([len(a) - 1 for a in axes])
@@ -48,9 +49,9 @@ def fields(folder):
     return count
 
 
-def has(dump, letter):
-    rows = json.loads(spile("ls", "--json", dump))["objects"]
-    return any(row["path"] == f"Grid/Grid/{letter}" for row in rows)
+def has(path, name):
+    rows = json.loads(spile("ls", "--json", path))["objects"]
+    return any(row["path"] == name for row in rows)
 
 
 def particles(folder):
@@ -85,7 +86,9 @@ def image(folder):
 
 def series(folder):
     """Frames as a list of files."""
-    for run in sorted((GOLDEN / "gsd").rglob("*.gsd")):
+    for run in sorted((GOLDEN / "gsd").rglob("*hoomd*.gsd")):
+        if not has(run, "particles/position"):
+            continue
         out = folder / f"{run.stem}.pvd"
         words = [SPILE, "-q", "convert", str(run), str(out), "--select", "particles/*"]
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
