@@ -94,6 +94,8 @@ pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Docu
         {
             parent.text = Some(text);
         }
+        count += 1;
+        limits.allow(count.saturating_mul(ELEMENT), "the elements of the file")?;
         let mut element = match scanner.tag(at)? {
             Tag::Skipped => continue,
             Tag::Comment(text) => {
@@ -124,8 +126,6 @@ pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Docu
             }
             Tag::Open(element, false) => element,
         };
-        count += 1;
-        limits.allow(count.saturating_mul(ELEMENT), "the elements of the file")?;
         if open.len() >= DEEPEST {
             return Err(malformed("nested deeper than VTK does".into(), at));
         }

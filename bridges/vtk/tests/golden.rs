@@ -97,10 +97,12 @@ fn grids_know_where_points_and_cells_are() {
     assert_eq!(energy.coords[1], Coord::Uniform { start: -2.0 + 0.25, step: 0.5 });
     assert_eq!(desc("PointData/velocity").dims, ["component", "x", "y", "z"]);
     assert_eq!(tree.attrs()[..], [("time".to_string(), Value::Float(0.125))]);
-    let lines = open("lines_raw.vtr");
-    let tree = lines.tree();
-    let energy = tree.node(tree.find("CellData/energy").unwrap()).array.clone().unwrap();
-    assert_eq!(points(&*lines, &energy.coords[0], 3), [0.5, 2.0, 5.0]);
+    for name in ["lines_raw.vtr", "lines_ascii.vtr", "lines_zlib_big.vtr"] {
+        let lines = open(name);
+        let tree = lines.tree();
+        let energy = tree.node(tree.find("CellData/energy").unwrap()).array.clone().unwrap();
+        assert_eq!(points(&*lines, &energy.coords[0], 3), [0.5, 2.0, 5.0], "{name}");
+    }
     let flat = open("image_flat.vti");
     let height = flat.tree().find("PointData/height").unwrap();
     let height = flat.tree().node(height).array.clone().unwrap();

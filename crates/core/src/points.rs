@@ -22,6 +22,11 @@ pub fn midpoints(tree: &mut Tree, axis: NodeId) -> Result<Option<NodeId>> {
         let (extents, inner) = match &desc.layout {
             Layout::Plain { extents, .. } => (extents, None),
             Layout::Text { extents, codec, .. } => (extents, Some(codec.clone())),
+            Layout::Encoded { starts, decoded, data, codec, .. } => {
+                let (starts, decoded, codec) = (starts.clone(), decoded.clone(), codec.clone());
+                let whole = Whole { starts, decoded, codec, dtype: desc.dtype };
+                (data, Some(Arc::new(whole) as Arc<dyn Codec>))
+            }
             _ => return None,
         };
         let codec = Arc::new(Midpoints { dtype: desc.dtype, inner });
@@ -97,6 +102,31 @@ impl Codec for Midpoints {
         };
         let between: Vec<f64> = nodes.windows(2).map(|w| 0.5 * (w[0] + w[1])).collect();
         store(self.dtype, &between, out)
+    }
+}
+
+/// All parts of an array that is encoded in parts, as little-endian numbers.
+struct Whole {
+    starts: Arc<[u64]>,
+    decoded: Arc<[u64]>,
+    codec: Arc<dyn Codec>,
+    dtype: DType,
+}
+
+impl Codec for Whole {
+    fn name(&self) -> &str {
+        self.codec.name()
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let short = || Error::malformed("core-points", "parts that are not there");
+        for (from, to) in self.starts.windows(2).zip(self.decoded.windows(2)) {
+            let part = stored.get(from[0] as usize..from[1] as usize).ok_or_else(short)?;
+            let place = out.get_mut(to[0] as usize..to[1] as usize).ok_or_else(short)?;
+            self.codec.decode(part, place)?;
+        }
+        convert::to_little(self.dtype, out);
+        Ok(())
     }
 }
 

@@ -59,6 +59,7 @@ x, y, z = np.array([0.0, 1.0, 3.0, 7.0]), np.array([-1.0, 0.0, 4.0]), np.array([
 lines = fill(pyvista.RectilinearGrid(x, y, z))
 save(lines, "vtkXMLRectilinearGridWriter", "lines_raw.vtr", "appended")
 save(lines, "vtkXMLRectilinearGridWriter", "lines_ascii.vtr", "ascii")
+save(lines, "vtkXMLRectilinearGridWriter", "lines_zlib_big.vtr", "appended", compress=True, big=True)
 save(fill(lines.cast_to_structured_grid()), "vtkXMLStructuredGridWriter", "curved.vts", "appended")
 
 cloud = pyvista.PolyData(np.arange(30.0).reshape(10, 3) ** 1.5)
