@@ -2,6 +2,8 @@
 //! library calls `boundary` and `obmsh`. Which faces there are is found out when the file is opened;
 //! values stay in the file and are read from there.
 
+use std::collections::HashSet;
+
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
@@ -63,7 +65,11 @@ pub(crate) fn add(view: &mut Builder<'_>, source: &Source, report: &mut Report) 
     else {
         return Ok(());
     };
+    let nodes = Shape::new(grid.cells.iter().map(|n| n + 1).collect::<Vec<_>>());
+    let mut strides = nodes.strides(Order::F);
+    strides.resize(3, 0);
     let mut maker = Maker {
+        nodes: [strides[0], strides[1], strides[2]],
         tree: &mut view.tree,
         source,
         limits: view.limits,
@@ -75,15 +81,18 @@ pub(crate) fn add(view: &mut Builder<'_>, source: &Source, report: &mut Report) 
         return Ok(());
     }
     let mut inside = None;
+    let mut seen = HashSet::new();
     for (k, names) in &obstacles {
         let (Some(node), Meta::PlainVariable(v)) = (view.places[*k], &blocks[*k].meta) else {
             continue;
         };
-        let Some(numbers) = (v.dims == grid.cells).then(|| maker.numbers(node)) else { continue };
-        let made = numbers.and_then(|numbers| {
-            for (number, name) in (1_u32..).zip(*names) {
-                let faces = maker.between(&numbers, f64::from(number))?;
-                maker.surface(name, &format!("obmsh{name}"), &faces)?;
+        if v.dims != grid.cells || !seen.insert(*k) {
+            continue;
+        }
+        let made = maker.numbers(node).and_then(|numbers| {
+            let surfaces = maker.between(&numbers, names.len())?;
+            for (name, faces) in names.iter().zip(&surfaces) {
+                maker.surface(name, &format!("obmsh{name}"), faces)?;
             }
             inside.get_or_insert(numbers);
             Ok(())
@@ -120,6 +129,8 @@ impl Builder<'_> {
         let (mesh, PlainVariable { dims, .. }, _) = centred(k)?;
         let Meta::Mesh(nodes) = &self.blocks[mesh].meta else { return None };
         let axes = self.axes.get(&mesh)?;
+        // Numbers of nodes fit, whatever is in the file.
+        Shape::new(nodes.dims.clone()).count()?;
         let less = nodes.dims.iter().map(|n| n.checked_sub(1)).collect::<Option<Vec<u64>>>()?;
         let fits = less == *dims && axes.len() == dims.len() && !dims.contains(&0);
         if !fits || self.blocks[mesh].kind() != BlockType::PlainMesh {
@@ -150,6 +161,8 @@ struct Maker<'a> {
     source: &'a Source,
     limits: &'a Limits,
     grid: &'a Grid,
+    /// Nodes of the grid from one to the next along each direction.
+    nodes: [u64; 3],
     /// Faces that may still be made.
     faces: u64,
 }
@@ -207,6 +220,7 @@ impl Maker<'_> {
         array.read_f64(&Selection::all(), Axes::Order(Order::F))
     }
 
+    /// Adds the face across `direction` whose first corner is at `place`.
     fn push(
         &mut self,
         faces: &mut Faces,
@@ -216,20 +230,18 @@ impl Maker<'_> {
     ) -> Result<()> {
         let left = self.faces.checked_sub(1);
         self.faces = left.ok_or_else(|| Error::limit("more faces than the budget allows"))?;
-        let nodes: Vec<u64> = self.grid.cells.iter().map(|n| n + 1).collect();
-        let strides = Shape::new(nodes).strides(Order::F);
-        let first: u64 = place.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+        let first: u64 = place.iter().zip(self.nodes).map(|(at, stride)| at * stride).sum();
         let (a, b) = across(direction);
-        let (a, b) = (strides[a], strides[b]);
+        let (a, b) = (self.nodes[a], self.nodes[b]);
         faces.corners.push([first, first + a, first + a + b, first + b]);
         faces.cells.push(cell);
         Ok(())
     }
 
-    /// Faces between cells of obstacle `number` and free ones, which they belong to. Beyond the grid
-    /// there is nothing, so its own surface is none of an obstacle.
-    fn between(&mut self, numbers: &[f64], number: f64) -> Result<Faces> {
-        let mut faces = Faces::default();
+    /// Faces between cells of each of `count` obstacles and free ones, which they belong to. Beyond
+    /// the grid there is nothing, so its own surface is none of an obstacle.
+    fn between(&mut self, numbers: &[f64], count: usize) -> Result<Vec<Faces>> {
+        let mut all: Vec<Faces> = std::iter::repeat_with(Faces::default).take(count).collect();
         let cells = self.grid.cells.clone();
         let strides = Shape::new(cells.clone()).strides(Order::F);
         for direction in 0..3 {
@@ -240,18 +252,24 @@ impl Maker<'_> {
                     let upper = row + at * strides[direction];
                     let lower = upper - strides[direction];
                     let pair = [lower, upper].map(|cell| numbers.get(cell as usize).copied());
-                    let free = match pair {
-                        [Some(low), Some(0.0)] if low == number => upper,
-                        [Some(0.0), Some(up)] if up == number => lower,
+                    let (number, free) = match pair {
+                        [Some(0.0), Some(0.0)] => continue,
+                        [Some(number), Some(0.0)] => (number, upper),
+                        [Some(0.0), Some(number)] => (number, lower),
                         _ => continue,
                     };
+                    // Numbers below 1, fractions and those without a name are no obstacles.
+                    let index = number as usize;
+                    if index == 0 || index > count || index as f64 != number {
+                        continue;
+                    }
                     let mut place = [0; 3];
                     (place[direction], place[a], place[b]) = (at, ka, kb);
-                    self.push(&mut faces, direction, place, free)?;
+                    self.push(&mut all[index - 1], direction, place, free)?;
                 }
             }
         }
-        Ok(faces)
+        Ok(all)
     }
 
     /// The outer faces of the grid, but for those of cells that are obstacles.

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
-use spile_core::read::Axes;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
 use spile_core::shape::Order;
 use spile_core::sink::Overwrite;
+use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
@@ -237,4 +239,31 @@ fn surfaces_over_the_budget_are_left_out_and_named() {
     assert_eq!(said, [("sdf-047", Some("boundary"))]);
     assert_eq!(values(&view, "Surface Values/Bar/Derived/Number_Density").0, [10]);
     assert!(view.tree().at("Surface Values/boundary_x_min").is_some());
+}
+
+#[test]
+fn any_wrong_byte_is_survived_with_surfaces_asked_for() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("whole.sdf");
+    write(&path, ByteOrder::Little, true);
+    let whole = std::fs::read(&path).unwrap();
+    let limits = Limits::default().with_memory(4 << 20);
+    let mut opened = 0;
+    for at in 0..whole.len() {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            let file = File::from_source(Source::memory(bytes), &limits);
+            let Ok(view) = file.and_then(|f| View::new(f, Options { derived: true })) else {
+                continue;
+            };
+            opened += 1;
+            for (_, _, desc) in view.tree().arrays() {
+                // Whatever comes of it, nothing panics.
+                let array = Array::open(view.source(), view.tree(), desc, &limits);
+                let _ = array.and_then(|array| array.read_f64(&Selection::all(), Axes::Stored));
+            }
+        }
+    }
+    assert!(opened > 100, "{opened}");
 }
