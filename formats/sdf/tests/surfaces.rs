@@ -250,7 +250,7 @@ fn any_wrong_byte_is_survived_with_surfaces_asked_for() {
     let limits = Limits::default().with_memory(4 << 20);
     let mut opened = 0;
     for at in 0..whole.len() {
-        for value in [0, 1, 0x7f, 0xff] {
+        for value in [0, 0xff] {
             let mut bytes = whole.clone();
             bytes[at] = value;
             let file = File::from_source(Source::memory(bytes), &limits);
