@@ -1,12 +1,15 @@
-//! NumPy's `.npy`: one array behind a short header.
+//! NumPy's `.npy`, one array behind a short header, and `.npz`, many of them in a zip archive.
 //!
-//! Specification: NEP 1 and the module `numpy.lib.format`, versions 1.0 to 3.0.
+//! Specification: NEP 1 and the module `numpy.lib.format`, versions 1.0 to 3.0; for archives
+//! APPNOTE.TXT of PKWARE, as far as NumPy uses it.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `wire` | the header and its dictionary |
-//! | `lib` | the tree view |
+//! | `wire` `record` | the header and its dictionary; elements of several fields |
+//! | `place` `inflate` | where an array's file lies: a file, a part of an archive, deflated |
+//! | `lib` | the tree view of one array |
 //! | `write` | one array of any tree |
+//! | `npz` | archives: a file each for the zip structures, reading, writing, checking |
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, source::Source};
@@ -21,6 +24,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod inflate;
+pub mod npz;
+mod place;
+mod record;
 mod wire;
 mod write;
 
@@ -31,9 +38,11 @@ use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
-use wire::Header;
+pub use npz::Npz;
+use place::Place;
+use wire::{Element, Header};
 
 /// The format, for the registry.
 pub struct Npy;
@@ -58,19 +67,59 @@ struct File {
 
 impl File {
     fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let header = Header::read(&source, limits)?;
+        let place = Place::file(&source);
+        let header = Header::read(&place, limits)?;
         let mut tree = Tree::new(limits);
-        tree.add_array(ROOT, "data", header.describe()?)?;
+        header.add_to(&mut tree, ROOT, "data", &place)?;
         Ok(Self { source, header, tree })
     }
 }
 
 impl Header {
-    fn describe(&self) -> Result<ArrayDesc> {
-        let bytes = self.shape.bytes(self.dtype.size())?;
-        let extents = Extents::one(self.data_offset, bytes);
-        let layout = Layout::Plain { extents, order: self.order };
-        Ok(ArrayDesc::new(self.dtype, self.shape.clone(), layout))
+    /// Adds the array, or a group with the fields of its records.
+    fn add_to(
+        &self,
+        tree: &mut Tree,
+        parent: NodeId,
+        name: &str,
+        place: &Place<'_>,
+    ) -> Result<NodeId> {
+        let (fields, size) = match &self.element {
+            Element::One(dtype) => {
+                let bytes = self.shape.bytes(dtype.size())?;
+                let layout = place.layout(self.data_offset, bytes, self.order);
+                return tree.add_array(
+                    parent,
+                    name,
+                    ArrayDesc::new(*dtype, self.shape.clone(), layout),
+                );
+            }
+            Element::Record(fields, size) => (fields, *size as u64),
+        };
+        let rows = match self.shape.lengths() {
+            [] => 1,
+            [rows] if place.deflated.is_none() => *rows,
+            _ => {
+                let message = "records in several dimensions or compressed are not read";
+                return Err(Error::unsupported("npy-006", message).at(place.byte(0)));
+            }
+        };
+        let group = tree.add_group(parent, name)?;
+        for field in fields {
+            let at = self.data_offset + field.offset as u64;
+            let one = field.dtype.size() as u64;
+            let layout = if self.shape.rank() == 0 {
+                place.layout(at, one, self.order)
+            } else {
+                let bytes = if rows == 0 { 0 } else { (rows - 1) * size + one };
+                Layout::Rows { extents: Extents::one(place.offset + at, bytes), stride: size }
+            };
+            let (above, last) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
+            let path = format!("{}/{above}", tree.node(group).path);
+            let parent = if above.is_empty() { group } else { tree.group_at(&path)? };
+            tree.add_array(parent, last, ArrayDesc::new(field.dtype, self.shape.clone(), layout))?;
+        }
+        Ok(group)
     }
 }
 
@@ -94,7 +143,7 @@ impl Reader for File {
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let header = &self.header;
-        let bytes = header.shape.bytes(header.dtype.size())?;
+        let bytes = header.shape.bytes(header.element.size())?;
         let mut emit = |offset, len, role, name: &str, value: String| {
             each(Region { offset, len, role, name: name.into(), value })
         };
@@ -110,13 +159,19 @@ impl Reader for File {
     }
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        each(Object {
-            path: "data".into(),
-            id: None,
-            frame: None,
-            kind: self.header.descr.clone(),
-            array: self.header.describe()?,
-        })
+        for (_, node, array) in self.tree.arrays() {
+            each(Object {
+                path: node.path.clone(),
+                id: None,
+                frame: None,
+                kind: match &self.header.element {
+                    Element::One(_) => self.header.descr.clone(),
+                    Element::Record(..) => array.dtype.numpy().unwrap_or_default(),
+                },
+                array: array.clone(),
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -137,8 +192,7 @@ impl Format for Npy {
         let mut report = Report::default();
         match File::open(source.clone(), limits) {
             Ok(file) => {
-                let array = file.header.describe()?;
-                let end = file.header.data_offset + array.bytes()?;
+                let end = file.header.end()?;
                 if source.len() > end {
                     let more = source.len() - end;
                     report.warn("npy-010", format!("{more} bytes follow the array")).at(end);

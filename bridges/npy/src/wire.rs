@@ -4,32 +4,52 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::wire::{ByteOrder, Wire, fetch};
+use spile_core::wire::{ByteOrder, Wire};
+
+use crate::place::Place;
+use crate::record::{self, Field};
 
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// No writer makes a longer dictionary for the simple types that are read here.
+/// No writer makes a longer dictionary for the types that are read here.
 const LONGEST: u64 = 1 << 20;
 
+/// Offsets count from the magic, which may stand in an archive.
 pub(crate) struct Header {
     pub(crate) version: (u8, u8),
     pub(crate) dictionary_offset: u64,
     pub(crate) data_offset: u64,
     pub(crate) descr: String,
-    pub(crate) dtype: DType,
+    pub(crate) element: Element,
     pub(crate) order: Order,
     pub(crate) shape: Shape,
 }
 
+/// What an element is.
+pub(crate) enum Element {
+    /// A number, a text, bytes.
+    One(DType),
+    /// Several of them under names.
+    Record(Vec<Field>, usize),
+}
+
+impl Element {
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::One(dtype) => dtype.size(),
+            Self::Record(_, size) => *size,
+        }
+    }
+}
+
 impl Header {
-    pub(crate) fn read(source: &Source, limits: &Limits) -> Result<Self> {
-        let opening = fetch(source, 0, 12)?;
+    pub(crate) fn read(place: &Place<'_>, limits: &Limits) -> Result<Self> {
+        let opening = place.fetch(0, 12)?;
         if !opening.starts_with(&MAGIC[..MAGIC.len().min(opening.len())]) || opening.is_empty() {
             let message = "a .npy file begins with \\x93NUMPY";
-            return Err(Error::not_this_format("npy-001", message).at(0));
+            return Err(Error::not_this_format("npy-001", message).at(place.byte(0)));
         }
-        let mut wire = Wire::new(&opening, 0, ByteOrder::Little, "npy-002");
+        let mut wire = Wire::new(&opening, place.byte(0), ByteOrder::Little, "npy-002");
         wire.skip(MAGIC.len())?;
         let version = (wire.u8()?, wire.u8()?);
         let length = match version.0 {
@@ -37,56 +57,69 @@ impl Header {
             2 | 3 => u64::from(wire.u32()?),
             other => {
                 let message = format!("version {other} is newer than 3");
-                return Err(Error::unsupported("npy-003", message).at(6));
+                return Err(Error::unsupported("npy-003", message).at(place.byte(6)));
             }
         };
-        let dictionary_offset = wire.offset();
+        let dictionary_offset = (opening.len() - wire.remaining()) as u64;
+        let at = place.byte(dictionary_offset);
         if length > LONGEST {
             let message = format!("a header of {length} bytes is not a plain array's");
-            return Err(Error::malformed("npy-002", message).at(8));
+            return Err(Error::malformed("npy-002", message).at(place.byte(8)));
         }
-        let text = fetch(source, dictionary_offset, limits.allow(length, "the header")?)?;
+        let text = place.fetch(dictionary_offset, limits.allow(length, "the header")?)?;
         if (text.len() as u64) < length {
             let message = format!("the header has {} of {length} bytes", text.len());
-            return Err(Error::truncated("npy-002", message).at(dictionary_offset));
+            return Err(Error::truncated("npy-002", message).at(at));
         }
         let data_offset = dictionary_offset + length;
         let bad = |what: &str| {
-            Error::malformed("npy-004", format!("the header has no usable {what}"))
-                .at(dictionary_offset)
+            Error::malformed("npy-004", format!("the header has no usable {what}")).at(at)
         };
         let text = String::from_utf8_lossy(&text);
-        let descr = entry(&text, "descr").and_then(quoted).ok_or_else(|| {
-            if entry(&text, "descr").is_some_and(|d| d.starts_with('[')) {
-                return Error::unsupported("npy-006", "records of several fields are not read")
-                    .at(dictionary_offset);
-            }
-            bad("descr")
-        })?;
-        let dtype = DType::from_numpy(&descr).ok_or_else(|| {
-            Error::unsupported("npy-006", format!("elements of type {descr} are not read"))
-                .at(dictionary_offset)
-        })?;
+        let descr = entry(&text, "descr").ok_or_else(|| bad("descr"))?;
+        let unsupported = |what: &str| {
+            Error::unsupported("npy-006", format!("elements of type {what} are not read")).at(at)
+        };
+        let (descr, element) = if descr.starts_with('[') {
+            let record =
+                record::parse(descr).ok_or_else(|| unsupported("record with these fields"));
+            let (fields, size, length) = record?;
+            (descr[..length].to_string(), Element::Record(fields, size))
+        } else {
+            let descr = quoted(descr).ok_or_else(|| bad("descr"))?;
+            let dtype = DType::from_numpy(&descr).ok_or_else(|| unsupported(&descr))?;
+            (descr, Element::One(dtype))
+        };
         let order = match entry(&text, "fortran_order") {
             Some(rest) if rest.starts_with("True") => Order::F,
             Some(rest) if rest.starts_with("False") => Order::C,
             _ => return Err(bad("fortran_order")),
         };
         let shape = entry(&text, "shape").and_then(tuple).ok_or_else(|| bad("shape"))?;
-        let bytes = shape.bytes(dtype.size()).map_err(|_| bad("shape (no file is that large)"))?;
-        if data_offset.checked_add(bytes).is_none_or(|end| end > source.len()) {
-            let left = source.len().saturating_sub(data_offset);
+        let bytes =
+            shape.bytes(element.size()).map_err(|_| bad("shape (no file is that large)"))?;
+        if data_offset.checked_add(bytes).is_none_or(|end| end > place.len) {
+            let left = place.len.saturating_sub(data_offset);
             let message = format!("the {shape} array needs {bytes} bytes, {left} are there");
-            return Err(crate::cut(data_offset, message));
+            return Err(crate::cut(place.byte(data_offset), message));
         }
-        Ok(Self { version, dictionary_offset, data_offset, descr, dtype, order, shape })
+        Ok(Self { version, dictionary_offset, data_offset, descr, element, order, shape })
+    }
+
+    /// Where the array ends.
+    pub(crate) fn end(&self) -> Result<u64> {
+        Ok(self.data_offset + self.shape.bytes(self.element.size())?)
     }
 }
 
 /// What follows `'key':` in the dictionary.
 fn entry<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let at = text.find(&format!("'{key}'")).or_else(|| text.find(&format!("\"{key}\"")))?;
-    let rest = text[at + key.len() + 2..].trim_start();
+    // The names of fields may be anything, and `descr` comes first.
+    let at = |quote: char| {
+        let word = format!("{quote}{key}{quote}");
+        if key == "descr" { text.find(&word) } else { text.rfind(&word) }
+    };
+    let rest = text[at('\'').or_else(|| at('"'))? + key.len() + 2..].trim_start();
     Some(rest.strip_prefix(':')?.trim_start())
 }
 
@@ -116,5 +149,7 @@ mod tests {
         assert_eq!(tuple("(5,)"), Some(Shape::new([5])));
         assert_eq!(tuple("(-5,)"), None);
         assert_eq!(tuple("(99999999999999999999,)"), None);
+        let text = "{'descr': [('shape', '<i2')], 'fortran_order': False, 'shape': (2,), }";
+        assert_eq!(entry(text, "shape").and_then(tuple), Some(Shape::new([2])));
     }
 }

@@ -81,7 +81,7 @@ fn write_array(
 }
 
 /// Version 1 of the header; what is longer is version 2.
-fn header(descr: &str, fortran: bool, shape: &[u64]) -> Result<Vec<u8>> {
+pub(crate) fn header(descr: &str, fortran: bool, shape: &[u64]) -> Result<Vec<u8>> {
     let lengths: Vec<String> = shape.iter().map(ToString::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
     let shape = format!("({}{comma})", lengths.join(", "));

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod batch;
 mod cmd;
 mod context;
 mod exit;

@@ -15,7 +15,8 @@ use crate::tree::{NodeId, ROOT, Tree};
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
-    /// No other dimension has this name; an array at the root has it only if it holds the points.
+    /// No other dimension has this name, and no group; an array at the root has it only if it holds the
+    /// points.
     pub name: String,
     /// Number of points.
     pub len: u64,
@@ -55,7 +56,9 @@ impl Dimensions {
             .collect();
         let mut found = Self::default();
         let mut known: HashMap<Key, usize> = HashMap::new();
-        let mut names = Names { tree, taken: HashSet::new() };
+        let groups = tree.iter().filter(|(_, node)| node.array.is_none());
+        let groups = groups.map(|(_, node)| node.name.as_str()).collect();
+        let mut names = Names { tree, taken: HashSet::new(), groups };
         for (id, _, array) in tree.arrays() {
             let mut own = Vec::with_capacity(array.shape.rank());
             for (k, len) in array.shape.lengths().iter().enumerate() {
@@ -76,7 +79,27 @@ impl Dimensions {
             }
             found.arrays.insert(id, own);
         }
+        found.part_from_namesakes(tree, &mut names);
         found
+    }
+
+    /// To others an array that has the name of its dimension holds the points of it. Momenta that are
+    /// called `electron` along a dimension of that name do not, if other arrays have it, too.
+    fn part_from_namesakes(&mut self, tree: &Tree, names: &mut Names<'_>) {
+        let mut users = vec![0_usize; self.list.len()];
+        let mut namesake = vec![false; self.list.len()];
+        for (id, own) in &self.arrays {
+            for k in own {
+                users[*k] += 1;
+                namesake[*k] |= tree.node(*id).name == self.list[*k].name;
+            }
+        }
+        for (k, dimension) in self.list.iter_mut().enumerate() {
+            if users[k] > 1 && namesake[k] && !matches!(dimension.coord, Coord::Node(_)) {
+                let word = format!("{}_{}", dimension.name, dimension.len);
+                dimension.name = names.first(vec![word], None);
+            }
+        }
     }
 
     /// A dimension without points that is as long as `at` and not in `own`.
@@ -146,6 +169,8 @@ impl Key {
 struct Names<'a> {
     tree: &'a Tree,
     taken: HashSet<String>,
+    /// Points are seen in all groups, where another group of that name would be in their way.
+    groups: HashSet<&'a str>,
 }
 
 impl Names<'_> {
@@ -174,7 +199,8 @@ impl Names<'_> {
         let numbered = (2_u64..).map(|k| format!("{last}_{k}"));
         let free = |name: &String| {
             let at_root = self.tree.child(ROOT, name);
-            !self.taken.contains(name) && (at_root.is_none() || at_root == own)
+            let free = at_root.is_none() || at_root == own;
+            free && !self.taken.contains(name) && !self.groups.contains(name.as_str())
         };
         // There is always a free number.
         let name = words.into_iter().chain(numbered).find(free).unwrap_or_default();
@@ -236,6 +262,33 @@ mod tests {
         let of = |id| &dimensions.list()[dimensions.array(id)[0]];
         assert_eq!((of(cells).len, &of(cells).coord), (4, &node(cells)));
         assert_eq!((of(t).len, &of(t).coord), (7, &time));
+    }
+
+    #[test]
+    fn no_dimension_is_called_like_a_group() {
+        let mut tree = Tree::new(&Limits::default());
+        let (grid, _) = (tree.group_at("Grid").unwrap(), tree.group_at("Particles/Px").unwrap());
+        let px = tree.add_array(grid, "Px", array(&[4], &["Px"], &[Coord::None])).unwrap();
+        let on = array(&[4, 3], &["Px", "Grid"], &[Coord::Node(px), Coord::None]);
+        let on = tree.add_array(ROOT, "on", on).unwrap();
+        let dimensions = Dimensions::of(&tree);
+        assert_eq!(dimensions.names(on).collect::<Vec<_>>(), ["Grid_Px", "Grid_3"]);
+    }
+
+    #[test]
+    fn values_that_are_called_like_their_dimension_are_no_points_of_it() {
+        let mut tree = Tree::new(&Limits::default());
+        let px = tree.group_at("Particles/Px").unwrap();
+        let py = tree.group_at("Particles/Py").unwrap();
+        let own = || array(&[7], &["electron"], &[Coord::None]);
+        let px = tree.add_array(px, "electron", own()).unwrap();
+        let py = tree.add_array(py, "electron", own()).unwrap();
+        let alone = tree.add_array(ROOT, "r", array(&[3], &["r"], &[Coord::None])).unwrap();
+        let dimensions = Dimensions::of(&tree);
+        let names = |id| dimensions.names(id).collect::<Vec<_>>();
+        assert_eq!((names(px), names(py)), (vec!["electron_7"], vec!["electron_7"]));
+        // Nobody else has this one.
+        assert_eq!(names(alone).len(), 1);
     }
 
     #[test]

@@ -7,13 +7,21 @@
 pub mod json;
 
 mod dress;
+mod lay;
+mod reader;
+
+pub use lay::{Holds, lay};
+pub use reader::dressed;
+
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::{ArrayDesc, Coord, Linear};
+use crate::layout::{ArrayDesc, Coord, Layout, Linear};
 use crate::limits::Limits;
+use crate::shape::{Order, Shape};
 use crate::tree::{Attrs, NodeId, Tree};
 use crate::wire::ByteOrder;
 use json::Real;
@@ -105,6 +113,9 @@ pub struct Description {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Frames {
     pub(crate) count: u64,
+    /// The file has frames itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) own: bool,
     /// The array of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) steps: Option<String>,
@@ -139,15 +150,42 @@ struct SaidArray {
     at: Option<String>,
     #[serde(default, skip_serializing_if = "Held::is_whole")]
     held: Held,
+    /// The file has the same bytes under another type or shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cast: Option<Cast>,
+}
+
+/// The shape of the array, or of a frame of it, and the order of its elements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cast {
+    pub(crate) shape: Vec<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) fortran_order: bool,
+    /// The bytes are in this order, where the file has them as single ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) big_endian: bool,
+}
+
+impl Cast {
+    pub(crate) fn new(shape: &Shape, order: Order) -> Self {
+        let fortran_order = order == Order::F && shape.rank() > 1;
+        Self { shape: shape.lengths().to_vec(), fortran_order, big_endian: false }
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        if self.fortran_order { Order::F } else { Order::C }
+    }
 }
 
 /// How the file holds an array.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Held {
-    /// As it is.
+    /// As it is, without frames.
     #[default]
     Whole,
+    /// In the file's own frames.
+    Own,
     /// One after the other along a first dimension, which is that of the frames.
     Frames,
     /// One after the other along their first dimension; that array has the length in each frame, -1
@@ -174,7 +212,11 @@ impl Description {
             coords: points(tree, &array.coords),
             map: array.map.map(Map::from),
             at: None,
-            held: Held::Whole,
+            held: match array.layout {
+                Layout::PerFrame(_) => Held::Own,
+                _ => Held::Whole,
+            },
+            cast: None,
         };
         let nodes = tree.iter().map(|(_, node)| Said {
             path: node.path.clone(),
@@ -182,8 +224,10 @@ impl Description {
             array: node.array.as_ref().map(said),
             attrs: node.attrs.clone(),
         });
-        let attrs = tree.attrs().clone();
-        Self { spile: VERSION, attrs, nodes: nodes.collect(), ..Self::default() }
+        let (attrs, nodes) = (tree.attrs().clone(), nodes.collect());
+        let own = |count| Frames { count, own: true, steps: None, times: None };
+        let frames = tree.frames().map(|axis| own(axis.len()));
+        Self { spile: VERSION, attrs, frames, nodes, made: Vec::new() }
     }
 
     /// The array that is the `k`th node after the root is held like this.
@@ -198,11 +242,34 @@ impl Description {
         self.made.push(path.into());
     }
 
-    /// The file has the array of `path` somewhere else, because it allows fewer names.
-    pub fn moved(&mut self, path: &str, at: impl Into<String>) {
-        let array = self.nodes.iter_mut().find(|said| said.path == path);
-        if let Some(array) = array.and_then(|said| said.array.as_mut()) {
-            array.at = Some(at.into());
+    /// The file has arrays under other names, because it allows fewer: old and new paths.
+    pub fn moved(&mut self, names: &HashMap<String, String>) {
+        let rename = |path: &mut String| {
+            if let Some(new) = names.get(path) {
+                path.clone_from(new);
+            }
+        };
+        self.made.iter_mut().for_each(rename);
+        if let Some(frames) = &mut self.frames {
+            frames.steps.iter_mut().chain(&mut frames.times).for_each(rename);
+        }
+        for said in &mut self.nodes {
+            let Some(array) = &mut said.array else { continue };
+            if let Held::Rows(path) | Held::Sizes(path) = &mut array.held {
+                rename(path);
+            }
+            if let Some(at) = names.get(&said.path) {
+                array.at = Some(at.clone());
+            }
+        }
+    }
+
+    /// The arrays of these paths are held as something else.
+    pub(crate) fn cast(&mut self, mut casts: HashMap<String, Cast>) {
+        for said in &mut self.nodes {
+            if let Some(array) = &mut said.array {
+                array.cast = casts.remove(&said.path);
+            }
         }
     }
 

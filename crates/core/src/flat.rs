@@ -13,12 +13,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::description::{Description, Frames, Held};
+use crate::description::{Cast, Description, Frames, Held};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::format::Reader;
-use crate::frames::FrameTable;
-use crate::layout::{ArrayDesc, Coord, Layout};
+use crate::frames::{FrameCell, FrameTable};
+use crate::layout::{ArrayDesc, Coord, Extents, Layout};
 use crate::limits::Limits;
 use crate::read::{Array, Axes};
 use crate::select::Selection;
@@ -32,6 +32,7 @@ const BATCH: u64 = 1 << 20;
 pub struct Flat<'a> {
     content: &'a dyn Reader,
     limits: Limits,
+    framed: bool,
     tree: Tree,
     stacks: HashMap<NodeId, Stack>,
     /// How to get the tree back; the writer adds what it makes and moves.
@@ -51,10 +52,16 @@ struct Stack {
 impl<'a> Flat<'a> {
     /// Lays out `content`. Reads the tables of frames and no values.
     pub fn new(content: &'a dyn Reader, limits: &Limits) -> Result<Self> {
+        Self::lay(content, false, limits)
+    }
+
+    /// The same, but with frames, for a format that has them.
+    pub(crate) fn lay(content: &'a dyn Reader, framed: bool, limits: &Limits) -> Result<Self> {
         let old = content.tree();
         let mut flat = Self {
             content,
             limits: *limits,
+            framed,
             tree: Tree::new(limits),
             stacks: HashMap::new(),
             description: Description::of(old),
@@ -70,7 +77,7 @@ impl<'a> Flat<'a> {
                 (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
             }
         }
-        let time = flat.moments()?;
+        let time = if framed { None } else { flat.moments()? };
         flat.point(&new_ids, time);
         Ok(flat)
     }
@@ -94,7 +101,7 @@ impl<'a> Flat<'a> {
             self.description.hold(k, Held::Same(old.node(same).path.clone()));
             return Ok(None);
         }
-        if let Layout::PerFrame(table) = &array.layout {
+        if let (Layout::PerFrame(table), false) = (&array.layout, self.framed) {
             return self.stack(k, id, node, array, &**table, parent);
         }
         let Some(starts) = array.ragged() else {
@@ -102,7 +109,11 @@ impl<'a> Flat<'a> {
         };
         let sizes: Vec<i64> = starts.windows(2).map(|w| w[1].wrapping_sub(w[0]) as i64).collect();
         let total = starts.last().copied().unwrap_or(0);
-        let bytes = ArrayDesc::new(DType::opaque(1), Shape::new([total]), array.layout.clone());
+        let layout = match &array.layout {
+            Layout::Ragged { data, .. } => Layout::Plain { extents: data.clone(), order: Order::C },
+            encoded => encoded.clone(),
+        };
+        let bytes = ArrayDesc::new(DType::opaque(1), Shape::new([total]), layout);
         let new = self.tree.add_array(parent, &node.name, bytes)?;
         let about = format!("bytes of each element of {}", node.path);
         let sizes =
@@ -139,9 +150,10 @@ impl<'a> Flat<'a> {
             }
             rows.push(own.first().map_or(1, |n| *n as i64));
         }
-        let Some(cell) = first.filter(|cell| cell.rank() == array.dims.len()) else {
+        let cell = first.unwrap_or_else(|| array.shape.clone());
+        if cell.rank() != array.dims.len() {
             return Ok(None);
-        };
+        }
         let tail = &cell.lengths()[cell.rank().min(1)..];
         let mut desc = array.clone();
         let stack;
@@ -223,7 +235,7 @@ impl<'a> Flat<'a> {
             steps = steps.zip(step).map(|(mut all, step)| (all.extend(step.to_le_bytes()), all).1);
             times = times.zip(time).map(|(mut all, time)| (all.extend(time.to_le_bytes()), all).1);
         }
-        let mut frames = Frames { count, steps: None, times: None };
+        let mut frames = Frames { count, own: false, steps: None, times: None };
         let named = [("step", DType::U64, steps), ("time", DType::F64, times)];
         for (name, dtype, bytes) in named {
             let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { continue };
@@ -252,6 +264,47 @@ impl<'a> Flat<'a> {
                 }
             }
         }
+    }
+
+    /// An array of frames as one: its layout, and the shape and order of a frame's elements. Nothing
+    /// where `id` is no such array. Frames that do not lie in the file as they are are read.
+    pub(crate) fn cells(&self, id: NodeId) -> Result<Option<(Layout, Cast)>> {
+        let (Some(stack), Some(array)) = (self.stacks.get(&id), &self.tree.node(id).array) else {
+            return Ok(None);
+        };
+        let cells = self.layouts(id)?;
+        if let Some(placed) = placed(stack, &cells)? {
+            return Ok(Some(placed));
+        }
+        let all = array.bytes()?.saturating_mul(4);
+        let all = self.limits.allow(all, "frames that do not lie in the file as they are")?;
+        let mut bytes = Vec::with_capacity(all / 4);
+        self.stream(id, Order::C, |block| {
+            bytes.extend_from_slice(block);
+            Ok(())
+        })?;
+        let cell = cells.first().map_or_else(Shape::scalar, |cell| cell.shape.clone());
+        Ok(Some((Layout::Inline(bytes.into(), Order::C), Cast::new(&cell, Order::C))))
+    }
+
+    /// Shapes and layouts whose elements are those of an array, one behind the other: one of them, or
+    /// one for every frame that has the array. For who tells others where the bytes lie.
+    pub fn layouts(&self, id: NodeId) -> Result<Vec<FrameCell>> {
+        let cell = |array: &ArrayDesc| FrameCell {
+            shape: array.shape.clone(),
+            layout: array.layout.clone(),
+        };
+        let Some(stack) = self.stacks.get(&id) else {
+            return Ok(self.tree.node(id).array.iter().map(cell).collect());
+        };
+        let array = self.content.tree().node(stack.node).array.as_ref();
+        let Some(Layout::PerFrame(table)) = array.map(|array| &array.layout) else {
+            return Ok(Vec::new());
+        };
+        let room = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
+        self.limits.allow(room, "the layouts of all frames")?;
+        let cells = (0..stack.frames).map(|frame| table.cell(frame));
+        cells.filter_map(Result::transpose).collect()
     }
 
     /// In which order an array is handed out without work.
@@ -359,6 +412,27 @@ impl<'a> Flat<'a> {
         }
         Ok(())
     }
+}
+
+/// Frames that lie in the file one range after the other.
+fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> {
+    let mut parts = Vec::new();
+    let mut first: Option<Cast> = None;
+    for cell in cells {
+        let Layout::Plain { extents, order } = &cell.layout else { return Ok(None) };
+        let own = Cast::new(&cell.shape, *order);
+        if first.get_or_insert_with(|| own.clone()).order() != own.order() {
+            return Ok(None);
+        }
+        parts.extend_from_slice(extents.parts());
+    }
+    let Some(cast) = first else { return Ok(None) };
+    // Rows of different number lie together only where the row is the slowest.
+    if stack.elements.is_some() && cast.order() == Order::F {
+        return Ok(None);
+    }
+    let layout = Layout::Plain { extents: Extents::several(parts)?, order: Order::C };
+    Ok(Some((layout, cast)))
 }
 
 impl Stack {

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::description::{Holds, dressed};
 use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
 use crate::report::{Finding, Report};
-use crate::sink::{Overwrite, Sink};
+use crate::sink::{FolderSink, Overwrite, Sink};
 use crate::source::Source;
 use crate::tree::{Attrs, Tree, Value};
 
@@ -262,6 +263,12 @@ pub trait Format: Send + Sync {
         Ok(None)
     }
 
+    /// What it can hold natively, where anything else can be kept in a
+    /// [description](crate::description) beside plain arrays.
+    fn holds(&self) -> Option<Holds> {
+        None
+    }
+
     /// Looks for everything the specification forbids. `strict` adds what readers need not mind.
     /// An error means that the file could not be examined at all.
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
@@ -270,6 +277,23 @@ pub trait Format: Send + Sync {
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
         let _ = (content, sink, limits);
         Err(Error::unsupported("", format!("{} files cannot be written", self.info().name)))
+    }
+
+    /// Its datasets are folders: they are opened with [`Format::open_folder`] and written with
+    /// [`Format::write_folder`].
+    fn is_folder(&self) -> bool {
+        false
+    }
+
+    /// The same as [`Format::write`] for a format whose datasets are folders.
+    fn write_folder(
+        &self,
+        content: &dyn Reader,
+        folder: &FolderSink,
+        limits: &Limits,
+    ) -> Result<()> {
+        let _ = (content, folder, limits);
+        Err(Error::unsupported("", format!("{} folders cannot be written", self.info().name)))
     }
 
     /// Saves what can be read of a damaged file into a sound one.
@@ -312,22 +336,24 @@ impl Registry {
 
     /// Opens a file in whatever format it is.
     pub fn open(&self, source: Source, limits: &Limits) -> Result<Opened> {
-        self.open_by(source, |format, source| format.open(source, limits))
+        self.open_by(source, limits, |format, source| format.open(source, limits))
     }
 
     /// The same, with arrays that are computed from others.
     pub fn open_derived(&self, source: Source, limits: &Limits) -> Result<Opened> {
-        self.open_by(source, |format, source| format.open_derived(source, limits))
+        self.open_by(source, limits, |format, source| format.open_derived(source, limits))
     }
 
     fn open_by(
         &self,
         source: Source,
+        limits: &Limits,
         open: impl FnOnce(&'static dyn Format, Source) -> Result<Box<dyn Reader>>,
     ) -> Result<Opened> {
         let format = self.probe(&source)?;
         let path = source.path().map(Path::to_path_buf);
-        let reader = open(format, source).map_err(|e| {
+        let reader = open(format, source).and_then(|reader| dressed(reader, limits));
+        let reader = reader.map_err(|e| {
             let e = e.with_format(format.info().name);
             match path {
                 Some(path) => e.with_path(path),
@@ -379,7 +405,21 @@ pub struct Opened {
     pub reader: Box<dyn Reader>,
 }
 
-/// Writes `content` to `path` as `format`, whole or not at all.
+/// Opens what is known to be of `format`: a file, or a folder that is one dataset.
+pub fn open_as(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<dyn Reader>> {
+    if !path.is_dir() {
+        return dressed(format.open(Source::open(path)?, limits)?, limits);
+    }
+    let name = format.info().name;
+    let opened = format.open_folder(&Folder::open(path)?, limits)?;
+    let opened = opened.ok_or_else(|| {
+        Error::not_this_format("core-folder", format!("the folder is no {name} dataset"))
+            .with_path(path)
+    })?;
+    dressed(opened, limits)
+}
+
+/// Writes `content` to `path` as `format`, a file or a folder, whole or not at all.
 pub fn write_file(
     format: &dyn Format,
     content: &dyn Reader,
@@ -387,7 +427,30 @@ pub fn write_file(
     overwrite: Overwrite,
     limits: &Limits,
 ) -> Result<()> {
-    let mut sink = Sink::create(path, overwrite)?;
-    format.write(content, &mut sink, limits)?;
+    if !format.is_folder() {
+        let mut sink = Sink::create(path, overwrite)?;
+        format.write(content, &mut sink, limits)?;
+        return sink.commit();
+    }
+    if overwrite == Overwrite::Replace && path.is_dir() {
+        replaceable(format, path, limits)?;
+    }
+    let sink = FolderSink::create(path, overwrite)?;
+    format.write_folder(content, &sink, limits)?;
     sink.commit()
+}
+
+/// A folder is replaced with everything in it, so it has to be empty or a dataset of the format: a
+/// mistyped name must not cost a person their files.
+fn replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    // One that is damaged is one, too.
+    if empty || !matches!(format.open_folder(&Folder::open(path)?, limits), Ok(None)) {
+        return Ok(());
+    }
+    let name = format.info().name;
+    Err(Error::argument(format!(
+        "is a folder of other files, no {name} dataset; it is not replaced"
+    ))
+    .with_path(path))
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::chunks::Chunks;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::frames::FrameTable;
@@ -57,7 +58,7 @@ impl Extents {
     }
 
     /// The same ranges `by` bytes further on.
-    fn shifted(&self, by: u64) -> Result<Self> {
+    pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
         let shift = |part: &Extent| {
             let offset = part.offset.checked_add(by);
             offset.map(|offset| Extent { offset, len: part.len })
@@ -162,6 +163,14 @@ pub enum Layout {
         /// Which index runs fastest, where they are parts of an array.
         order: Order,
     },
+    /// Cut into chunks of a regular grid (Zarr, HDF5).
+    Chunked {
+        /// All of them.
+        chunks: Arc<Chunks>,
+        /// The index along their first dimension at which the array begins. An array of one dimension
+        /// less is what stands at that index.
+        first: u64,
+    },
     /// A table of frames, each with its own shape and layout (GSD).
     PerFrame(Arc<dyn FrameTable>),
     /// In the metadata itself, little-endian.
@@ -192,12 +201,28 @@ impl Layout {
             | Self::Text { extents: data, .. }
             | Self::Ragged { data, .. }
             | Self::Encoded { data, .. } => *data = data.shifted(by)?,
+            Self::Chunked { chunks, .. } => *chunks = Arc::new(chunks.shifted(by)),
             Self::Inline(..) | Self::Fill(_) => {}
             Self::PerFrame(_) | Self::Same(_) => {
                 return Err(Error::unsupported("core-series", "an array that refers to others"));
             }
         }
         Ok(moved)
+    }
+
+    /// The same bytes as an array whose elements are in another order; nothing where there is no order
+    /// to change.
+    pub fn in_order(&self, new: Order) -> Option<Self> {
+        let mut same = self.clone();
+        match &mut same {
+            Self::Plain { order, .. }
+            | Self::Inline(_, order)
+            | Self::Text { order, .. }
+            | Self::Encoded { order, .. } => *order = new,
+            Self::Fill(_) => {}
+            _ => return None,
+        }
+        Some(same)
     }
 
     /// The layout of `len` bytes from byte `first` of the array on, as an array in C order of its own;
@@ -215,6 +240,13 @@ impl Layout {
                 Some(Self::Inline(part.into(), Order::C))
             }
             Self::Fill(_) => Some(self.clone()),
+            Self::Chunked { chunks, first: start } => {
+                let row = Shape::new(chunks.shape.lengths().get(1..)?);
+                let bytes = row.bytes(chunks.fill.len()).ok().filter(|bytes| *bytes > 0)?;
+                let whole = first.is_multiple_of(bytes) && len.is_multiple_of(bytes);
+                let first = start.checked_add(first / bytes)?;
+                whole.then(|| Self::Chunked { chunks: chunks.clone(), first })
+            }
             _ => None,
         }
     }
@@ -241,6 +273,7 @@ impl fmt::Debug for Layout {
             Self::Rows { stride, .. } => write!(f, "Rows({stride} bytes each)"),
             Self::Ragged { starts, .. } => write!(f, "Ragged({})", starts.len().saturating_sub(1)),
             Self::Encoded { codec, .. } => write!(f, "Encoded({})", codec.name()),
+            Self::Chunked { chunks, .. } => write!(f, "Chunked({})", chunks.chunk),
             Self::PerFrame(table) => write!(f, "PerFrame({})", table.len()),
             Self::Inline(bytes, _) => write!(f, "Inline({} bytes)", bytes.len()),
             Self::Text { codec, .. } => write!(f, "Text({})", codec.name()),

@@ -12,10 +12,12 @@
 //! | `dtype` `shape` `select` | element types, extents, slices |
 //! | `layout` `tree` `frames` | where an array's bytes lie; groups, arrays, attributes; the time axis |
 //! | `read` `plan` `store` | the one reader; how a selection becomes reads; where those go |
+//! | `chunks` | arrays cut into chunks of a grid, and how they are read |
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
 //! | `points` | the middle of cells, from their nodes |
+//! | `table` | arrays with the same number of rows side by side, for formats that are tables |
 //! | `series` | many files of one run as one dataset |
 //! | `flat` `description` `axes` | a tree as plain arrays, what it says as JSON, its shared dimensions: for other worlds' formats |
 //! | `error` `report` `limits` | failures, findings, budgets |
@@ -41,6 +43,7 @@
 //! ```
 
 pub mod axes;
+pub mod chunks;
 pub mod comm;
 pub mod convert;
 pub mod decimal;
@@ -63,6 +66,7 @@ pub mod shape;
 pub mod sink;
 pub mod source;
 mod store;
+pub mod table;
 pub mod tree;
 pub mod wire;
 

@@ -55,15 +55,15 @@ pub struct Block {
 pub(crate) struct Scratch {
     pub(crate) out: Vec<u8>,
     pub(crate) decoded: Decoded,
-    staging: Vec<u8>,
+    pub(crate) staging: Vec<u8>,
 }
 
 /// One axis of a block: where its elements are in the store and in the output.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    count: u64,
-    from: u64,
-    to: i64,
+pub(crate) struct Step {
+    pub(crate) count: u64,
+    pub(crate) from: u64,
+    pub(crate) to: i64,
 }
 
 impl Plan {
@@ -180,7 +180,7 @@ fn span(axis: &Axis) -> Option<i64> {
 }
 
 /// Reads a box into `out`, whose first element (all indices zero) goes to byte `to`.
-fn read_box(
+pub(crate) fn read_box(
     base: u64,
     mut steps: Vec<Step>,
     element: usize,
@@ -297,9 +297,21 @@ fn walk(
 }
 
 /// Moves elements from `staging` to `out`, nearest neighbours of the output innermost.
-fn scatter(element: usize, staging: &[u8], moves: &mut Vec<Step>, out: &mut [u8], to: i64) {
+pub(crate) fn scatter(
+    mut element: usize,
+    staging: &[u8],
+    moves: &mut Vec<Step>,
+    out: &mut [u8],
+    to: i64,
+) {
     moves.retain(|s| s.count > 1);
     moves.sort_by_key(|s| s.to.unsigned_abs());
+    // Neighbours in both places are moved as one.
+    let joined = |s: &Step, size: usize| s.from == size as u64 && s.to == size as i64;
+    while let Some(first) = moves.first().filter(|s| joined(s, element)) {
+        element *= first.count as usize;
+        moves.remove(0);
+    }
     match element {
         1 => scatter_sized::<1>(staging, moves, 0, out, to),
         2 => scatter_sized::<2>(staging, moves, 0, out, to),

@@ -6,6 +6,7 @@
 
 use zerocopy::FromBytes as _;
 
+use crate::chunks::ChunkStore;
 use crate::convert::{self, Number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -148,6 +149,10 @@ impl Array {
                     data: data.clone(),
                     codec: codec.clone(),
                 }
+            }
+            Layout::Chunked { chunks, first } => {
+                order = Order::C;
+                Store::Chunked(ChunkStore::new(chunks, *first, &shape, dtype.size(), limits)?)
             }
             Layout::PerFrame(_) | Layout::Same(_) => {
                 return Err(Error::malformed("core-layout", "a layout refers to another"));
@@ -296,11 +301,18 @@ impl Array {
         let block_bytes = |threads: usize| -> usize {
             let small = self.limits.worker_buffer(threads) as u64;
             let large = (self.limits.memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
-            (if reorder { large } else { small }) as usize
+            let wanted = match &self.store {
+                _ if reorder => large,
+                // A thread has a chunk to itself where it can.
+                Store::Chunked(chunks) => chunks.chunk_bytes().clamp(small, large),
+                _ => small,
+            };
+            wanted as usize
         };
         Ok(Selected {
             array: self,
             spans,
+            slowest: wanted,
             axes: ordered,
             base,
             block_bytes: block_bytes(rayon::current_num_threads()),

@@ -3,7 +3,10 @@
 //! [`Sink::create`] writes to a file that has no name yet; [`Sink::commit`] flushes it to the disk
 //! and puts it in its place. Until then the target is as it was, at any kill, crash or full disk;
 //! afterwards it is whole. [`Sink::edit`] changes an existing file in place, for the few
-//! operations whose order of writes makes that safe; each of them says why.
+//! operations whose order of writes makes that safe; each of them says why. [`FolderSink`] does for a
+//! folder what `create` and `commit` do for a file.
+
+mod folder;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,6 +22,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::source::Source;
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
+
+pub use folder::FolderSink;
 
 /// Bytes copied at once.
 const COPY: u64 = 64 << 10;
@@ -152,6 +157,12 @@ impl Sink {
             pending: None,
             cursor: AtomicU64::new(len),
         })
+    }
+
+    /// A file of a folder that has not appeared yet.
+    fn inside(file: File, path: PathBuf) -> Self {
+        let (target, cursor) = (path.clone(), AtomicU64::new(0));
+        Self { file, path, target, pending: None, cursor }
     }
 
     /// The file as the user named it.

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
+use crate::chunks::ChunkStore;
 use crate::error::{Error, Result};
 use crate::layout::{Codec, Extents};
 use crate::limits::Limits;
@@ -21,6 +22,8 @@ pub(crate) enum Store {
         data: Extents,
         codec: Arc<dyn Codec>,
     },
+    /// Only as if it were one run.
+    Chunked(ChunkStore),
 }
 
 /// The element decoded last. Many small reads fall into the same one: a large element is then
@@ -64,7 +67,8 @@ impl Store {
         match self {
             Self::File(extents) => extents.len(),
             Self::Memory(bytes) => bytes.len() as u64,
-            Self::Fill(_) => u64::MAX,
+            // Chunks that are not there are filled.
+            Self::Fill(_) | Self::Chunked(_) => u64::MAX,
             Self::Encoded { decoded, .. } => decoded.last().copied().unwrap_or(0),
         }
     }
@@ -75,7 +79,7 @@ impl Store {
             Self::File(extents) | Self::Encoded { data: extents, .. } => {
                 extents.parts().iter().take(1).fold(error, |e, part| e.at(part.offset))
             }
-            Self::Memory(_) | Self::Fill(_) => error,
+            Self::Memory(_) | Self::Fill(_) | Self::Chunked(_) => error,
         }
     }
 
@@ -87,7 +91,7 @@ impl Store {
                 [one] => source.view(one.offset, len),
                 _ => None,
             },
-            Self::Fill(_) | Self::Encoded { .. } => None,
+            Self::Fill(_) | Self::Encoded { .. } | Self::Chunked(_) => None,
         }
     }
 
@@ -132,6 +136,7 @@ impl Store {
                 }
                 Ok(())
             }
+            Self::Chunked(chunks) => chunks.fetch(source, limits, offset, buffer),
             Self::Encoded { starts, decoded, data, codec } => {
                 let end = offset + buffer.len() as u64;
                 let mut element = decoded.partition_point(|d| *d <= offset).saturating_sub(1);
@@ -183,7 +188,12 @@ pub(crate) fn read_whole(
 }
 
 /// Fills `buffer` from byte `offset` of the joined `extents`.
-fn read_extents(source: &Source, extents: &Extents, offset: u64, buffer: &mut [u8]) -> Result<()> {
+pub(crate) fn read_extents(
+    source: &Source,
+    extents: &Extents,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<()> {
     let mut done = 0;
     for piece in extents.pieces(offset, buffer.len() as u64) {
         let slot = &mut buffer[done..done + piece.len as usize];

@@ -9,12 +9,12 @@ mod miniature;
 use std::collections::HashSet;
 use std::path::Path;
 
+use spile_core::description::lay;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Grade, Reader, Registry, write_file};
+use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
-use spile_core::source::Source;
 use spile_core::tree::NodeId;
 
 use crate::diff::{Diff, Row, Rules, diff};
@@ -54,27 +54,63 @@ fn names(registry: &Registry) -> String {
     writable.map(|info| info.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What of `content` would not be the same in a file of `format`; an error where it cannot be written.
+/// How a tree is kept in a format, and what that costs.
+pub struct Plan {
+    /// What cannot be said in the format is kept in a description beside the arrays.
+    pub described: bool,
+    /// What would not be the same.
+    pub losses: Vec<Row>,
+}
+
+/// The way of writing `content` as `format` that keeps most; an error where it cannot be written.
 /// Reads no values. `path` is that of the new file: some formats have several forms, told apart by
 /// their endings.
-pub fn losses(
+pub fn plan(
     format: &dyn Format,
     content: &dyn Reader,
     path: &Path,
     limits: &Limits,
-) -> Result<Vec<Row>> {
+) -> Result<Plan> {
     let small = miniature(content, limits)?;
-    let folder = tempfile::tempdir()?;
     let asked = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let known = format.info().extensions;
     let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
+    let native = losses(format, &small, &small, ending, limits);
+    let Some(holds) = format.holds() else {
+        return native.map(|losses| Plan { described: false, losses });
+    };
+    if let Ok(losses) = &native
+        && losses.is_empty()
+    {
+        return native.map(|losses| Plan { described: false, losses });
+    }
+    let laid = lay(&small, &holds, limits);
+    let described = laid.and_then(|laid| losses(format, &small, &laid, ending, limits));
+    match (native, described) {
+        (Ok(native), Ok(described)) if native.len() <= described.len() => {
+            Ok(Plan { described: false, losses: native })
+        }
+        (_, Ok(losses)) => Ok(Plan { described: true, losses }),
+        (native, Err(_)) => native.map(|losses| Plan { described: false, losses }),
+    }
+}
+
+/// What of `small` is not the same when `written` is written and read.
+fn losses(
+    format: &dyn Format,
+    small: &dyn Reader,
+    written: &dyn Reader,
+    ending: &str,
+    limits: &Limits,
+) -> Result<Vec<Row>> {
+    let folder = tempfile::tempdir()?;
     let path = folder.path().join("miniature").with_extension(ending);
     // The place of a file that the caller never sees says nothing.
-    let done = write_file(format, &small, &path, Overwrite::Never, limits)
-        .and_then(|()| format.open(Source::open(&path)?, limits))
+    let done = write_file(format, written, &path, Overwrite::Never, limits)
+        .and_then(|()| open_as(format, &path, limits))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
-    let rules = rules(&small, &*done);
-    let mut lost = diff(&small, &*done, &rules, limits)?.differences;
+    let rules = rules(small, &*done);
+    let mut lost = diff(small, &*done, &rules, limits)?.differences;
     lost.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
     Ok(lost)
 }
@@ -97,30 +133,49 @@ fn rules(content: &dyn Reader, written: &dyn Reader) -> Rules {
     Rules { renamed: renamed.into_iter().collect(), ..Rules::default() }
 }
 
-/// Writes `content` as `format`, whole or not at all.
+/// Writes `content` as `format` by that plan, whole or not at all.
 pub fn convert(
     format: &dyn Format,
     content: &dyn Reader,
+    plan: &Plan,
     path: &Path,
     overwrite: Overwrite,
     limits: &Limits,
 ) -> Result<()> {
-    write_file(format, content, path, overwrite, limits)
-        .map_err(|e| e.with_format(format.info().name))
+    let holds = format.holds().filter(|_| plan.described);
+    let done = match holds {
+        None => write_file(format, content, path, overwrite, limits),
+        Some(holds) => lay(content, &holds, limits)
+            .and_then(|laid| write_file(format, &laid, path, overwrite, limits)),
+    };
+    done.map_err(|e| e.with_format(format.info().name))
 }
 
-/// Reads what was written and compares it, values included; `losses` are known.
+/// Bytes of a file, or of all files of a folder.
+pub fn size(path: &Path) -> Result<u64> {
+    let bytes = || -> std::io::Result<u64> {
+        let meta = std::fs::symlink_metadata(path)?;
+        if !meta.is_dir() {
+            return Ok(meta.len());
+        }
+        let entries = std::fs::read_dir(path)?;
+        entries.map(|entry| Ok(size(&entry?.path())?)).sum()
+    };
+    bytes().map_err(|e| Error::io(path, e))
+}
+
+/// Reads what was written and compares it, values included; the plan's losses are known.
 pub fn verify(
     format: &dyn Format,
     content: &dyn Reader,
+    plan: &Plan,
     path: &Path,
-    losses: &[Row],
     limits: &Limits,
 ) -> Result<Diff> {
-    let written = format.open(Source::open(path)?, limits)?;
+    let written = open_as(format, path, limits)?;
     let mut found = diff(content, &*written, &rules(content, &*written), limits)?;
     let known = |row: &Row| {
-        losses.iter().any(|loss| {
+        plan.losses.iter().any(|loss| {
             (&loss.path, loss.what, &loss.name) == (&row.path, row.what, &row.name)
                 && row.values.is_none()
         })

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use spile_core::dtype::Kind;
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::reduce::{self, Stats};
+use spile_core::read::{Array, Selected};
+use spile_core::reduce::{self, Bins, Stats};
 use spile_core::tree::Node;
 
 use crate::json::Real;
@@ -33,7 +33,34 @@ pub struct Row {
     /// The numbers; absent where elements are neither real numbers nor true or false.
     #[serde(flatten)]
     pub numbers: Option<Numbers>,
+    /// The same for every index of the last dimension, where that was asked for and it has few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<Numbers>,
+    /// How many finite values are where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<Histogram>,
 }
+
+/// Finite values in bins of the same width.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Histogram {
+    /// Where the bins begin, and where the last one ends.
+    pub edges: Vec<Real>,
+    /// Values in each.
+    pub counts: Vec<u64>,
+}
+
+/// What else is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct More {
+    /// Numbers of each component.
+    pub components: bool,
+    /// A histogram of so many bins.
+    pub bins: Option<usize>,
+}
+
+/// More bins than anybody looks at.
+const MOST_BINS: usize = 1 << 20;
 
 /// What is absent (`null`) is undefined: there are no finite values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,23 +101,27 @@ pub struct Exact {
 pub fn stat(
     reader: &dyn Reader,
     pick: &Pick,
+    more: More,
     limits: &Limits,
     each: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
+    if more.bins.is_some_and(|bins| bins == 0 || bins > MOST_BINS) {
+        return Err(Error::argument(format!("a histogram has 1 to {MOST_BINS} bins")));
+    }
     let (source, tree) = (reader.source(), reader.tree());
     for (node, own) in pick.arrays(tree)? {
-        let place = |e: spile_core::error::Error| e.in_object(format!("\"{}\"", node.path));
+        let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
         if let Layout::PerFrame(table) = &tree.resolve(own).map_err(place)?.layout {
             for frame in pick.frames(table.len())? {
                 let cell = Array::open_frame(source, tree, own, frame, limits);
                 if let Some(array) = cell.map_err(|e| place(e).in_frame(frame))? {
-                    let row = row(node, Some(frame), &array);
+                    let row = row(node, Some(frame), &array, more);
                     each(row.map_err(|e| place(e).in_frame(frame))?)?;
                 }
             }
         } else {
             let array = open(reader, own, limits).map_err(place)?;
-            each(row(node, None, &array).map_err(place)?)?;
+            each(row(node, None, &array, more).map_err(place)?)?;
         }
     }
     Ok(())
@@ -100,10 +131,21 @@ fn open(reader: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Array>
     Array::open(reader.source(), reader.tree(), desc, limits)
 }
 
-fn row(node: &Node, frame: Option<u64>, array: &Array) -> Result<Row> {
+fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row> {
     let selected = array.all()?;
     let countable = array.dtype().is_real() || array.dtype().kind() == Kind::Bool;
-    let stats = if countable { Some(reduce::statistics(&selected)?) } else { None };
+    let (stats, components) = match (countable, more.components) {
+        (false, _) => (None, Vec::new()),
+        (true, false) => (Some(reduce::statistics(&selected)?), Vec::new()),
+        (true, true) => {
+            let (whole, parts) = reduce::components(array)?;
+            (Some(whole), parts)
+        }
+    };
+    let histogram = match (&stats, more.bins) {
+        (Some(stats), Some(bins)) if array.dtype().is_real() => histogram(&selected, stats, bins)?,
+        _ => None,
+    };
     Ok(Row {
         path: node.path.clone(),
         id: node.id.clone(),
@@ -112,7 +154,28 @@ fn row(node: &Node, frame: Option<u64>, array: &Array) -> Result<Row> {
         shape: array.shape().lengths().to_vec(),
         count: selected.count(),
         numbers: stats.as_ref().map(numbers),
+        components: components.iter().map(numbers).collect(),
+        histogram,
     })
+}
+
+/// Nothing where there is no finite value.
+fn histogram(selected: &Selected<'_>, stats: &Stats, bins: usize) -> Result<Option<Histogram>> {
+    if stats.finite == 0 {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (stats.min, stats.max);
+    if low >= high {
+        // One value stands in the middle of a bin.
+        let room = (low.abs() * 0.5).max(0.5);
+        (low, high) = ((low - room).max(f64::MIN), (high + room).min(f64::MAX));
+    }
+    let bins = Bins::new(low, high, bins)?;
+    let counts = reduce::histogram(&[(selected, bins)], None)?;
+    Ok(Some(Histogram {
+        edges: (0..=bins.count).map(|k| Real(bins.edge(k))).collect(),
+        counts: counts.iter().map(|n| *n as u64).collect(),
+    }))
 }
 
 fn numbers(stats: &Stats) -> Numbers {

@@ -10,6 +10,12 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_gsd::Gsd,
     &spile_iotk::Iotk,
     &spile_columns::Columns,
+    &spile_csv::Csv,
+    &spile_hdf5::NetCdf,
+    &spile_hdf5::Hdf5,
     &spile_npy::Npy,
+    &spile_npy::Npz,
+    &spile_parquet::Parquet,
     &spile_vtk::Vtk,
+    &spile_zarr::Zarr,
 ]);

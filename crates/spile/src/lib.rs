@@ -36,6 +36,11 @@ pub use spile_core::{
     series, shape, sink, source, tree, wire,
 };
 
+/// Small files that point into others, so that other programs read those in place.
+pub mod index {
+    pub use spile_hdf5::{Indexed, Left, write_index as write_h5};
+}
+
 mod formats;
 pub use formats::REGISTRY;
 

@@ -198,6 +198,12 @@ fn write_array(out: &mut Assembler<'_>, frame: u64, id: u32, array: &Array) -> R
     })
 }
 
+/// Elements of this type are the same when they are read.
+pub(crate) fn is_own_type(dtype: DType) -> bool {
+    let number = matches!(dtype.kind(), Kind::UInt | Kind::Int | Kind::Float);
+    number && chunk_type(dtype).is_ok()
+}
+
 /// The chunk type for elements, and how many columns one of them takes.
 fn chunk_type(dtype: DType) -> Result<(Type, u64)> {
     let size = dtype.size() as u64;

@@ -56,10 +56,13 @@ pub use read::{Chunk, File};
 pub use view::View;
 pub use write::{Commit, Mode, Version, Writer};
 
+use spile_core::description::Holds;
+use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -96,6 +99,17 @@ impl Format for Gsd {
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn holds(&self) -> Option<Holds> {
+        Some(Holds {
+            rank: 2,
+            order: Order::C,
+            frames: true,
+            dtype: assemble::is_own_type,
+            byte: DType::U8,
+            name: |name| !name.contains('\0'),
+        })
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {

@@ -67,10 +67,13 @@ pub use read::File;
 pub use save::Save;
 pub use write::{Target, Writer};
 
+use spile_core::description::Holds;
+use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -120,6 +123,17 @@ impl Format for Iotk {
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn holds(&self) -> Option<Holds> {
+        Some(Holds {
+            rank: write::MOST_DIMENSIONS,
+            order: Order::F,
+            frames: false,
+            dtype: plant::is_own_type,
+            byte: DType::I8,
+            name: plant::is_tag_name,
+        })
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufWriter;
 
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::Layout;
@@ -12,10 +13,11 @@ use spile_core::sink::Sink;
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 use crate::number::Style;
+use crate::recast::fortran;
 use crate::schema::ASSEMBLED;
 use crate::spell::write_values;
 use crate::wire::{Tag, Type};
-use crate::write::{Target, Writer};
+use crate::write::{Target, Writer, fortran_type};
 
 /// Names of texts end like this; everything else is written in records.
 const TEXTS: [&str; 4] = ["xml", "upf", "txt", "html"];
@@ -92,6 +94,22 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
 
 fn assembled(node: &Node) -> bool {
     node.attrs.iter().any(|(name, _)| name == ASSEMBLED)
+}
+
+/// Elements of this type are the same when they are read.
+pub(crate) fn is_own_type(dtype: DType) -> bool {
+    matches!(dtype.kind(), Kind::Int | Kind::Float | Kind::Complex)
+        && fortran(dtype, None) == (dtype, 1)
+        && fortran_type(dtype).is_ok()
+}
+
+/// A tag may be called like this.
+pub(crate) fn is_tag_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    // With `qe_syntax` a tag that is called like a type holds data.
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(letter)
+        && Type::named(name.as_bytes()).is_none()
 }
 
 /// The name of a node as a tag. Namesakes have the same name again: readers tell them apart.

@@ -510,7 +510,7 @@ impl Lines {
     }
 }
 
-fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
+pub(crate) fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
     let message = || format!("Fortran has no {dtype} elements");
     Type::of(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
 }

@@ -70,10 +70,10 @@ impl Content {
     /// The bytes of any array, in the order in which it has them.
     pub(crate) fn of_array(from: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
         let len = desc.bytes()?;
-        // As bytes, so that none of them are swapped; but one to be repeated, or to be found in its row,
-        // has to be whole.
+        // As bytes, so that none of them are swapped; but one to be repeated, or to be found in its row
+        // or chunk, has to be whole.
         let dtype = match desc.layout {
-            Layout::Fill(_) | Layout::Rows { .. } => desc.dtype,
+            Layout::Fill(_) | Layout::Rows { .. } | Layout::Chunked { .. } => desc.dtype,
             _ => DType::opaque(1),
         };
         let size = dtype.size() as u64;

@@ -63,10 +63,13 @@ pub use recode::{Change, Coding, Recode, changes, recode};
 pub use schema::Field;
 pub use write::{Options, Writer};
 
+use spile_core::description::Holds;
+use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -104,6 +107,17 @@ impl Format for Scda {
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn holds(&self) -> Option<Holds> {
+        Some(Holds {
+            rank: usize::MAX,
+            order: Order::C,
+            frames: false,
+            dtype: |_| true,
+            byte: DType::U8,
+            name: |_| true,
+        })
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {

@@ -124,9 +124,11 @@ fn no_frames() -> Error {
 /// What is said about an array, but for the shape of an element.
 fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
     let dtype = match desc.layout {
-        Layout::Inline(..) | Layout::Fill(_) | Layout::Text { .. } | Layout::Rows { .. } => {
-            desc.dtype.with_order(ByteOrder::Little)
-        }
+        Layout::Inline(..)
+        | Layout::Fill(_)
+        | Layout::Text { .. }
+        | Layout::Rows { .. }
+        | Layout::Chunked { .. } => desc.dtype.with_order(ByteOrder::Little),
         _ => desc.dtype,
     };
     let mut field = Field::new(&node.path, dtype);

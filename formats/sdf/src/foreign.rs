@@ -112,6 +112,19 @@ impl Converter<'_> {
     }
 }
 
+/// Dimensions that the reference library reads.
+pub(crate) const MOST_DIMENSIONS: usize = 4;
+
+/// Elements of this type are the same when they are read.
+pub(crate) fn is_own_type(dtype: DType) -> bool {
+    matches!(dtype.kind(), Kind::Int | Kind::Float) && DataType::of(dtype).is_some()
+}
+
+/// A block of this name has it still when it is read: strings are padded with blanks.
+pub(crate) fn is_block_name(name: &str) -> bool {
+    name.trim() == name && name.chars().all(|c| c.is_ascii_graphic() || c == ' ')
+}
+
 /// The smallest type of SDF that holds elements of `dtype` exactly.
 fn widened(dtype: DType) -> Option<DataType> {
     match (dtype.kind(), dtype.size()) {

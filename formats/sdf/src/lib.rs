@@ -46,11 +46,14 @@ pub use parallel::{Part, SharedWriter};
 pub use read::{File, Options, View};
 pub use write::{Data, Writer, write_file};
 
+use spile_core::description::Holds;
+use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::series;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -103,6 +106,17 @@ impl Format for Sdf {
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
+    }
+
+    fn holds(&self) -> Option<Holds> {
+        Some(Holds {
+            rank: foreign::MOST_DIMENSIONS,
+            order: Order::F,
+            frames: false,
+            dtype: foreign::is_own_type,
+            byte: DType::opaque(1),
+            name: foreign::is_block_name,
+        })
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {

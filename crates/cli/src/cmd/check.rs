@@ -3,46 +3,125 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use anstyle::Style;
 use clap::Args;
 use serde::Serialize;
 use spile::error::Result;
 use spile_ops::check::{Check, Row};
 
+use crate::batch::{Batch, Tally};
 use crate::context::{Context, Entry};
 use crate::exit::Exit;
-use crate::print::{Output, style, text};
+use crate::print::{Align, Output, Table, style, text};
+use crate::progress;
 
 /// Look for everything that is wrong with a file.
 ///
 /// Exit status: 0 when there is nothing of severity error, 1 when there is, 2 when a file cannot
-/// be examined at all.
+/// be examined at all. A folder means all files of known formats in it and below it; it gets a
+/// table, a row a file, and the status is 3 when only some could be examined.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Files; - is standard input
+    /// Files or folders; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Tell also what readers need not mind
     #[arg(long)]
     strict: bool,
+    /// A table instead of the findings, a row a file; with -v both
+    #[arg(long)]
+    summary: bool,
 }
 
 pub(crate) fn run(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    if args.summary || args.files.iter().any(|file| file.is_dir()) {
+        return batch(args, context, out);
+    }
     context.each_file(&args.files, out, |entry, out| {
         let source = context.source(entry.path)?;
         let check = spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)?;
         if context.json {
-            #[derive(Serialize)]
-            struct Body<'a> {
-                file: String,
-                #[serde(flatten)]
-                check: &'a Check,
-            }
             out.json(&Body { file: entry.name(), check: &check })?;
         } else if !context.quiet {
             show(entry, &check, out)?;
         }
         Ok(if check.ok { Exit::Yes } else { Exit::No })
     })
+}
+
+/// All files, and a table of what was found.
+fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let batch = Batch::new(&args.files);
+    let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
+    let columns = [
+        ("verdict", Align::Left),
+        ("errors", Align::Right),
+        ("warnings", Align::Right),
+        ("format", Align::Left),
+        ("file", Align::Left),
+        ("first error", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    let count = batch.items.len();
+    for (number, item) in batch.items.into_iter().enumerate() {
+        progress::of_many(number as u64, count as u64);
+        tally.files += 1;
+        let checked = item.and_then(|item| {
+            let check = context.source(&item.path).and_then(|source| {
+                spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)
+            });
+            Ok((check.map_err(|e| e.with_path(&item.path))?, item.path))
+        });
+        let (check, path) = match checked {
+            Ok(checked) => checked,
+            Err(error) => {
+                tally.failed += 1;
+                out.flush()?;
+                context.fail(&error);
+                let name = error.path().map(|p| p.to_string_lossy().into_owned());
+                let why = (error.message().to_string(), Style::new());
+                let plain = |text: &str| (text.to_string(), Style::new());
+                let (bad, name) = (("failed".to_string(), style::BAD), name.unwrap_or_default());
+                let cells = [bad, plain("-"), plain("-"), plain("-"), plain(&name), why];
+                table.styled(cells, out)?;
+                continue;
+            }
+        };
+        let entry = Entry { path: &path, number, many: true };
+        *(if check.ok { &mut tally.ok } else { &mut tally.not_ok }) += 1;
+        if context.json {
+            out.json(&Body { file: entry.name(), check: &check })?;
+            continue;
+        }
+        if context.verbose {
+            show(entry, &check, out)?;
+        }
+        let first = check.findings.iter().find(|finding| finding.severity == "error");
+        let (colour, verdict) = if check.ok { (style::GOOD, "ok") } else { (style::BAD, "not ok") };
+        let cells = [
+            (verdict.to_string(), colour),
+            (check.errors.to_string(), Style::new()),
+            (check.warnings.to_string(), Style::new()),
+            (check.format.to_string(), Style::new()),
+            (entry.name(), Style::new()),
+            (first.map(sentence).unwrap_or_default(), Style::new()),
+        ];
+        table.styled(cells, out)?;
+    }
+    if context.json {
+        out.json(&tally)?;
+    } else if !context.quiet {
+        table.print(out)?;
+        writeln!(out, "{}", tally.sentence("ok", "not ok"))?;
+    }
+    Ok(tally.exit(Exit::No))
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    file: String,
+    #[serde(flatten)]
+    check: &'a Check,
 }
 
 fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {

@@ -8,11 +8,14 @@ pub(crate) mod diff;
 pub(crate) mod formats;
 pub(crate) mod gsd;
 pub(crate) mod hash;
+pub(crate) mod index;
+pub(crate) mod index_h5;
 pub(crate) mod info;
 pub(crate) mod iotk;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod map;
+pub(crate) mod merge;
 pub(crate) mod plot;
 pub(crate) mod salvage;
 pub(crate) mod scda;
@@ -40,7 +43,9 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Check(args) => check::run(args, context, out),
         Command::Convert(args) => convert::run(args, context, out),
         Command::Diff(args) => diff::run(args, context, out),
+        Command::Merge(args) => merge::run(args, context, out),
         Command::Hash(args) => hash::run(args, context, out),
+        Command::Index(args) => index::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
         Command::Sdf(args) => sdf::run(args, context, out),

@@ -1,51 +1,100 @@
 //! `spile salvage`.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anstyle::Style;
 use clap::Args;
-use spile::error::Result;
+use spile::error::{Error, Result};
+use spile::format::{Grade, Salvage};
 use spile::sink::Sink;
 
 use super::overwrite;
+use crate::batch::{Batch, Tally};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{Output, text};
+use crate::print::{Align, Output, Table, style, text};
+use crate::progress;
 
-/// Save what can be read of a damaged file into a sound one.
+/// Save what can be read of damaged files into sound ones.
 ///
-/// The damaged file is not touched. Exit 0: nothing was lost; 3: something was, and it is listed.
+/// The damaged files are not touched. Exit 0: nothing was lost; 3: something was, and it is listed; 2:
+/// nothing could be saved. A folder means all files of known formats in it and below it.
 #[derive(Debug, Args)]
 pub(crate) struct SalvageArgs {
-    /// The damaged file
-    file: PathBuf,
+    /// The damaged files, or folders
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// The new file [default: NAME-salvaged beside the old one]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the output file if it exists
+    /// Put the new files into this folder, under their old names
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
+    into: Option<PathBuf>,
+    /// Replace output files that exist
     #[arg(long)]
     overwrite: bool,
 }
 
 pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let source = context.source(&args.file)?;
-    let target = args.output.clone().unwrap_or_else(|| {
-        let stem = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let batch = Batch::new(&args.files);
+    let alone = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
+    if !alone && args.output.is_some() {
+        let message = "one output file cannot hold many";
+        return Err(Error::argument(message).hint("name a folder with --into"));
+    }
+    if !alone {
+        return many(args, batch, context, out);
+    }
+    let Some(item) = batch.items.into_iter().next() else { return Ok(Exit::Yes) };
+    let item = item?;
+    let target = args.target(&item.path, &item.below);
+    let saved = save(args, &item.path, &target, context)?;
+    tell(&item.path, &target, &saved, context, out)?;
+    Ok(if saved.lost.is_empty() { Exit::Yes } else { Exit::Partial })
+}
+
+impl SalvageArgs {
+    fn target(&self, file: &Path, below: &Path) -> PathBuf {
+        if let Some(output) = &self.output {
+            return output.clone();
+        }
+        if let Some(folder) = &self.into {
+            return folder.join(below);
+        }
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut name = format!("{stem}-salvaged");
-        if let Some(extension) = args.file.extension() {
+        if let Some(extension) = file.extension() {
             name = format!("{name}.{}", extension.to_string_lossy());
         }
-        args.file.with_file_name(name)
-    });
-    let mut sink = Sink::create(&target, overwrite(args.overwrite))?;
+        file.with_file_name(name)
+    }
+}
+
+fn save(args: &SalvageArgs, file: &Path, target: &Path, context: &Context) -> Result<Salvage> {
+    let source = context.source(file)?;
+    if let (Some(_), Some(folder)) = (&args.into, target.parent()) {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    }
+    let mut sink = Sink::create(target, overwrite(args.overwrite))?;
     let format = spile::REGISTRY.probe(&source)?;
     let saved = format
         .salvage(&source, &mut sink, &context.limits)
-        .map_err(|e| e.with_path(&args.file).with_format(format.info().name))?;
+        .map_err(|e| e.with_path(file).with_format(format.info().name))?;
     sink.commit()?;
+    Ok(saved)
+}
+
+fn tell(
+    file: &Path,
+    target: &Path,
+    saved: &Salvage,
+    context: &Context,
+    out: &mut Output,
+) -> Result<()> {
     if context.json {
         let mut document = out.document()?;
-        document.field("file", &args.file.to_string_lossy())?;
+        document.field("file", &file.to_string_lossy())?;
         document.field("output", &target.to_string_lossy())?;
         document.field("kept", &saved.kept)?;
         document.field("lost", &saved.lost)?;
@@ -57,5 +106,74 @@ pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Re
         text::fields(&fields, usize::MAX, out)?;
         out.flush()?;
     }
-    Ok(if saved.lost.is_empty() { Exit::Yes } else { Exit::Partial })
+    Ok(())
+}
+
+/// All files, and a table of what was saved of them.
+fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -> Result<Exit> {
+    let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
+    let columns = [
+        ("verdict", Align::Left),
+        ("kept", Align::Right),
+        ("lost", Align::Right),
+        ("file", Align::Left),
+        ("written", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    let count = batch.items.len();
+    for (number, item) in batch.items.into_iter().enumerate() {
+        progress::of_many(number as u64, count as u64);
+        let saved = item.and_then(|item| {
+            // What is found in a folder may be of a format that has nothing to save.
+            let format = spile::REGISTRY.probe(&context.source(&item.path)?)?;
+            if batch.searched && format.info().salvage == Grade::None {
+                return Ok(None);
+            }
+            let target = args.target(&item.path, &item.below);
+            let saved = save(args, &item.path, &target, context);
+            Ok(Some((saved.map_err(|e| e.with_path(&item.path))?, item.path, target)))
+        });
+        let plain = |text: String| (text, Style::new());
+        let cells = match saved {
+            Ok(None) => {
+                tally.unknown += 1;
+                continue;
+            }
+            Ok(Some((saved, path, target))) => {
+                tally.files += 1;
+                let whole = saved.lost.is_empty();
+                *(if whole { &mut tally.ok } else { &mut tally.not_ok }) += 1;
+                if context.json || context.verbose {
+                    tell(&path, &target, &saved, context, out)?;
+                }
+                let (word, colour) =
+                    if whole { ("whole", style::GOOD) } else { ("partial", style::WARN) };
+                [
+                    (word.to_string(), colour),
+                    plain(saved.kept.len().to_string()),
+                    plain(saved.lost.len().to_string()),
+                    plain(path.to_string_lossy().into_owned()),
+                    plain(target.to_string_lossy().into_owned()),
+                ]
+            }
+            Err(error) => {
+                tally.files += 1;
+                tally.failed += 1;
+                out.flush()?;
+                context.fail(&error);
+                let name = error.path().map(|path| path.to_string_lossy().into_owned());
+                let dash = || plain("-".into());
+                let bad = ("failed".to_string(), style::BAD);
+                [bad, dash(), dash(), plain(name.unwrap_or_default()), dash()]
+            }
+        };
+        table.styled(cells, out)?;
+    }
+    if context.json {
+        out.json(&tally)?;
+    } else if !context.quiet {
+        table.print(out)?;
+        writeln!(out, "{}", tally.sentence("whole", "partial"))?;
+    }
+    Ok(tally.exit(Exit::Partial))
 }

@@ -1,16 +1,17 @@
 //! `spile stat`.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use spile::error::Result;
 use spile_ops::json::Real;
-use spile_ops::stat::Row;
+use spile_ops::stat::{Histogram, More, Numbers, Row};
 
 use crate::args::PickArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{Align, Output, Table, text};
+use crate::print::{Align, Output, Table, style, text};
 
 /// Count, minimum, maximum, mean and deviation of every array.
 ///
@@ -24,10 +25,27 @@ pub(crate) struct StatArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     pick: PickArgs,
+    /// Draw how many values are where; the file is read twice
+    #[arg(long)]
+    hist: bool,
+    /// Bins of the histogram [default: 20]
+    #[arg(long, value_name = "N", requires = "hist")]
+    bins: Option<usize>,
+    /// A row for every index of a short last dimension, too: x, y and z of positions
+    #[arg(long)]
+    components: bool,
 }
+
+/// Bins that suit a terminal.
+const BINS: usize = 20;
+
+/// Columns of a histogram where there is no terminal.
+const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let pick = args.pick.pick()?;
+    let bins = args.hist.then_some(args.bins.unwrap_or(BINS));
+    let more = More { components: args.components, bins };
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
         let reader = &*file.reader;
@@ -35,7 +53,8 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
             let mut document = out.document()?;
             document.field("file", &entry.name())?;
             document.field("format", file.format.info().name)?;
-            document.list("arrays", |add| spile_ops::stat(reader, &pick, &context.limits, add))?;
+            document
+                .list("arrays", |add| spile_ops::stat(reader, &pick, more, &context.limits, add))?;
             document.end()?;
             return Ok(Exit::Yes);
         }
@@ -49,22 +68,64 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         ];
         let mut table = Table::new(&columns);
         out.heading(entry)?;
-        spile_ops::stat(reader, &pick, &context.limits, &mut |row| table.row(cells(&row), out))?;
+        let mut first = true;
+        spile_ops::stat(reader, &pick, more, &context.limits, &mut |row| {
+            // Every histogram stands below its own row.
+            if args.hist && !std::mem::replace(&mut first, false) {
+                writeln!(out)?;
+                table = Table::new(&columns);
+            }
+            table.row(cells(&row, row.numbers.as_ref(), None), out)?;
+            for (k, numbers) in row.components.iter().enumerate() {
+                table.row(cells(&row, Some(numbers), Some(k)), out)?;
+            }
+            if args.hist {
+                table.print(out)?;
+            }
+            match &row.histogram {
+                Some(histogram) => draw(histogram, out),
+                None => Ok(()),
+            }
+        })?;
         table.print(out)?;
         Ok(Exit::Yes)
     })
 }
 
-fn cells(row: &Row) -> [String; 6] {
+/// A line a bin: where it begins, a bar, how many there are.
+fn draw(histogram: &Histogram, out: &mut Output) -> Result<()> {
+    let edges: Vec<String> = histogram.edges.iter().map(|edge| text::short(edge.0)).collect();
+    let counts: Vec<String> = histogram.counts.iter().map(ToString::to_string).collect();
+    let longest = |texts: &[String]| texts.iter().map(String::len).max().unwrap_or(0);
+    let (left, right) = (longest(&edges), longest(&counts));
+    let room = out.width.unwrap_or(WIDTH).min(WIDTH).saturating_sub(left + right + 6).max(8);
+    let most = histogram.counts.iter().copied().max().unwrap_or(0).max(1);
+    writeln!(out)?;
+    for ((edge, count), n) in edges.iter().zip(&counts).zip(&histogram.counts) {
+        let bar = text::bar(*n as f64 / most as f64, room);
+        let gap = room - bar.chars().count();
+        let bar = out.paint(style::CALM, &bar);
+        writeln!(out, "  {edge:>left$} |{bar}{:gap$} {count:>right$}", "")?;
+    }
+    writeln!(out, "  {:>left$} |", edges.last().map_or("", String::as_str))?;
+    Ok(())
+}
+
+fn cells(row: &Row, numbers: Option<&Numbers>, component: Option<usize>) -> [String; 6] {
     let number = |value: Option<Real>| value.map_or("-".to_string(), |v| text::short(v.0));
     let mut name = row.path.clone();
     if let Some(frame) = row.frame {
         name = format!("{name} [{frame}]");
     }
-    let Some(n) = &row.numbers else {
+    let mut count = row.count;
+    if let (Some(k), Some(last)) = (component, row.shape.last()) {
+        name = format!("{name} [..., {k}]");
+        count /= last.max(&1);
+    }
+    let Some(n) = numbers else {
         let dash = || "-".to_string();
         return [
-            row.count.to_string(),
+            count.to_string(),
             dash(),
             dash(),
             dash(),
@@ -79,5 +140,5 @@ fn cells(row: &Row) -> [String; 6] {
     if !odd.is_empty() {
         name = format!("{name} (without {})", odd.join(", "));
     }
-    [row.count.to_string(), number(n.min), number(n.max), number(n.mean), number(n.std), name]
+    [count.to_string(), number(n.min), number(n.max), number(n.mean), number(n.std), name]
 }

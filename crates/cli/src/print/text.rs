@@ -107,6 +107,15 @@ pub(crate) fn fields(fields: &[(String, String)], lines: usize, out: &mut Output
     Ok(())
 }
 
+/// A bar of `part` of `width` columns, in eighths of one; what is there at all is seen.
+pub(crate) fn bar(part: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let all = width * 8;
+    let eighths = ((part * all as f64).round() as usize).min(all);
+    let eighths = if part > 0.0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Description, Frames, Held, Said, SaidArray, coords};
+use super::lay::NAME;
+use super::{Cast, Description, Frames, Held, Said, SaidArray, coords};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::format::Reader;
 use crate::frames::{FrameCell, FrameTable, Moments};
 use crate::layout::{ArrayDesc, Coord, Layout, Linear};
 use crate::limits::Limits;
@@ -14,6 +16,7 @@ use crate::select::Selection;
 use crate::shape::{Order, Shape};
 use crate::source::Source;
 use crate::tree::{Node, NodeId, ROOT, Tree};
+use crate::wire::ByteOrder;
 
 impl Description {
     /// The tree that was described, with the bytes of the arrays of `plain`. Arrays that are not what
@@ -29,6 +32,23 @@ impl Description {
         }
         .tree()
     }
+}
+
+/// The tree that the file's description gives back; nothing if it has none.
+pub(crate) fn found(reader: &dyn Reader, limits: &Limits) -> Result<Option<Tree>> {
+    let tree = reader.tree();
+    let Some(id) = tree.at(NAME) else { return Ok(None) };
+    let Some(array) = &tree.node(id).array else { return Ok(None) };
+    let text = match &array.layout {
+        Layout::PerFrame(_) => Array::open_frame(reader.source(), tree, array, 0, limits)?,
+        _ => Some(Array::open(reader.source(), tree, array, limits)?),
+    };
+    let bytes = |dtype: DType| dtype.size() == 1 || dtype.kind() == Kind::Text;
+    let Some(text) = text.filter(|text| bytes(text.dtype())) else { return Ok(None) };
+    let text = text.read(&Selection::all(), Axes::Stored)?;
+    let mut said = Description::parse(&text, limits)?;
+    said.made(NAME);
+    said.dress(reader.source(), tree, limits).map(Some)
 }
 
 struct Dresser<'a> {
@@ -88,7 +108,10 @@ impl<'a> Dresser<'a> {
         }
         self.rest(&mut tree)?;
         if let Some(frames) = &self.said.frames {
-            tree.set_frames(Arc::new(self.moments(frames)?));
+            tree.set_frames(match self.plain.frames() {
+                Some(own) if frames.own && frames.times.is_none() => own.clone(),
+                _ => Arc::new(self.moments(frames)?),
+            });
         }
         Ok(tree)
     }
@@ -125,13 +148,23 @@ impl<'a> Dresser<'a> {
         }
         let at = array.at.as_deref().unwrap_or(&said.path);
         let Some(native) = self.native(at) else { return Ok(None) };
-        let Some(dtype) = dressed_type(array.dtype, native.dtype) else { return Ok(None) };
-        let parts = match &array.held {
-            Held::Whole => Some((native.shape.clone(), native.layout.clone())),
-            Held::Frames => self.even(array, native)?,
-            Held::Rows(rows) => self.rows(array, native, rows)?,
-            Held::Sizes(sizes) => self.sizes(native, sizes)?,
-            Held::Same(_) => None,
+        let native = match array.held {
+            Held::Own => Some(native.clone()),
+            _ => without_frames(native)?,
+        };
+        let Some(native) = &native else { return Ok(None) };
+        let cast = array.cast.as_ref();
+        let Some(dtype) = dressed_type(array.dtype, native.dtype, cast) else {
+            return Ok(None);
+        };
+        let size = dtype.size();
+        let parts = match (&array.held, cast) {
+            (Held::Whole | Held::Own, None) => Some((native.shape.clone(), native.layout.clone())),
+            (Held::Whole | Held::Own, Some(cast)) => whole(native, cast, size)?,
+            (Held::Frames, _) => self.even(array, native, size)?,
+            (Held::Rows(rows), _) => self.rows(array, native, rows, size)?,
+            (Held::Sizes(sizes), _) => self.sizes(native, sizes)?,
+            (Held::Same(_), _) => None,
         };
         let Some((shape, layout)) = parts.filter(|(shape, _)| shape.rank() == array.dims.len())
         else {
@@ -153,15 +186,21 @@ impl<'a> Dresser<'a> {
         self.said.frames.as_ref().map_or(0, |frames| frames.count)
     }
 
-    fn even(&self, said: &SaidArray, native: &ArrayDesc) -> Result<Option<(Shape, Layout)>> {
-        let [count, cell @ ..] = native.shape.lengths() else { return Ok(None) };
-        if *count != self.frame_count() || cell.len() != said.dims.len() {
-            return Ok(None);
-        }
-        let cell = Shape::new(cell);
-        let bytes = cell.bytes(native.dtype.size())?;
-        let rows = Rows::Even { count: *count, cell: cell.clone() };
-        Ok(stacked(native, bytes, rows).map(|layout| (cell, layout)))
+    fn even(
+        &self,
+        said: &SaidArray,
+        native: &ArrayDesc,
+        size: usize,
+    ) -> Result<Option<(Shape, Layout)>> {
+        let count = self.frame_count();
+        let (cell, order) = match (&said.cast, native.shape.lengths()) {
+            (Some(cast), _) => (Shape::new(cast.shape.clone()), cast.order()),
+            (None, [first, cell @ ..]) if *first == count => (Shape::new(cell), Order::C),
+            _ => return Ok(None),
+        };
+        let bytes = cell.bytes(size)?;
+        let rows = Rows::Even { count, cell: cell.clone() };
+        Ok(stacked(native, bytes, bytes.checked_mul(count), rows, order).map(|l| (cell, l)))
     }
 
     fn rows(
@@ -169,9 +208,15 @@ impl<'a> Dresser<'a> {
         said: &SaidArray,
         native: &ArrayDesc,
         rows: &str,
+        size: usize,
     ) -> Result<Option<(Shape, Layout)>> {
         let Some(rows) = self.numbers(rows)? else { return Ok(None) };
-        let [all, tail @ ..] = native.shape.lengths() else { return Ok(None) };
+        let scalars = said.dims.is_empty();
+        let (tail, order) = match (&said.cast, native.shape.lengths()) {
+            (Some(cast), _) => (cast.shape.get(1..).unwrap_or(&[]), cast.order()),
+            (None, [_, tail @ ..]) => (tail, Order::C),
+            (None, []) => return Ok(None),
+        };
         let mut starts = Vec::with_capacity(rows.len() + 1);
         let mut total = 0_u64;
         starts.push(0);
@@ -179,21 +224,20 @@ impl<'a> Dresser<'a> {
             total = total.saturating_add(u64::try_from(*n).unwrap_or(0));
             starts.push(total);
         }
-        let scalars = said.dims.is_empty();
         let lone = |n: &i64| matches!(n, -1 | 1);
         let fits = rows.len() as u64 == self.frame_count()
-            && total == *all
-            && if scalars { tail.is_empty() && rows.iter().all(lone) } else { true };
+            && (!scalars || (tail.is_empty() && rows.iter().all(lone)));
         if !fits {
             return Ok(None);
         }
-        let bytes = Shape::new(tail).bytes(native.dtype.size())?;
+        let bytes = Shape::new(tail).bytes(size)?;
         let there: Vec<bool> = rows.iter().map(|n| *n >= 0).collect();
         let first = rows.iter().find(|n| **n >= 0).map_or(0, |n| n.unsigned_abs());
         let tail = (!scalars).then(|| tail.to_vec());
         let shape = cell_shape(tail.as_deref(), first);
         let rows = Rows::Ragged { starts, there, tail };
-        Ok(stacked(native, bytes, rows).map(|layout| (shape, layout)))
+        let layout = stacked(native, bytes, bytes.checked_mul(total), rows, order);
+        Ok(layout.map(|layout| (shape, layout)))
     }
 
     fn sizes(&self, native: &ArrayDesc, sizes: &str) -> Result<Option<(Shape, Layout)>> {
@@ -224,7 +268,8 @@ impl<'a> Dresser<'a> {
     }
 
     fn values(&self, array: &ArrayDesc) -> Result<Vec<[u8; 8]>> {
-        let array = Array::open(self.source, self.plain, array, self.limits)?;
+        let Some(array) = without_frames(array)? else { return Ok(Vec::new()) };
+        let array = Array::open(self.source, self.plain, &array, self.limits)?;
         let bytes = array.read(&Selection::all(), Axes::Order(Order::C))?;
         Ok(bytes.as_chunks::<8>().0.to_vec())
     }
@@ -241,34 +286,80 @@ impl<'a> Dresser<'a> {
         };
         let steps = line(&frames.steps, Kind::UInt)?;
         let times = line(&frames.times, Kind::Float)?;
-        if steps.is_none() && times.is_none() {
-            self.limits.allow(frames.count.saturating_mul(32), "the frames")?;
+        self.limits.allow(frames.count.saturating_mul(32), "the frames")?;
+        let own = self.plain.frames().filter(|_| frames.own);
+        let at = |line: &Option<Vec<[u8; 8]>>, k: u64| line.as_ref()?.get(k as usize).copied();
+        let mut moments = Vec::new();
+        for k in 0..frames.count {
+            let step = match own {
+                Some(axis) => axis.step(k)?,
+                None => at(&steps, k).map(u64::from_le_bytes),
+            };
+            moments.push((step, at(&times, k).map(f64::from_le_bytes)));
         }
-        let moment = |k: u64| {
-            let at = |line: &Option<Vec<[u8; 8]>>| line.as_ref()?.get(k as usize).copied();
-            (at(&steps).map(u64::from_le_bytes), at(&times).map(f64::from_le_bytes))
-        };
-        Ok(Moments((0..frames.count).map(moment).collect()))
+        Ok(Moments(moments))
     }
 }
 
 /// What is said to be `said` and stored as `native`: the same, or bytes for a type that the file's
 /// format lacks.
-fn dressed_type(said: DType, native: DType) -> Option<DType> {
-    let carried = matches!(said.kind(), Kind::Bool | Kind::Text | Kind::Opaque | Kind::X87)
-        || matches!(said.kind(), Kind::ComplexX87);
-    let carrier = matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque)
-        || native.kind() == Kind::Text;
-    let fits =
-        said.size() == native.size() && (said.kind() == native.kind() || (carried && carrier));
-    fits.then(|| said.with_order(native.order()))
+fn dressed_type(said: DType, native: DType, cast: Option<&Cast>) -> Option<DType> {
+    let carried = matches!(
+        said.kind(),
+        Kind::Bool | Kind::Text | Kind::Opaque | Kind::X87 | Kind::ComplexX87
+    ) || said.numpy().is_none();
+    let carrier =
+        matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque | Kind::Text);
+    let bytes = native.size() == 1 || matches!(native.kind(), Kind::Text | Kind::Opaque);
+    if let Some(cast) = cast.filter(|_| carrier && bytes) {
+        let order = if cast.big_endian { ByteOrder::Big } else { ByteOrder::Little };
+        return Some(said.with_order(order));
+    }
+    // Bytes without a meaning can be anything, and so can characters, which is all that some have.
+    let alike = said.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
+    let fits = alike || (carried && carrier);
+    (fits && said.size() == native.size()).then(|| said.with_order(native.order()))
 }
 
-fn stacked(native: &ArrayDesc, row_bytes: u64, rows: Rows) -> Option<Layout> {
-    let whole = native.layout.clone();
-    // A layout that cannot be cut stays whole.
-    whole.rows(0, row_bytes)?;
-    Some(Layout::PerFrame(Arc::new(Stacked { whole, row_bytes, rows })))
+/// An array of a file that has everything in frames, if it is in the first one only.
+fn without_frames(array: &ArrayDesc) -> Result<Option<ArrayDesc>> {
+    let Layout::PerFrame(table) = &array.layout else { return Ok(Some(array.clone())) };
+    let cell = if table.is_empty() { None } else { table.cell(0)? };
+    Ok(cell.map(|FrameCell { shape, layout }| ArrayDesc { shape, layout, ..array.clone() }))
+}
+
+/// The same bytes in another shape.
+fn whole(native: &ArrayDesc, cast: &Cast, size: usize) -> Result<Option<(Shape, Layout)>> {
+    let shape = Shape::new(cast.shape.clone());
+    if let Layout::PerFrame(table) = &native.layout {
+        let (table, cast, held) = (table.clone(), cast.clone(), native.dtype.size());
+        let layout = Layout::PerFrame(Arc::new(Recast { table, cast, size, held }));
+        return Ok(Some((shape, layout)));
+    }
+    if shape.bytes(size)? != native.bytes()? {
+        return Ok(None);
+    }
+    Ok(native.layout.in_order(cast.order()).map(|layout| (shape, layout)))
+}
+
+/// `bytes` is what all frames have together.
+fn stacked(
+    native: &ArrayDesc,
+    row_bytes: u64,
+    bytes: Option<u64>,
+    rows: Rows,
+    order: Order,
+) -> Option<Layout> {
+    // As they lie in the file, whatever their shape; what cannot be cut stays whole.
+    let whole = match native.order() {
+        Order::C => native.layout.clone(),
+        Order::F => native.layout.in_order(Order::C)?,
+    };
+    if bytes? != native.bytes().ok()? {
+        return None;
+    }
+    whole.rows(0, row_bytes.min(bytes?))?;
+    Some(Layout::PerFrame(Arc::new(Stacked { whole, row_bytes, rows, order })))
 }
 
 fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
@@ -282,6 +373,8 @@ struct Stacked {
     whole: Layout,
     row_bytes: u64,
     rows: Rows,
+    /// Of the elements of a frame.
+    order: Order,
 }
 
 enum Rows {
@@ -318,7 +411,42 @@ impl FrameTable for Stacked {
         };
         let bytes = |rows: u64| rows.saturating_mul(self.row_bytes);
         let layout = self.whole.rows(bytes(first), bytes(rows));
+        let layout = layout.and_then(|layout| layout.in_order(self.order));
         Ok(layout.map(|layout| FrameCell { shape, layout }))
+    }
+}
+
+/// Frames whose shape is another.
+struct Recast {
+    table: Arc<dyn FrameTable>,
+    cast: Cast,
+    /// Bytes of an element, and of one that the file has.
+    size: usize,
+    held: usize,
+}
+
+impl FrameTable for Recast {
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
+        let bytes = cell.shape.bytes(self.held)?;
+        let mut lengths = self.cast.shape.clone();
+        // The first length may be another in every frame.
+        if let [first, tail @ ..] = &mut lengths[..] {
+            let row = Shape::new(&*tail).bytes(self.size)?;
+            *first = bytes.checked_div(row).unwrap_or(*first);
+        }
+        let shape = Shape::new(lengths);
+        let layout = cell.layout.in_order(self.cast.order());
+        let fits = shape.bytes(self.size)? == bytes;
+        Ok(layout.filter(|_| fits).map(|layout| FrameCell { shape, layout }))
+    }
+
+    fn instead(&self, frame: u64) -> Result<Option<String>> {
+        self.table.instead(frame)
     }
 }
 

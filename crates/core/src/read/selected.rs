@@ -7,11 +7,13 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::{Array, Axes};
+use crate::chunks::Wanted;
 use crate::convert;
 use crate::error::{Error, Result};
 use crate::plan::{Axis, Block, Plan, Scratch};
 use crate::select::Span;
 use crate::shape::Shape;
+use crate::store::Store;
 use crate::wire::ByteOrder;
 
 /// A fold is cut into at most this many tasks, in blocks as they are for this many threads;
@@ -43,6 +45,8 @@ impl Shelf {
 pub struct Selected<'a> {
     pub(super) array: &'a Array,
     pub(super) spans: Vec<Span>,
+    /// The dimensions in the order of the output.
+    pub(super) slowest: Vec<usize>,
     pub(super) axes: Vec<Axis>,
     pub(super) base: u64,
     pub(super) block_bytes: usize,
@@ -263,6 +267,18 @@ impl Selected<'_> {
         }
         let needed = plan.block(number).count.saturating_mul(size as u64);
         array.limits.allow(needed, "a block of elements")?;
+        if let Store::Chunked(chunks) = &array.store
+            && !chunks.is_flat()
+        {
+            let block = plan.block(number);
+            let Scratch { out, staging, .. } = scratch;
+            out.resize(needed as usize, 0);
+            let Array { source, limits, .. } = array;
+            let wanted = Wanted { spans: &self.spans, slowest: &self.slowest, block };
+            chunks.read(source, limits, &wanted, out, staging)?;
+            convert::to_little(array.dtype, out);
+            return each(block, out);
+        }
         let kept = RefCell::new(std::mem::take(&mut scratch.decoded));
         let fetch = |at, buffer: &mut [u8]| {
             array.store.fetch(&array.source, &array.limits, at, buffer, &mut kept.borrow_mut())

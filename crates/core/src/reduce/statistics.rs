@@ -86,14 +86,32 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
         return Ok(Stats { exact: stats.exact, ..floats(selected, dtype, map, 1.0)? });
     }
     let stats = floats(selected, dtype, map, 1.0)?;
-    let largest = stats.min.abs().max(stats.max.abs());
-    if stats.finite > 1 && !stats.std.is_finite() {
+    if stats.too_large() {
         return floats(selected, dtype, map, SHRINK);
     }
-    if stats.min < stats.max && largest < SMALL {
+    if stats.too_small() {
         return floats(selected, dtype, map, GROW);
     }
     Ok(stats)
+}
+
+impl Stats {
+    /// Squares were infinite.
+    fn too_large(&self) -> bool {
+        self.finite > 1 && !self.std.is_finite()
+    }
+
+    /// Squares were zero.
+    fn too_small(&self) -> bool {
+        self.min < self.max && self.min.abs().max(self.max.abs()) < SMALL
+    }
+
+    /// Nothing had to be squared that has no square, and no whole number was mapped to infinity.
+    pub(super) fn is_sound(&self) -> bool {
+        let mapped = self.exact.is_none() || self.count == 0;
+        let finite = mapped || (self.min.is_finite() && self.max.is_finite());
+        finite && !self.too_large() && !self.too_small()
+    }
 }
 
 fn floats(selected: &Selected<'_>, dtype: DType, map: Option<Linear>, scale: f64) -> Result<Stats> {
@@ -125,7 +143,7 @@ impl Sum {
     }
 }
 
-struct Moments {
+pub(super) struct Moments {
     finite: u64,
     nan: u64,
     up: u64,
@@ -139,7 +157,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             finite: 0,
             nan: 0,
@@ -157,7 +175,7 @@ impl Moments {
         self.sum.value() / self.finite as f64
     }
 
-    fn add(&mut self, dtype: DType, map: Option<Linear>, scale: f64, bytes: &[u8]) {
+    pub(super) fn add(&mut self, dtype: DType, map: Option<Linear>, scale: f64, bytes: &[u8]) {
         let mut run = std::mem::take(&mut self.run);
         for part in bytes.chunks(RUN * dtype.size()) {
             let (finite, sum, min, max, squares) = pulp::Arch::new().dispatch(|| {
@@ -196,7 +214,7 @@ impl Moments {
         self.max = self.max.max(max);
     }
 
-    fn merge(mut self, other: &Self) -> Self {
+    pub(super) fn merge(mut self, other: &Self) -> Self {
         self.nan += other.nan;
         self.up += other.up;
         self.down += other.down;
@@ -204,7 +222,7 @@ impl Moments {
         self
     }
 
-    fn finish(&self, count: u64, scale: f64) -> Stats {
+    pub(super) fn finish(&self, count: u64, scale: f64) -> Stats {
         let known = |x: f64| if self.finite == 0 { f64::NAN } else { x / scale };
         let std = match self.finite {
             0 | 1 => f64::NAN,

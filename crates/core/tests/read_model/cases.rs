@@ -21,6 +21,8 @@ pub(crate) enum Form {
     Ragged,
     /// One element in every row; the number is what lies between two of them.
     Rows(u8),
+    /// Cut into chunks; the number says of what lengths, in which order, and whether they are encoded.
+    Chunked(u8),
     PerFrame,
     Same,
 }
@@ -146,6 +148,7 @@ fn forms() -> impl Strategy<Value = Form> {
         1 => Just(Form::Text),
         1 => Just(Form::Ragged),
         2 => (0_u8..40).prop_map(Form::Rows),
+        4 => any::<u8>().prop_map(Form::Chunked),
         1 => Just(Form::PerFrame),
         1 => Just(Form::Same),
     ]
@@ -175,7 +178,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
             };
             match form {
                 // It has no order of its own.
-                Form::Fill => case.order = Order::C,
+                Form::Fill | Form::Chunked(_) => case.order = Order::C,
                 // Elements of different lengths come out as bytes.
                 Form::Ragged => {
                     let bytes = case.shape.iter().product::<u64>() % LARGEST;

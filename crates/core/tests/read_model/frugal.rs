@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use spile_core::chunks::{Chunk, Chunks};
 use spile_core::dtype::DType;
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
@@ -14,7 +15,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::toys::Xor;
+use crate::toys::{Table, Xor};
 
 /// 100 elements of 10 x 8 numbers, each element encoded on its own.
 fn hundred_elements() -> (Array, Arc<Xor>) {
@@ -140,5 +141,97 @@ fn ten_elements_out_of_a_tebibyte_take_no_time() {
                 assert!(taken < Duration::from_millis(50), "{text}: {taken:?}");
             }
         }
+    }
+}
+
+/// 50 x 40 x 30 numbers in chunks of 16 x 16 x 16, every one of them encoded.
+fn cube() -> (Source, Arc<Xor>, Chunks) {
+    let (shape, edge) = ([50_u64, 40, 30], 16_u64);
+    let codec = Arc::new(Xor::default());
+    let (mut file, mut table) = (Vec::new(), Vec::new());
+    for number in 0..4 * 3 * 2 {
+        let corner = [number / 6 * edge, number / 2 % 3 * edge, number % 2 * edge];
+        let mut bytes = Vec::new();
+        for k in 0..edge * edge * edge {
+            let at = [corner[0] + k / 256, corner[1] + k / 16 % 16, corner[2] + k % 16];
+            bytes.extend(((at[0] * 40 + at[1]) * 30 + at[2]).to_le_bytes());
+        }
+        let bytes = Xor::encode(&bytes);
+        let extents = Extents::one(file.len() as u64, bytes.len() as u64);
+        table.push(Some(Chunk { extents, codec: Some(codec.clone() as _) }));
+        file.extend(bytes);
+    }
+    let (table, axes, fill) = (Arc::new(Table(table)), vec![0, 1, 2], [0; 8].into());
+    let chunk = Shape::new([edge; 3]);
+    (Source::memory(file), codec, Chunks { shape: Shape::new(shape), chunk, axes, table, fill })
+}
+
+#[test]
+fn a_slice_touches_its_chunks_and_each_is_decoded_once() {
+    let questions = [
+        (":", 24),
+        ("0", 6),
+        ("17, 3, 5", 1),
+        (":, :, 29", 12),
+        ("15:17, 0, 0", 2),
+        ("::-1, ::20, 3", 8),
+        ("49:0:-16, 0, 0", 4),
+        ("3:3", 0),
+    ];
+    let limits = Limits::default();
+    for (text, chunks) in questions {
+        for axes in [Axes::Stored, Axes::Order(Order::F), Axes::Slowest(&[1, 2, 0])] {
+            let (source, codec, cube) = cube();
+            let layout = Layout::Chunked { chunks: Arc::new(cube), first: 0 };
+            let desc = ArrayDesc::new(DType::U64, Shape::new([50, 40, 30]), layout);
+            let array = Array::open(&source, &Tree::new(&limits), &desc, &limits).unwrap();
+            let selected = array.select(&text.parse().unwrap(), axes).unwrap();
+            // Blocks of a few numbers each need the same chunks again and again.
+            let mut bytes = 0;
+            let small = selected.with_block_bytes(200);
+            small
+                .stream(|_, block| {
+                    bytes += block.len();
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(codec.0.load(Ordering::Relaxed), chunks, "{text} {axes:?}");
+            assert_eq!(bytes as u64, small.count() * 8);
+        }
+    }
+}
+
+#[test]
+fn a_part_of_chunks_along_their_first_dimension_is_an_array() {
+    let limits = Limits::default();
+    let (source, _, cube) = cube();
+    let chunks = Arc::new(cube);
+    let open = |shape: &[u64], first: u64| {
+        let layout = Layout::Chunked { chunks: chunks.clone(), first };
+        let desc = ArrayDesc::new(DType::U64, Shape::new(shape), layout);
+        Array::open(&source, &Tree::new(&limits), &desc, &limits)
+    };
+    let number = |a: u64, b: u64, c: u64| ((a * 40 + b) * 30 + c) as f64;
+    let one = open(&[40, 30], 37).unwrap();
+    let wanted: Selection = "39, 28:30".parse().unwrap();
+    assert_eq!(
+        one.read_f64(&wanted, Axes::Stored).unwrap(),
+        [number(37, 39, 28), number(37, 39, 29)]
+    );
+    let rows = open(&[5, 40, 30], 14).unwrap();
+    let column = rows.read_f64(&":, 20, 1".parse().unwrap(), Axes::Stored).unwrap();
+    assert_eq!(column, [14, 15, 16, 17, 18].map(|a| number(a, 20, 1)));
+    let mut bytes = vec![0; 5 * 40 * 30 * 8];
+    rows.read_into(&mut bytes).unwrap();
+    assert_eq!(bytes[..8], (14 * 1200_u64).to_le_bytes());
+    assert_eq!(bytes[bytes.len() - 8..], (18 * 1200 + 1199_u64).to_le_bytes());
+    // All of them as one run.
+    let flat = open(&[50 * 40 * 30], 0).unwrap();
+    let some = flat.read_f64(&"1199:59999:29400".parse().unwrap(), Axes::Stored).unwrap();
+    assert_eq!(some, [1199.0, 30599.0]);
+    for (shape, first) in
+        [(&[40_u64, 30][..], 50), (&[5, 40, 30], 46), (&[50, 40], 0), (&[7], 0), (&[], 0)]
+    {
+        assert!(open(shape, first).is_err(), "{shape:?} from {first} on");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use spile_core::chunks::{Chunk, ChunkTable, Chunks};
 use spile_core::convert::swap;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
@@ -146,6 +147,79 @@ pub(crate) fn encoded(random: &mut Random, bytes: &[u8], parts: u8, file: &mut V
     }
 }
 
+/// Chunks one by one; nothing for those that are missing.
+pub(crate) struct Table(pub Vec<Option<Chunk>>);
+
+impl ChunkTable for Table {
+    fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
+        self.0.get(number as usize).cloned().ok_or_else(|| Error::argument("off the grid"))
+    }
+}
+
+/// Chunks of about 16 numbers, some of them missing: there the values become those of the first.
+fn chunked(
+    random: &mut Random,
+    form: u8,
+    shape: &[u64],
+    size: usize,
+    values: &mut [u8],
+    stored: &mut [u8],
+    file: &mut Vec<u8>,
+) -> Layout {
+    let rank = shape.len();
+    // Sometimes longer than the array.
+    let mut chunk: Vec<u64> = shape.iter().map(|n| 1 + random.below(n + 2)).collect();
+    while chunk.iter().product::<u64>() > 40 {
+        *chunk.iter_mut().max().expect("more than one element") /= 2;
+    }
+    let mut axes: Vec<usize> = (0..rank).collect();
+    if form & 1 == 1 {
+        axes.rotate_left(random.below(rank.max(1) as u64) as usize);
+    }
+    let fill: Vec<u8> = (0..size).map(|k| stored.get(k).copied().unwrap_or(0)).collect();
+    let plain_fill: Vec<u8> = (0..size).map(|k| values.get(k).copied().unwrap_or(0)).collect();
+    let across: Vec<u64> = shape.iter().zip(&chunk).map(|(n, c)| n.div_ceil(*c)).collect();
+    let indices = |mut number: u64, lengths: &[u64]| -> Vec<u64> {
+        let mut found = vec![0; lengths.len()];
+        for k in (0..lengths.len()).rev() {
+            (found[k], number) = (number % lengths[k], number / lengths[k]);
+        }
+        found
+    };
+    let mut table = Vec::new();
+    for number in 0..across.iter().product() {
+        let corner = indices(number, &across);
+        let missing = form & 2 == 2 && random.below(3) == 0;
+        let order: Vec<u64> = axes.iter().map(|k| chunk[*k]).collect();
+        let mut bytes = Vec::new();
+        for element in 0..chunk.iter().product() {
+            let inside = indices(element, &order);
+            let mut at = vec![0; rank];
+            for (k, axis) in axes.iter().enumerate() {
+                at[*axis] = corner[*axis] * chunk[*axis] + inside[k];
+            }
+            if at.iter().zip(shape).any(|(i, n)| i >= n) {
+                bytes.extend(random.bytes(size));
+                continue;
+            }
+            let place = at.iter().zip(shape).fold(0, |place, (i, n)| place * n + i) as usize * size;
+            if missing {
+                stored[place..place + size].copy_from_slice(&fill);
+                values[place..place + size].copy_from_slice(&plain_fill);
+            }
+            bytes.extend_from_slice(&stored[place..place + size]);
+        }
+        let codec: Option<Arc<dyn Codec>> = (form & 4 == 4).then(|| Arc::new(Xor::default()) as _);
+        let bytes = if codec.is_some() { Xor::encode(&bytes) } else { bytes };
+        let parts = 1 + random.below(3) as u8;
+        let extents = scatter(random, &bytes, parts, file);
+        table.push((!missing).then_some(Chunk { extents, codec }));
+    }
+    let table = Arc::new(Table(table));
+    let (shape, chunk, fill) = (Shape::new(shape), Shape::new(chunk), fill.into());
+    Layout::Chunked { chunks: Arc::new(Chunks { shape, chunk, axes, table, fill }), first: 0 }
+}
+
 pub(crate) fn sample(case: &Case) -> Sample {
     let mut random = Random(case.seed);
     let (dtype, order) = (case.dtype, case.order);
@@ -198,6 +272,15 @@ pub(crate) fn sample(case: &Case) -> Sample {
             let extents = scatter(&mut random, &table, 3, &mut file);
             Layout::Rows { extents, stride: stride as u64, order }
         }
+        Form::Chunked(form) => chunked(
+            &mut random,
+            form,
+            &case.shape,
+            dtype.size(),
+            &mut values,
+            &mut stored,
+            &mut file,
+        ),
         Form::Ragged => {
             let starts = [0, stored.len() as u64 / 3, stored.len() as u64].into();
             Layout::Ragged { starts, data: scatter(&mut random, &stored, 3, &mut file) }

@@ -74,6 +74,17 @@ fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc>
                     }
                 });
             }
+            // An array that is not in the first frames is in one of the others.
+            if cells.iter().all(Option::is_none)
+                && let Some(last) = cells.last_mut()
+            {
+                let mut later = (FRAMES..table.len()).map(|frame| table.cell(frame).transpose());
+                if let Some(cell) = later.find_map(|cell| cell).transpose()? {
+                    let shape = sizes.reduced(&cell.shape);
+                    let layout = zeros(array, &shape, &cell.layout, sizes)?;
+                    *last = Some(FrameCell { shape, layout });
+                }
+            }
             Layout::PerFrame(Arc::new(Cells(cells)))
         }
         layout => zeros(array, &small.shape, layout, sizes)?,
@@ -145,7 +156,9 @@ impl Sizes {
 
     fn reduced(&self, shape: &Shape) -> Shape {
         let Some(lengths) = &self.lengths else { return shape.clone() };
-        let length = |n: &u64| lengths.get(n).copied().unwrap_or(*n);
+        // Later frames may have others.
+        let other = |n: u64| if n <= LENGTH { n } else { LENGTH + n % 2 };
+        let length = |n: &u64| lengths.get(n).copied().unwrap_or_else(|| other(*n));
         Shape::new(shape.lengths().iter().map(length).collect::<Vec<_>>())
     }
 }

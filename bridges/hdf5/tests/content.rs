@@ -1,0 +1,190 @@
+//! What is in the golden files, by name.
+
+use std::path::{Path, PathBuf};
+
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format, Reader};
+use spile_core::layout::{Coord, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::Order;
+use spile_core::source::Source;
+use spile_core::tree::{Node, Value};
+use spile_hdf5::{Hdf5, NetCdf, write_index};
+
+fn path(name: &str) -> PathBuf {
+    let folder = if name.ends_with(".nc") { "netcdf" } else { "hdf5" };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(folder).join(name)
+}
+
+fn open(name: &str) -> Box<dyn Reader> {
+    Hdf5.open(Source::open(path(name)).unwrap(), &Limits::default()).unwrap()
+}
+
+fn node<'a>(file: &'a dyn Reader, path: &str) -> &'a Node {
+    file.tree().node(file.tree().find(path).unwrap())
+}
+
+fn bytes(file: &dyn Reader, path: &str) -> Vec<u8> {
+    let desc = node(file, path).array.as_ref().unwrap();
+    let array = Array::open(file.source(), file.tree(), desc, &Limits::default()).unwrap();
+    array.read(&Selection::all(), Axes::Order(Order::C)).unwrap()
+}
+
+fn attr(node: &Node, name: &str) -> Value {
+    let found = node.attrs.iter().find(|(own, _)| own == name);
+    found.unwrap_or_else(|| panic!("no attribute {name}")).1.clone()
+}
+
+#[test]
+fn attributes_of_every_kind_come_back() {
+    for version in ["old", "new"] {
+        let file = open(&format!("attributes_{version}.h5"));
+        let data = node(&*file, "group/data");
+        for of in [data, node(&*file, "group")] {
+            assert_eq!(attr(of, "units"), "m/s".into());
+            assert_eq!(attr(of, "fixed"), "fixed text".into());
+            assert_eq!(attr(of, "long text"), "ä".repeat(300).into());
+            assert_eq!(attr(of, "one"), Value::Int(1));
+            assert_eq!(attr(of, "pi"), Value::Float(3.14159));
+            assert_eq!(attr(of, "yes"), Value::Bool(true));
+            assert_eq!(attr(of, "z"), Value::Complex(1.5, -2.0));
+            let row = |r: [i64; 3]| Value::List(r.map(Value::Int).into());
+            assert_eq!(attr(of, "numbers"), Value::List(vec![row([0, 1, 2]), row([3, 4, 5])]));
+            let names = ["alpha", "beta", ""].map(Value::from);
+            assert_eq!(attr(of, "names"), Value::List(names.into()));
+            assert_eq!(attr(of, "nothing"), Value::List(Vec::new()));
+        }
+        // Factors are no attributes any more.
+        let map = data.array.as_ref().unwrap().map.unwrap();
+        assert_eq!((map.intercept, map.slope), (-1.0, 0.5));
+        assert!(data.attrs.iter().all(|(name, _)| name != "scale_factor"));
+    }
+}
+
+#[test]
+fn many_links_and_attributes_are_found_in_heaps() {
+    for (version, count) in [("old", 500), ("new", 5000)] {
+        let file = open(&format!("many_{version}.h5"));
+        assert_eq!(file.tree().len(), 40);
+        assert!((0..40).all(|k| file.tree().find(&format!("group {k:02}")).is_ok()));
+        let root = file.tree().attrs();
+        assert_eq!(root.len(), 21);
+        let (_, huge) = root.iter().find(|(name, _)| name == "huge").unwrap();
+        let Value::List(huge) = huge else { panic!("{huge}") };
+        assert_eq!(huge.len(), count);
+    }
+}
+
+#[test]
+fn every_object_is_listed_once_and_circles_end() {
+    for version in ["old", "new"] {
+        let file = open(&format!("links_{version}.h5"));
+        let same = |path: &str| {
+            matches!(node(&*file, path).array.as_ref().unwrap().layout, Layout::Same(_))
+        };
+        let names = ["a/b/c/data", "a/again", "soft"];
+        assert_eq!(names.iter().filter(|name| same(name)).count(), 2);
+        assert!(names.iter().all(|name| bytes(&*file, name) == bytes(&*file, "soft")));
+        let told: Vec<&str> =
+            file.findings().iter().map(|f| f.object.as_deref().unwrap()).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(["a/circle", "dangling", "outside"].iter().all(|name| told.contains(name)));
+    }
+}
+
+#[test]
+fn texts_of_any_length_are_texts() {
+    for version in ["old", "new"] {
+        let file = open(&format!("text_{version}.h5"));
+        let words = node(&*file, "words").array.as_ref().unwrap();
+        assert_eq!(
+            (words.dtype.to_string(), words.shape.to_string()),
+            ("text[8]".into(), "4".into())
+        );
+        assert_eq!(
+            bytes(&*file, "words"),
+            "one\0\0\0\0\0\0\0\0\0\0\0\0\0three\0\0\0größer".as_bytes()
+        );
+        assert_eq!(bytes(&*file, "word"), b"alone");
+        assert_eq!(bytes(&*file, "chunked words"), b"a\0bc");
+        let lists = node(&*file, "lists").array.as_ref().unwrap();
+        assert_eq!(lists.ragged(), Some(&[0, 6, 6, 8][..]));
+        assert_eq!(bytes(&*file, "lists"), [1, 0, 2, 0, 3, 0, 4, 0]);
+    }
+}
+
+#[test]
+fn tables_are_groups_of_columns() {
+    for version in ["old", "new"] {
+        let file = open(&format!("table_{version}.h5"));
+        let ids: Vec<u8> = (0..4_i32).flat_map(i32::to_le_bytes).collect();
+        assert_eq!(bytes(&*file, "particles/id"), ids);
+        let x: Vec<u8> = (1..=4).flat_map(|k| f64::from(k).to_le_bytes()).collect();
+        assert_eq!(bytes(&*file, "particles/x"), x);
+        assert_eq!(bytes(&*file, "particles/name"), b"abc\0\0".repeat(4));
+        assert_eq!(bytes(&*file, "one/x"), 3_f64.to_le_bytes());
+    }
+}
+
+#[test]
+fn scales_are_names_and_points_of_dimensions() {
+    for version in ["old", "new"] {
+        let file = open(&format!("scales_{version}.h5"));
+        let field = node(&*file, "field").array.as_ref().unwrap();
+        assert_eq!(field.dims, ["x", "y"]);
+        let at = |path: &str| Coord::Node(file.tree().find(path).unwrap());
+        assert_eq!(field.coords, [at("x"), at("grid/y")]);
+        assert_eq!(node(&*file, "labelled").array.as_ref().unwrap().dims, ["row", "dim2"]);
+        assert!(node(&*file, "x").attrs.is_empty(), "{:?}", node(&*file, "x").attrs);
+    }
+    let file = NetCdf.open(Source::open(path("weather.nc")).unwrap(), &Limits::default()).unwrap();
+    let t = node(&*file, "t2m");
+    let array = t.array.as_ref().unwrap();
+    assert_eq!(array.dims, ["time", "lat", "lon"]);
+    // The last has no variable.
+    assert_eq!(array.coords[2], Coord::None);
+    assert!(array.map.is_some() && attr(t, "units") == "K".into());
+    let station = node(&*file, "station").array.as_ref().unwrap();
+    assert_eq!(
+        (station.dtype.to_string(), station.dims.clone()),
+        ("text[6]".into(), vec!["lat".into()])
+    );
+    assert_eq!(
+        attr(node(&*file, "model"), "levels"),
+        Value::List([0, 1, 2].map(Value::Int).into())
+    );
+}
+
+#[test]
+fn links_keep_the_order_in_which_they_were_made() {
+    let file = open("tracked.h5");
+    let names: Vec<_> = file.tree().iter().map(|(_, node)| node.name.as_str()).collect();
+    assert_eq!(names, ["zebra", "apple", "mango"]);
+    let attrs: Vec<_> = file.tree().attrs().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(attrs, ["zebra", "apple", "mango"]);
+}
+
+#[test]
+fn an_index_needs_one_file_and_names_what_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("index.h5");
+    let sink = || {
+        let overwrite = spile_core::sink::Overwrite::Replace;
+        spile_core::sink::Sink::create(&target, overwrite).unwrap()
+    };
+    let memory = std::fs::read(path("scales_new.h5")).unwrap();
+    let file = Hdf5.open(Source::memory(memory), &Limits::default()).unwrap();
+    let error = write_index(&*file, &mut sink(), &Limits::default()).unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "hdf5-031"));
+
+    let file = open("scales_new.h5");
+    let mut new = sink();
+    let indexed = write_index(&*file, &mut new, &Limits::default()).unwrap();
+    new.commit().unwrap();
+    assert_eq!((indexed.arrays, indexed.left.len()), (4, 0));
+    // Its data are in another file, which we do not open.
+    let report = Hdf5.check(&Source::open(&target).unwrap(), &Limits::default(), false).unwrap();
+    assert!(report.findings.iter().all(|f| f.code == "hdf5-013") && report.findings.len() == 4);
+}

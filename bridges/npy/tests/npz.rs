@@ -1,0 +1,138 @@
+//! Archives that are large, hostile or not quite what NumPy writes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format as _, write_file};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_npy::Npz;
+
+fn golden(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/npz");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> usize {
+    bytes.windows(wanted.len()).position(|w| w == wanted).unwrap()
+}
+
+#[test]
+fn stored_and_deflated_members_are_the_same_arrays() {
+    let limits = Limits::default();
+    let [stored, deflated] = ["stored.npz", "deflated.npz"]
+        .map(|name| Npz.open(Source::memory(golden(name)), &limits).unwrap());
+    for (_, node, array) in stored.tree().arrays() {
+        let other = deflated.tree().find(&node.path).unwrap();
+        let other = deflated.tree().node(other).array.as_ref().unwrap();
+        let read = |file: &dyn spile_core::format::Reader, desc| {
+            let array = Array::open(file.source(), file.tree(), desc, &limits).unwrap();
+            array.read(&Selection::all(), Axes::Stored).unwrap()
+        };
+        assert_eq!(read(&*stored, array), read(&*deflated, other), "{}", node.path);
+        assert_eq!((array.dtype, &array.shape), (other.dtype, &other.shape));
+    }
+    assert!(stored.tree().find("Electric Field/Ex").is_ok() && stored.tree().find("größe").is_ok());
+}
+
+#[test]
+fn fields_of_records_are_columns() {
+    let limits = Limits::default();
+    let file = Npz.open(Source::memory(golden("records.npz")), &limits).unwrap();
+    let column = |path: &str| {
+        let node = file.tree().node(file.tree().find(path).unwrap());
+        let array = Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits);
+        array.unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap()
+    };
+    assert_eq!((column("table/id"), column("table/x")), (vec![1.0, 2.0], vec![0.5, 1.5]));
+    assert_eq!(column("one/x"), [1.5]);
+}
+
+#[test]
+fn a_bomb_is_refused_before_it_goes_off() {
+    let limits = Limits::default();
+    let mut bytes = golden("streamed.npz");
+    // The directory says that the member has 4 GB.
+    let entry = find(&bytes, b"PK\x01\x02");
+    bytes[entry + 24..entry + 28].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
+    let error = Npz.open(Source::memory(bytes), &limits).err().unwrap();
+    assert_eq!((error.code(), error.kind()), ("npz-007", ErrorKind::Malformed));
+    // A member that says it has a little more is found out when it is checked.
+    let mut bytes = golden("streamed.npz");
+    let size = u32::from_le_bytes(bytes[entry + 24..entry + 28].try_into().unwrap());
+    bytes[entry + 24..entry + 28].copy_from_slice(&(size + 9).to_le_bytes());
+    let report = Npz.check(&Source::memory(bytes), &limits, false).unwrap();
+    assert_eq!(report.findings[0].code, "npz-008");
+}
+
+#[test]
+fn damage_in_a_member_is_found_by_its_sum() {
+    let limits = Limits::default();
+    let mut bytes = golden("stored.npz");
+    let data = find(&bytes, b"\x93NUMPY") + 128 + 3;
+    bytes[data] ^= 1;
+    let report = Npz.check(&Source::memory(bytes), &limits, false).unwrap();
+    assert_eq!(report.findings[0].code, "npz-021");
+    // A deflated one is not even read.
+    let mut bytes = golden("streamed.npz");
+    let entry = find(&bytes, b"PK\x01\x02");
+    bytes[entry + 16] ^= 1;
+    let file = Npz.open(Source::memory(bytes), &limits).unwrap();
+    let (_, _, desc) = file.tree().arrays().next().unwrap();
+    let array = Array::open(file.source(), file.tree(), desc, &limits).unwrap();
+    let error = array.read(&Selection::all(), Axes::Stored).unwrap_err();
+    assert_eq!(error.code(), "npz-008");
+}
+
+#[test]
+fn sizes_over_4_gib_are_read_where_the_directory_has_them() {
+    let limits = Limits::default();
+    let temp = tempfile::tempdir().unwrap();
+    let small = temp.path().join("small.npz");
+    let source = Source::memory(golden("moved.npz"));
+    let content = Npz.open(source, &limits).unwrap();
+    write_file(&Npz, &*content, &small, Overwrite::Never, &limits).unwrap();
+    let bytes = std::fs::read(&small).unwrap();
+
+    // The same archive with a hole of 5 GiB in the middle: everything behind it has 64-bit places.
+    const HOLE: u64 = 5 << 30;
+    let entry = find(&bytes, b"PK\x01\x02");
+    let path = temp.path().join("large.npz");
+    let file = File::create(&path).unwrap();
+    let second = entry + 46 + b"spile.json".len();
+    let header = u32::from_le_bytes(bytes[second + 42..second + 46].try_into().unwrap());
+    file.write_all_at(&bytes[..header as usize], 0).unwrap();
+    let moved = u64::from(header) + HOLE;
+    file.write_all_at(&bytes[header as usize..entry], moved).unwrap();
+    let mut directory = bytes[entry..second + 46 + b"a.npy".len()].to_vec();
+    let at = second - entry;
+    directory[at + 30..at + 32].copy_from_slice(&12_u16.to_le_bytes());
+    directory[at + 42..at + 46].copy_from_slice(&[0xff; 4]);
+    directory.extend([1, 0, 8, 0]);
+    directory.extend(moved.to_le_bytes());
+    let (place, size) = (entry as u64 + HOLE, directory.len() as u64);
+    directory.extend(b"PK\x06\x06");
+    directory.extend(44_u64.to_le_bytes());
+    directory.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for field in [2, 2, size, place] {
+        directory.extend(field.to_le_bytes());
+    }
+    directory.extend(b"PK\x06\x07\0\0\0\0");
+    directory.extend((place + size).to_le_bytes());
+    directory.extend(1_u32.to_le_bytes());
+    directory.extend(b"PK\x05\x06\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0");
+    file.write_all_at(&directory, place).unwrap();
+
+    let large = Npz.open(Source::open(&path).unwrap(), &limits).unwrap();
+    let (_, _, desc) = large.tree().arrays().next().unwrap();
+    let array = Array::open(large.source(), large.tree(), desc, &limits).unwrap();
+    let values = array.read_f64(&Selection::all(), Axes::Stored).unwrap();
+    assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 4.0]);
+    let report = Npz.check(&Source::open(&path).unwrap(), &limits, false).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+}

@@ -1,0 +1,91 @@
+//! Definition levels: which rows of a page have a value. Runs of one value and groups of bits, behind the
+//! length of them all.
+
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+
+/// The bytes that the levels of `values` rows take, and the runs of rows with and without a value.
+pub(crate) fn read(
+    source: &Source,
+    offset: u64,
+    end: u64,
+    values: u64,
+    limits: &Limits,
+) -> Result<(u64, Vec<(u64, bool)>)> {
+    let bad = |what: &str| Error::malformed("parquet-005", what.to_string()).at(offset);
+    let short = || bad("a page is shorter than its levels");
+    if end - offset < 4 {
+        return Err(short());
+    }
+    let mut len = [0; 4];
+    source.read_exact_at(offset, &mut len)?;
+    let len = u64::from(u32::from_le_bytes(len));
+    if len > end - offset - 4 {
+        return Err(short());
+    }
+    limits.allow(len.saturating_mul(8 * 16), "the levels of a page")?;
+    let bytes = source.read_vec(offset + 4, len)?;
+    let runs = decode(&bytes, values).ok_or_else(|| bad("the levels of a page"))?;
+    Ok((len + 4, runs))
+}
+
+fn decode(bytes: &[u8], values: u64) -> Option<Vec<(u64, bool)>> {
+    let mut rest = bytes.iter().copied();
+    let mut runs: Vec<(u64, bool)> = Vec::new();
+    let mut left = values;
+    let mut add = |count: u64, there: bool, left: &mut u64| {
+        let count = count.min(*left);
+        *left -= count;
+        match runs.last_mut() {
+            Some((n, own)) if *own == there => *n += count,
+            _ if count > 0 => runs.push((count, there)),
+            _ => {}
+        }
+    };
+    while left > 0 {
+        let mut head = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = rest.next()?;
+            head |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        if head & 1 == 0 {
+            let value = rest.next()?;
+            if value > 1 || head == 0 {
+                return None;
+            }
+            add(head >> 1, value == 1, &mut left);
+            continue;
+        }
+        // Groups of eight rows, a bit each.
+        for _ in 0..head >> 1 {
+            if left == 0 {
+                break;
+            }
+            let byte = rest.next()?;
+            for bit in 0..8 {
+                add(1, byte >> bit & 1 == 1, &mut left);
+            }
+        }
+    }
+    Some(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn runs_and_bits_are_joined() {
+        assert_eq!(decode(&[6, 1], 3), Some(vec![(3, true)]));
+        assert_eq!(decode(&[6, 1, 4, 0], 5), Some(vec![(3, true), (2, false)]));
+        assert_eq!(decode(&[3, 0b0000_0111], 5), Some(vec![(3, true), (2, false)]));
+        assert_eq!(decode(&[4, 1, 3, 0b1], 5), Some(vec![(3, true), (2, false)]));
+        for bad in [&[][..], &[6], &[0, 1], &[6, 2], &[3]] {
+            assert_eq!(decode(bad, 5), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,589 @@
+//! Columns of plain pages to arrays that are read in place.
+
+use std::sync::Arc;
+
+use spile_core::description::Description;
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::frames::{FrameCell, FrameTable, Moments};
+use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::report::{Finding, Report};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{NodeId, ROOT, Tree, Value};
+
+use crate::levels;
+use crate::thrift::{self, Struct};
+use crate::wire::{self, PLAIN, RLE, Stored};
+use crate::write::{DESCRIPTION, FRAMES, OWN};
+
+pub(crate) struct File {
+    source: Source,
+    tree: Tree,
+    leaves: Vec<Leaf>,
+    rows: u64,
+    footer: u64,
+    creator: String,
+    findings: Vec<Finding>,
+}
+
+/// A column of the file.
+struct Leaf {
+    name: String,
+    dtype: DType,
+    stored: Stored,
+    /// The values of its pages, and how many there are.
+    pages: Vec<(Extent, u64)>,
+    /// Rows that have a value, or have none.
+    runs: Vec<(u64, bool)>,
+    /// Its bytes, headers and all.
+    chunks: Vec<Extent>,
+}
+
+impl File {
+    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
+        let (footer, start) = wire::read_footer(&source, limits)?;
+        let rows = footer.size(3).ok_or_else(|| bad("the number of rows", start))?;
+        let mut report = Report::default();
+        let mut leaves = columns(&source, &footer, start, rows, limits, &mut report)?;
+        for leaf in leaves.iter_mut().filter(|leaf| leaf.stored == Stored::Texts) {
+            leaf.longest(&source, limits)?;
+        }
+        let mut plain = Plain { leaves: &leaves, rows, frames: None, tree: Tree::new(limits) };
+        let said = |key: &str| {
+            let pairs = structs(footer.list(5));
+            let pair = pairs.iter().find(|pair| pair.text(1).as_deref() == Some(key));
+            pair.and_then(|pair| pair.text(2))
+        };
+        if let Some(count) = said(FRAMES).and_then(|count| count.parse().ok()) {
+            plain.frames(&source, count, limits)?;
+        }
+        let mut tree = plain.arrays(&mut report)?;
+        if let Some(text) = said(DESCRIPTION) {
+            match Description::parse(text.as_bytes(), limits)
+                .and_then(|description| description.dress(&source, &tree, limits))
+            {
+                Ok(mut dressed) => {
+                    if let Some(frames) = tree.frames() {
+                        dressed.set_frames(frames.clone());
+                    }
+                    tree = dressed;
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
+                Err(e) => {
+                    let message = format!("the description is not used: {}", e.message());
+                    report.warn("parquet-023", message).at(start);
+                }
+            }
+        }
+        let creator = footer.text(6).unwrap_or_default();
+        let findings = report.findings;
+        Ok(Self { source, tree, leaves, rows, footer: start, creator, findings })
+    }
+}
+
+fn bad(what: &str, at: u64) -> Error {
+    Error::malformed("parquet-003", format!("{what} cannot be read")).at(at)
+}
+
+/// The columns that can be read in place; others are told of.
+fn columns(
+    source: &Source,
+    footer: &Struct,
+    start: u64,
+    rows: u64,
+    limits: &Limits,
+    report: &mut Report,
+) -> Result<Vec<Leaf>> {
+    let schema = structs(footer.list(2));
+    let groups: Vec<Vec<&Struct>> =
+        structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
+    // Columns in columns have children; only the root may.
+    let nested = schema.iter().skip(1).any(|column| column.int(5).unwrap_or(0) > 0);
+    let (mut leaves, mut refused) = (Vec::new(), None);
+    for (k, column) in schema.iter().skip(1).enumerate() {
+        let name = column.text(4).unwrap_or_default();
+        let dtype = column_type(column);
+        let (Some(dtype), Some(stored), false) = (dtype, dtype.and_then(Stored::of), nested) else {
+            let message = "a column of a type that is not read is passed over";
+            report.note("parquet-020", message).in_object(format!("\"{name}\"")).at(start);
+            continue;
+        };
+        let mut leaf = Leaf {
+            name: name.clone(),
+            dtype,
+            stored,
+            pages: Vec::new(),
+            runs: Vec::new(),
+            chunks: Vec::new(),
+        };
+        let optional = column.int(3) == Some(1);
+        let read = groups.iter().try_for_each(|group| {
+            let meta = group.get(k).and_then(|chunk| chunk.inner(3));
+            let meta = meta.ok_or_else(|| bad("a chunk of a column", start))?;
+            leaf.chunk(source, meta, optional, start, limits)
+        });
+        let counted: u64 = leaf.runs.iter().fold(0, |sum, (n, _)| sum.saturating_add(*n));
+        match read {
+            // One column that is not read is no reason not to read the others.
+            Err(e) if e.kind() == ErrorKind::Unsupported => {
+                let finding = report.note("parquet-006", e.message());
+                finding.in_object(format!("\"{name}\"")).at(e.offset().unwrap_or(start));
+                refused = Some(e);
+            }
+            Err(e) => return Err(e.in_object(format!("\"{name}\""))),
+            Ok(()) if counted != rows => {
+                let message = format!("{counted} rows, the file has {rows}");
+                let error = Error::malformed("parquet-005", message);
+                return Err(error.in_object(format!("\"{name}\"")).at(start));
+            }
+            Ok(()) => leaves.push(leaf),
+        }
+    }
+    match refused {
+        Some(error) if leaves.is_empty() => Err(error),
+        _ => Ok(leaves),
+    }
+}
+
+fn structs(list: &[thrift::Value]) -> Vec<&Struct> {
+    list.iter()
+        .filter_map(|value| match value {
+            thrift::Value::Struct(inner) => Some(inner),
+            _ => None,
+        })
+        .collect()
+}
+
+fn column_type(column: &Struct) -> Option<DType> {
+    // Repeated values are lists.
+    (column.int(3)? < 2).then(|| wire::column_type(column)).flatten()
+}
+
+impl Leaf {
+    /// Notes the pages of a chunk.
+    fn chunk(
+        &mut self,
+        source: &Source,
+        meta: &Struct,
+        optional: bool,
+        end: u64,
+        limits: &Limits,
+    ) -> Result<()> {
+        let place = meta.size(9).zip(meta.size(7)).zip(meta.size(5));
+        let ((first, size), count) = place.ok_or_else(|| bad("the place of a chunk", end))?;
+        if meta.int(4) != Some(0) || meta.int(11).is_some_and(|at| at > 0) {
+            let message = "compressed columns and dictionaries are not read";
+            return Err(Error::unsupported("parquet-006", message).at(first).hint(
+                "pyarrow.parquet.write_table(t, f, compression=\"none\", use_dictionary=False)",
+            ));
+        }
+        let stop = first.checked_add(size).filter(|stop| *stop <= end);
+        let stop = stop.ok_or_else(|| {
+            let message = format!("a chunk of {size} bytes reaches into the metadata");
+            Error::malformed("parquet-005", message).at(first)
+        })?;
+        self.chunks.push(Extent { offset: first, len: size });
+        let (mut at, mut seen) = (first, 0_u64);
+        while seen < count {
+            let (header, len) = wire::read_page_header(source, at, stop)?;
+            let wrong = |what: &str| Error::malformed("parquet-005", what.to_string()).at(at);
+            let body = header.size(3).ok_or_else(|| wrong("a page without a size"))?;
+            let data = header.inner(5).ok_or_else(|| {
+                Error::unsupported("parquet-006", "pages of the second version are not read").at(at)
+            })?;
+            let next = (at + len).checked_add(body).filter(|next| *next <= stop);
+            let next = next.ok_or_else(|| wrong("a page reaches behind its chunk"))?;
+            let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
+            let values = values.ok_or_else(|| wrong("a page with another number of values"))?;
+            if data.int(2) != Some(PLAIN) || (optional && data.int(3) != Some(RLE)) {
+                let message = "encodings other than the plain one are not read";
+                return Err(Error::unsupported("parquet-006", message).at(at));
+            }
+            let (mut offset, mut there) = (at + len, values);
+            if optional {
+                let runs = levels::read(source, offset, next, values, limits)?;
+                there = runs.1.iter().filter(|(_, there)| *there).map(|(n, _)| n).sum();
+                offset += runs.0;
+                for run in runs.1 {
+                    self.run(run);
+                }
+            } else {
+                self.run((values, true));
+            }
+            self.page(Extent { offset, len: next - offset }, there)?;
+            limits.allow(self.pages.len() as u64 * 64, "the pages of a column")?;
+            (at, seen) = (next, seen + values);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, (count, there): (u64, bool)) {
+        match self.runs.last_mut() {
+            Some((n, own)) if *own == there => *n = n.saturating_add(count),
+            _ => self.runs.push((count, there)),
+        }
+    }
+
+    /// Notes the values of a page, as many bytes as they need.
+    fn page(&mut self, mut bytes: Extent, count: u64) -> Result<()> {
+        let needed = match self.stored {
+            Stored::Plain => count.checked_mul(self.dtype.size() as u64),
+            Stored::Wide => count.checked_mul(4),
+            Stored::Bits => Some(count.div_ceil(8)),
+            Stored::Texts => Some(bytes.len),
+        };
+        let needed = needed.filter(|needed| *needed <= bytes.len).ok_or_else(|| {
+            let message = format!("{count} values in a page of {} bytes", bytes.len);
+            Error::malformed("parquet-005", message).at(bytes.offset)
+        })?;
+        bytes.len = needed;
+        self.pages.push((bytes, count));
+        Ok(())
+    }
+
+    /// The type that holds the longest text.
+    fn longest(&mut self, source: &Source, limits: &Limits) -> Result<()> {
+        let mut longest = self.dtype.size();
+        for (page, count) in &self.pages {
+            limits.allow(page.len, "a page of texts")?;
+            let bytes = source.read_vec(page.offset, page.len)?;
+            let mut rest = &bytes[..];
+            for _ in 0..*count {
+                let (text, behind) = wire::next_text(rest).ok_or_else(|| {
+                    Error::malformed("parquet-005", "a text reaches behind its page")
+                        .at(page.offset)
+                })?;
+                longest = longest.max(text.len());
+                rest = behind;
+            }
+        }
+        self.dtype = DType::text(u32::try_from(longest).unwrap_or(u32::MAX));
+        Ok(())
+    }
+
+    fn extents(&self) -> Result<Extents> {
+        Extents::several(self.pages.iter().map(|(bytes, _)| *bytes).collect())
+    }
+
+    fn is_full(&self) -> bool {
+        self.runs.iter().all(|(_, there)| *there)
+    }
+}
+
+/// The tree of what lies there.
+struct Plain<'a> {
+    leaves: &'a [Leaf],
+    rows: u64,
+    /// Rows before each frame, and the total.
+    frames: Option<Vec<u64>>,
+    tree: Tree,
+}
+
+impl Plain<'_> {
+    /// Finds the frames by the first column.
+    fn frames(&mut self, source: &Source, count: u64, limits: &Limits) -> Result<()> {
+        let Some(first) = self.leaves.first() else { return Ok(()) };
+        if first.name != OWN[0] || first.dtype != DType::I64 || !first.is_full() {
+            return Ok(());
+        }
+        let numbers = |leaf: &Leaf| -> Result<Vec<[u8; 8]>> {
+            let desc = whole(&[leaf], &[], self.rows)?;
+            let array = Array::open(source, &self.tree, &desc, limits)?;
+            let bytes = array.read(&Selection::all(), Axes::Stored)?;
+            Ok(bytes.as_chunks::<8>().0.to_vec())
+        };
+        let mut starts = Vec::new();
+        for (row, number) in numbers(first)?.into_iter().enumerate() {
+            let number = u64::from_le_bytes(number);
+            if number == starts.len() as u64 {
+                starts.push(row as u64);
+            } else if number + 1 != starts.len() as u64 {
+                return Ok(());
+            }
+        }
+        if starts.len() as u64 != count {
+            return Ok(());
+        }
+        let mut moments = vec![(None, None); starts.len()];
+        for leaf in self.leaves.iter().skip(1).take(2).filter(|leaf| leaf.is_full()) {
+            let step = leaf.name == OWN[1] && leaf.dtype == DType::U64;
+            if !step && (leaf.name != OWN[2] || leaf.dtype != DType::F64) {
+                continue;
+            }
+            let all = numbers(leaf)?;
+            for (moment, row) in moments.iter_mut().zip(&starts) {
+                let Some(value) = all.get(*row as usize) else { continue };
+                if step {
+                    moment.0 = Some(u64::from_le_bytes(*value));
+                } else {
+                    moment.1 = Some(f64::from_le_bytes(*value));
+                }
+            }
+        }
+        starts.push(self.rows);
+        self.tree.set_frames(Arc::new(Moments(moments)));
+        self.frames = Some(starts);
+        Ok(())
+    }
+
+    fn arrays(mut self, report: &mut Report) -> Result<Tree> {
+        let mut rest = self.leaves;
+        while let Some(first) = rest.first() {
+            let (path, tail, count) = group(rest);
+            let (own, behind) = rest.split_at(count);
+            rest = behind;
+            // Those of the frames are no arrays.
+            if self.frames.is_some() && OWN.contains(&path.as_str()) {
+                continue;
+            }
+            let alike = own.iter().all(|leaf| leaf.runs == first.runs);
+            let desc = match &self.frames {
+                _ if !alike => None,
+                None if first.is_full() => {
+                    Some(whole(&own.iter().collect::<Vec<_>>(), &tail, self.rows)?)
+                }
+                Some(starts) => framed(own, &tail, starts)?,
+                None => None,
+            };
+            let Some(desc) = desc else {
+                let message = "a column with missing values is passed over";
+                report.note("parquet-021", message).in_object(format!("\"{path}\""));
+                continue;
+            };
+            let path = path.trim_start_matches('/');
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let parent = node_at(&mut self.tree, above)?;
+            self.tree.add_array(parent, name, desc)?;
+        }
+        Ok(self.tree)
+    }
+}
+
+/// The node of that path, made where it is missing; an array may have others below it.
+fn node_at(tree: &mut Tree, path: &str) -> Result<NodeId> {
+    let mut at = ROOT;
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        at = match tree.child(at, part) {
+            Some(id) => id,
+            None => tree.add_group(at, part)?,
+        };
+    }
+    Ok(at)
+}
+
+/// The array that begins with the first of these columns: its path, the lengths of a row, and how many
+/// columns it has. The first index runs fastest.
+fn group(leaves: &[Leaf]) -> (String, Vec<u64>, usize) {
+    let first = &leaves[0];
+    let Some((path, index)) = indexed(&first.name) else {
+        return (first.name.clone(), Vec::new(), 1);
+    };
+    let others = leaves.iter().map_while(|leaf| {
+        let (own, index) = indexed(&leaf.name)?;
+        (own == path && leaf.dtype == first.dtype).then_some(index)
+    });
+    let all: Vec<Vec<u64>> = others.take_while(|own| own.len() == index.len()).collect();
+    let tail: Vec<u64> =
+        all.last().map_or(&[][..], |last| last).iter().map(|n| n.saturating_add(1)).collect();
+    let in_order = |(k, own): (usize, &Vec<u64>)| {
+        let mut rest = k as u64;
+        let digits = tail.iter().map(|len| {
+            let digit = rest % len;
+            rest /= len;
+            digit
+        });
+        digits.eq(own.iter().copied())
+    };
+    let product = tail.iter().try_fold(1_u64, |n, len| n.checked_mul(*len));
+    if product == Some(all.len() as u64) && all.iter().enumerate().all(in_order) {
+        return (path.into(), tail, all.len());
+    }
+    (first.name.clone(), Vec::new(), 1)
+}
+
+/// `velocity[2,0]` as its name and its index.
+fn indexed(name: &str) -> Option<(&str, Vec<u64>)> {
+    let (path, index) = name.strip_suffix(']')?.rsplit_once('[')?;
+    let index: Option<Vec<u64>> = index.split(',').map(|n| n.parse().ok()).collect();
+    Some((path, index?))
+}
+
+/// Columns without frames as an array.
+fn whole(own: &[&Leaf], tail: &[u64], rows: u64) -> Result<ArrayDesc> {
+    let shape = Shape::new(std::iter::once(rows).chain(tail.iter().copied()).collect::<Vec<_>>());
+    let (dtype, stored) = (own[0].dtype, own[0].stored);
+    let pages = own.iter().flat_map(|leaf| &leaf.pages);
+    let order = if own.len() == 1 { Order::C } else { Order::F };
+    let layout = layout(pages, dtype, stored, order)?;
+    Ok(ArrayDesc::new(dtype, shape, layout))
+}
+
+/// Pages one behind the other.
+fn layout<'a>(
+    pages: impl Iterator<Item = &'a (Extent, u64)>,
+    dtype: DType,
+    stored: Stored,
+    order: Order,
+) -> Result<Layout> {
+    let (mut extents, mut starts, mut decoded) = (Vec::new(), vec![0], vec![0]);
+    let (mut before, mut elements) = (0_u64, 0_u64);
+    for (bytes, count) in pages {
+        extents.push(*bytes);
+        before = before.saturating_add(bytes.len);
+        elements = elements.saturating_add(*count);
+        starts.push(before);
+        decoded.push(elements.saturating_mul(dtype.size() as u64));
+    }
+    let data = Extents::several(extents)?;
+    Ok(if stored == Stored::Plain {
+        Layout::Plain { extents: data, order }
+    } else {
+        let codec = Arc::new(Page { dtype, stored });
+        Layout::Encoded { starts: starts.into(), decoded: decoded.into(), data, codec, order }
+    })
+}
+
+/// Columns with frames; nothing where they have values in parts of frames only.
+fn framed(own: &[Leaf], tail: &[u64], starts: &[u64]) -> Result<Option<ArrayDesc>> {
+    let (dtype, stored) = (own[0].dtype, own[0].stored);
+    if !matches!(stored, Stored::Plain | Stored::Wide) {
+        return Ok(None);
+    }
+    let mut runs = own[0].runs.iter().copied();
+    let (mut left, mut there) = runs.next().unwrap_or((0, false));
+    let mut values = 0_u64;
+    let mut frames = Vec::new();
+    for window in starts.windows(2) {
+        let rows = window[1] - window[0];
+        if left == 0 {
+            (left, there) = runs.next().unwrap_or((0, false));
+        }
+        if left < rows {
+            return Ok(None);
+        }
+        left -= rows;
+        frames.push(there.then_some((values, rows)));
+        values += if there { rows } else { 0 };
+    }
+    let first = frames.iter().flatten().next().map_or(0, |(_, rows)| *rows);
+    let columns = own.iter().map(Leaf::extents).collect::<Result<Vec<_>>>()?;
+    let cells = Cells { columns, frames, tail: tail.to_vec(), dtype, stored };
+    let shape = cells.shape(first);
+    Ok(Some(ArrayDesc::new(dtype, shape, Layout::PerFrame(Arc::new(cells)))))
+}
+
+struct Cells {
+    columns: Vec<Extents>,
+    /// Values before the frame, and its rows.
+    frames: Vec<Option<(u64, u64)>>,
+    tail: Vec<u64>,
+    dtype: DType,
+    stored: Stored,
+}
+
+impl Cells {
+    fn shape(&self, rows: u64) -> Shape {
+        Shape::new(std::iter::once(rows).chain(self.tail.iter().copied()).collect::<Vec<_>>())
+    }
+}
+
+impl FrameTable for Cells {
+    fn len(&self) -> u64 {
+        self.frames.len() as u64
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let Some((first, rows)) = self.frames.get(frame as usize).copied().flatten() else {
+            return Ok(None);
+        };
+        let size = if self.stored == Stored::Plain { self.dtype.size() as u64 } else { 4 };
+        let parts = self.columns.iter().flat_map(|column| column.pieces(first * size, rows * size));
+        let parts: Vec<(Extent, u64)> =
+            parts.filter(|part| part.len > 0).map(|part| (part, part.len / size)).collect();
+        let order = if self.columns.len() == 1 { Order::C } else { Order::F };
+        let layout = layout(parts.iter(), self.dtype, self.stored, order)?;
+        Ok(Some(FrameCell { shape: self.shape(rows), layout }))
+    }
+}
+
+/// Decodes a page that is not as its elements are.
+struct Page {
+    dtype: DType,
+    stored: Stored,
+}
+
+impl Codec for Page {
+    fn name(&self) -> &'static str {
+        "page"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        self.stored.decode(self.dtype, stored, out)
+    }
+}
+
+impl Reader for File {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        vec![
+            ("rows".into(), self.rows.into()),
+            ("columns".into(), (self.leaves.len() as u64).into()),
+            ("written by".into(), self.creator.clone().into()),
+        ]
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let mut chunks: Vec<(&Extent, &str)> = self
+            .leaves
+            .iter()
+            .flat_map(|leaf| leaf.chunks.iter().map(move |chunk| (chunk, leaf.name.as_str())))
+            .collect();
+        chunks.sort_by_key(|(chunk, _)| chunk.offset);
+        let mut at = 0;
+        let mut emit = |from: u64, to: u64, role, name: &str| {
+            if from >= at && to > from {
+                if from > at {
+                    let (name, value) = ("not read".into(), String::new());
+                    each(Region { offset: at, len: from - at, role: Role::Unknown, name, value })?;
+                }
+                let (name, value) = (name.into(), String::new());
+                each(Region { offset: from, len: to - from, role, name, value })?;
+                at = to;
+            }
+            Ok(())
+        };
+        emit(0, 4, Role::Header, "magic")?;
+        for (chunk, name) in chunks {
+            emit(chunk.offset, chunk.offset + chunk.len, Role::Data, name)?;
+        }
+        emit(self.footer, self.source.len(), Role::Header, "metadata")
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
+            let kind = match leaf.dtype.kind() {
+                Kind::Text => "text".into(),
+                _ => leaf.dtype.to_string(),
+            };
+            let array = whole(&[leaf], &[], self.rows)?;
+            each(Object { path: leaf.name.clone(), id: None, frame: None, kind, array })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! Any tree that is a table. Pages are plain, so that they can be read in place; every array begins new
+//! columns, and all rows of a group are one page of each.
+
+use std::io::Write as _;
+
+use rayon::prelude::*;
+use spile_core::description::Description;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader;
+use spile_core::limits::Limits;
+use spile_core::shape::Order;
+use spile_core::sink::Sink;
+use spile_core::table::{Column, Piece, Table};
+use spile_core::tree::{NodeId, Tree};
+
+use crate::thrift::{self, Struct, Value};
+use crate::wire::{self, MAGIC, PLAIN, RLE, Stored};
+
+/// More columns than anybody has a use for.
+const MOST_COLUMNS: u64 = 16_384;
+
+/// Bytes of a group of rows, about.
+const GROUP: u64 = 64 << 20;
+
+/// Key of the description.
+pub(crate) const DESCRIPTION: &str = "spile";
+
+/// Key of the number of frames.
+pub(crate) const FRAMES: &str = "spile.frames";
+
+/// Names that columns of the table itself have.
+pub(crate) const OWN: [&str; 3] = ["frame", "step", "time"];
+
+pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+    let fits = |dtype: DType| Stored::of(dtype).is_some() && dtype.size() > 0;
+    let table = Table::new(content, limits, "parquet-011", MOST_COLUMNS, fits)?;
+    let whole = [Stored::Plain, Stored::Wide];
+    for column in table.columns.iter().filter(|_| table.frames.is_some()) {
+        if Stored::of(column.dtype).is_none_or(|stored| !whole.contains(&stored)) {
+            let message = format!("a table with frames has no columns of {}", column.dtype);
+            return Err(Error::unsupported("parquet-011", message)
+                .in_object(format!("\"{}\"", column.node.path))
+                .hint("choose other arrays with --select"));
+        }
+    }
+    let mut file = File::new(&table, sink);
+    file.sink.write_all(MAGIC)?;
+    let row_bytes =
+        table.columns.iter().map(|c| c.count() * c.dtype.size().max(4) as u64).sum::<u64>();
+    let room = GROUP.min(limits.memory / 8);
+    let most = (room / (row_bytes + 24)).clamp(1, 1 << 24);
+    table.pieces(most, &mut |piece| {
+        if file.rows > 0 && file.rows + piece.rows > most {
+            file.flush()?;
+        }
+        file.add(&piece)
+    })?;
+    file.flush()?;
+    file.finish(&described(content.tree())?.text(limits)?)
+}
+
+/// What the tree says. Numbers with a map are written as those that they mean: they have none any more.
+fn described(tree: &Tree) -> Result<Description> {
+    let mapped = tree.arrays().filter_map(|(id, _, own)| match tree.resolve(own) {
+        Ok(desc) => desc.map.map(|_| Ok(id)),
+        Err(e) => Some(Err(e)),
+    });
+    let mapped: Vec<NodeId> = mapped.collect::<Result<_>>()?;
+    if mapped.is_empty() {
+        return Ok(Description::of(tree));
+    }
+    let mut meant = tree.clone();
+    for id in mapped {
+        if let Some(array) = &mut meant.node_mut(id).array {
+            (array.map, array.dtype) = (None, DType::F64);
+        }
+    }
+    Ok(Description::of(&meant))
+}
+
+/// A column of the file: an element of the rows of an array.
+struct Leaf {
+    name: String,
+    schema: Struct,
+    stored: Stored,
+    dtype: DType,
+    optional: bool,
+    /// Elements of the group so far, little-endian.
+    values: Vec<u8>,
+    /// Rows that have the array, or have not.
+    runs: Vec<(u64, bool)>,
+}
+
+struct File<'a> {
+    table: &'a Table<'a>,
+    sink: &'a mut Sink,
+    leaves: Vec<Leaf>,
+    /// Rows of the group, and of all groups before.
+    rows: u64,
+    all_rows: u64,
+    groups: Vec<Value>,
+}
+
+impl<'a> File<'a> {
+    fn new(table: &'a Table<'a>, sink: &'a mut Sink) -> Self {
+        let mut leaves = Vec::new();
+        if table.frames.is_some() {
+            leaves.push(Leaf::new(OWN[0].into(), DType::I64, false));
+            let types = [(table.moments[0], DType::U64), (table.moments[1], DType::F64)];
+            for (name, (known, dtype)) in OWN[1..].iter().zip(types) {
+                if known {
+                    leaves.push(Leaf::new((*name).into(), dtype, false));
+                }
+            }
+        }
+        for column in &table.columns {
+            for k in 0..column.count() {
+                leaves.push(Leaf::new(name(column, k), column.dtype, table.frames.is_some()));
+            }
+        }
+        Self { table, sink, leaves, rows: 0, all_rows: 0, groups: Vec::new() }
+    }
+
+    /// Takes the rows of a piece.
+    fn add(&mut self, piece: &Piece) -> Result<()> {
+        let mut own = Vec::new();
+        if let Some(frame) = piece.frame {
+            let (step, time) = self.table.moment(frame)?;
+            own.push(frame.to_le_bytes());
+            own.extend(step.map(u64::to_le_bytes));
+            own.extend(time.map(f64::to_le_bytes));
+        }
+        let (first, arrays) = self.leaves.split_at_mut(own.len());
+        for (leaf, value) in first.iter_mut().zip(own) {
+            leaf.add(&value.repeat(piece.rows as usize), piece.rows, true);
+        }
+        let read = |column: &Column<'_>| self.table.rows(column, piece, Order::F);
+        let read: Vec<Option<Vec<u8>>> =
+            self.table.columns.par_iter().map(read).collect::<Result<_>>()?;
+        let mut leaves = arrays.iter_mut();
+        for (column, bytes) in self.table.columns.iter().zip(read) {
+            let part = piece.rows as usize * column.dtype.size();
+            for k in 0..column.count() as usize {
+                let Some(leaf) = leaves.next() else { break };
+                match &bytes {
+                    Some(bytes) => leaf.add(&bytes[k * part..(k + 1) * part], piece.rows, true),
+                    None => leaf.add(&[], piece.rows, false),
+                }
+            }
+        }
+        self.rows += piece.rows;
+        Ok(())
+    }
+
+    /// Writes the rows that are there as a group.
+    fn flush(&mut self) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let pages = self.leaves.par_iter_mut().map(|leaf| leaf.page(self.rows));
+        let pages: Vec<(Vec<u8>, Vec<u8>)> = pages.collect::<Result<_>>()?;
+        let (mut chunks, mut total) = (Vec::new(), 0);
+        for (leaf, (head, values)) in self.leaves.iter_mut().zip(pages) {
+            let offset = self.sink.position().cast_signed();
+            self.sink.write_all(&head)?;
+            self.sink.write_all(&values)?;
+            let size = (head.len() + values.len()) as i64;
+            total += size;
+            chunks.push(leaf.chunk(offset, size, self.rows.cast_signed()));
+        }
+        let group = Struct::default()
+            .with(1, Value::List(chunks))
+            .with(2, Value::Int(total))
+            .with(3, Value::Int(self.rows.cast_signed()));
+        self.groups.push(Value::Struct(group));
+        self.all_rows += std::mem::take(&mut self.rows);
+        Ok(())
+    }
+
+    fn finish(self, description: &str) -> Result<()> {
+        let count = i32::try_from(self.leaves.len()).unwrap_or(i32::MAX);
+        let root = Struct::default().with(4, "schema".into()).with(5, Value::Short(count));
+        let schema = std::iter::once(root).chain(self.leaves.into_iter().map(|leaf| leaf.schema));
+        let pair = |key: &str, value: &str| {
+            Value::Struct(Struct::default().with(1, key.into()).with(2, value.into()))
+        };
+        let mut said = vec![pair(DESCRIPTION, description)];
+        if let Some(frames) = self.table.frames {
+            said.push(pair(FRAMES, &frames.to_string()));
+        }
+        let footer = Struct::default()
+            .with(1, Value::Short(1))
+            .with(2, Value::List(schema.map(Value::Struct).collect()))
+            .with(3, Value::Int(self.all_rows.cast_signed()))
+            .with(4, Value::List(self.groups))
+            .with(5, Value::List(said))
+            .with(6, "spile".into());
+        let mut bytes = Vec::new();
+        thrift::write(&footer, &mut bytes);
+        let len = u32::try_from(bytes.len())
+            .map_err(|_| Error::unsupported("parquet-011", "metadata of more than 4 GiB"))?;
+        bytes.extend(len.to_le_bytes());
+        bytes.extend(MAGIC);
+        Ok(self.sink.write_all(&bytes)?)
+    }
+}
+
+/// The name of element `k` of a row: `velocity[2]`, the first index running fastest.
+fn name(column: &Column<'_>, k: u64) -> String {
+    let path = &column.node.path;
+    let slash = if OWN.contains(&path.as_str()) { "/" } else { "" };
+    if column.tail.is_empty() {
+        return format!("{slash}{path}");
+    }
+    let mut rest = k;
+    let index = column.tail.iter().map(|len| {
+        let digit = rest % len;
+        rest /= len;
+        digit.to_string()
+    });
+    format!("{slash}{path}[{}]", index.collect::<Vec<_>>().join(","))
+}
+
+impl Leaf {
+    fn new(name: String, dtype: DType, optional: bool) -> Self {
+        let schema = wire::column(&name, dtype, optional);
+        let stored = Stored::of(dtype).unwrap_or(Stored::Plain);
+        Self { name, schema, stored, dtype, optional, values: Vec::new(), runs: Vec::new() }
+    }
+
+    fn add(&mut self, bytes: &[u8], rows: u64, there: bool) {
+        self.values.extend_from_slice(bytes);
+        match self.runs.last_mut() {
+            Some((count, own)) if *own == there => *count += rows,
+            _ => self.runs.push((rows, there)),
+        }
+    }
+
+    /// The header and levels, and the values, of the page with all that has been added.
+    fn page(&mut self, rows: u64) -> Result<(Vec<u8>, Vec<u8>)> {
+        let mut levels = Vec::new();
+        if self.optional {
+            levels.extend([0; 4]);
+            for (count, there) in &self.runs {
+                // A run is its length, one bit further on, and its value.
+                let mut n = count << 1;
+                while n >= 0x80 {
+                    levels.push(n as u8 | 0x80);
+                    n >>= 7;
+                }
+                levels.extend([n as u8, u8::from(*there)]);
+            }
+            let len = (levels.len() - 4) as u32;
+            levels[..4].copy_from_slice(&len.to_le_bytes());
+        }
+        self.runs.clear();
+        let values = self.stored.encode(self.dtype, std::mem::take(&mut self.values));
+        let values = values.map_err(|e| e.in_object(format!("\"{}\"", self.name)))?;
+        let mut head = wire::page_header(rows, (levels.len() + values.len()) as u64)?;
+        head.extend(levels);
+        Ok((head, values))
+    }
+
+    fn chunk(&self, offset: i64, size: i64, rows: i64) -> Value {
+        let short = |n: i64| Value::Short(n as i32);
+        let encodings = vec![short(PLAIN), short(RLE)];
+        let meta = Struct::default()
+            .with(1, short(self.schema.int(1).unwrap_or(0)))
+            .with(2, Value::List(encodings))
+            .with(3, Value::List(vec![self.name.as_str().into()]))
+            .with(4, Value::Short(0))
+            .with(5, Value::Int(rows))
+            .with(6, Value::Int(size))
+            .with(7, Value::Int(size))
+            .with(9, Value::Int(offset));
+        let chunk = Struct::default().with(2, Value::Int(offset)).with(3, Value::Struct(meta));
+        Value::Struct(chunk)
+    }
+}

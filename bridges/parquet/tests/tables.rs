@@ -1,0 +1,162 @@
+//! What is refused, and tables of several groups and frames.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use spile_core::dtype::DType;
+use spile_core::format::{Dataset, Format as _, write_file};
+use spile_core::frames::{FrameCell, FrameTable, Moments};
+use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_core::testkit::assert_same_content;
+use spile_core::tree::{ROOT, Tree, Value};
+use spile_parquet::Parquet;
+
+fn golden(name: &str) -> Source {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/parquet");
+    Source::open(folder.join(name)).unwrap()
+}
+
+#[test]
+fn what_is_compressed_is_refused_with_a_way_out() {
+    let error = Parquet.open(golden("refused/snappy.parquet"), &Limits::default()).err().unwrap();
+    assert_eq!(error.code(), "parquet-006");
+    assert!(error.hint_text().unwrap().contains("use_dictionary"));
+}
+
+#[test]
+fn pages_and_groups_are_one_array() {
+    let limits = Limits::default();
+    let files = ["plain.parquet", "groups.parquet"]
+        .map(|name| Parquet.open(golden(name), &limits).unwrap());
+    let mut seen = 0;
+    for (_, node, desc) in files[1].tree().arrays() {
+        let read = |file: &dyn spile_core::format::Reader| {
+            let own =
+                file.tree().node(file.tree().find(&node.path).unwrap()).array.clone().unwrap();
+            assert_eq!(own.dtype, desc.dtype);
+            let array = Array::open(file.source(), file.tree(), &own, &limits).unwrap();
+            array.read(&Selection::all(), Axes::Stored).unwrap()
+        };
+        assert_eq!(read(&*files[0]), read(&*files[1]), "{}", node.path);
+        seen += 1;
+    }
+    assert_eq!(seen, 7);
+    assert!(files[0].findings().iter().any(|finding| finding.code == "parquet-021"), "the gaps");
+}
+
+fn inline<T: Copy>(values: &[T], bytes: impl Fn(T) -> Vec<u8>) -> Arc<[u8]> {
+    values.iter().flat_map(|v| bytes(*v)).collect::<Vec<u8>>().into()
+}
+
+struct Cells(Vec<Option<FrameCell>>);
+
+impl FrameTable for Cells {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn cell(&self, frame: u64) -> spile_core::error::Result<Option<FrameCell>> {
+        Ok(self.0[frame as usize].clone())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn frames_of_any_length_come_back(lengths in proptest::collection::vec(0_u64..5, 1..12), small in any::<bool>()) {
+        let limits = Limits::default();
+        let limits = if small { limits.with_memory(1 << 16) } else { limits };
+        let mut tree = Tree::new(&limits);
+        // No rows: the frame does not have it.
+        let cells = |size: u64, width: u64, seed: u64| {
+            let cell = |(k, rows): (usize, &u64)| {
+                let bytes: Vec<u8> = (0..rows * width * size).map(|b| (b * 37 + k as u64 + seed) as u8).collect();
+                let lengths = if width == 1 { vec![*rows] } else { vec![*rows, width] };
+                let layout = Layout::Inline(bytes.into(), Order::C);
+                (*rows > 0).then(|| FrameCell { shape: Shape::new(lengths), layout })
+            };
+            Layout::PerFrame(Arc::new(Cells(lengths.iter().enumerate().map(cell).collect())))
+        };
+        let first = lengths.iter().copied().find(|n| *n > 0).unwrap_or(0);
+        let mut v = ArrayDesc::new(DType::F32, Shape::new([first, 3]), cells(4, 3, 1));
+        v.dims = vec!["particle".into(), "axis".into()];
+        let id = tree.add_array(ROOT, "v", v).unwrap();
+        tree.node_mut(id).attrs.push(("units".into(), Value::from("m/s")));
+        tree.add_array(ROOT, "kind", ArrayDesc::new(DType::U8, Shape::new([first]), cells(1, 1, 2))).unwrap();
+        let moments = (0..lengths.len() as u64).map(|k| (Some(10 * k), Some(k as f64 / 8.0)));
+        tree.set_frames(Arc::new(Moments(moments.collect())));
+        let content = Dataset::new(Source::memory([]), tree);
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("x.parquet");
+        write_file(&Parquet, &content, &path, Overwrite::Never, &limits).unwrap();
+        let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
+        assert_same_content(&content, &*back);
+    }
+}
+
+#[test]
+fn what_is_said_comes_back() {
+    let limits = Limits::default();
+    let mut tree = Tree::new(&limits);
+    tree.node_mut(ROOT).attrs.push(("title".into(), Value::from("a run")));
+    let group = tree.add_group(ROOT, "log").unwrap();
+    let layout =
+        Layout::Inline(inline(&[1.5_f64, 2.5, f64::NAN], |v| v.to_le_bytes().to_vec()), Order::C);
+    let mut energy = ArrayDesc::new(DType::F64, Shape::new([3]), layout);
+    energy.coords = vec![Coord::Uniform { start: 0.0, step: 0.5 }];
+    energy.dims = vec!["t".into()];
+    let id = tree.add_array(group, "energy", energy).unwrap();
+    tree.node_mut(id).attrs.push(("units".into(), Value::from("J")));
+    for (name, dtype) in [
+        ("a", DType::I16),
+        ("b", DType::U8),
+        ("c", "bool8".parse().unwrap()),
+        ("d", DType::text(4)),
+    ] {
+        let bytes: Vec<u8> = (0..3 * dtype.size())
+            .map(|k| if name == "c" { (k % 2) as u8 } else { 60 + k as u8 })
+            .collect();
+        tree.add_array(
+            ROOT,
+            name,
+            ArrayDesc::new(dtype, Shape::new([3]), Layout::Inline(bytes.into(), Order::C)),
+        )
+        .unwrap();
+    }
+    let grid: Vec<u8> = (0..12_u32).flat_map(u32::to_le_bytes).collect();
+    tree.add_array(
+        ROOT,
+        "grid",
+        ArrayDesc::new(DType::U32, Shape::new([3, 2, 2]), Layout::Inline(grid.into(), Order::C)),
+    )
+    .unwrap();
+    let content = Dataset::new(Source::memory([]), tree);
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.parquet");
+    write_file(&Parquet, &content, &path, Overwrite::Never, &limits).unwrap();
+    let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
+    assert_same_content(&content, &*back);
+    assert!(
+        Parquet.check(&Source::open(&path).unwrap(), &limits, true).unwrap().findings.is_empty()
+    );
+
+    // Numbers with a map are written as what they mean.
+    let mut tree = content.tree;
+    if let Some(array) = &mut tree.node_mut(id).array {
+        array.map = Some(Linear { intercept: 1.0, slope: 2.0 });
+    }
+    let mapped = Dataset::new(Source::memory([]), tree);
+    write_file(&Parquet, &mapped, &path, Overwrite::Replace, &limits).unwrap();
+    let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
+    let node = back.tree().node(back.tree().find("log/energy").unwrap());
+    let array =
+        Array::open(back.source(), back.tree(), node.array.as_ref().unwrap(), &limits).unwrap();
+    assert_eq!(array.read_f64(&"0:2".parse().unwrap(), Axes::Stored).unwrap(), [4.0, 6.0]);
+}

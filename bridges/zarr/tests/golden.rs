@@ -1,0 +1,278 @@
+//! Stores that zarr-python wrote: every value, and what is said about them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
+use spile_core::convert;
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format, Reader, open_as};
+use spile_core::layout::{Coord, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::Order;
+use spile_core::tree::Value;
+use spile_zarr::Zarr;
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/zarr")
+}
+
+fn digit(bits: u8) -> char {
+    char::from_digit(bits.into(), 16).unwrap()
+}
+
+fn manifest() -> Json {
+    serde_json::from_slice(&std::fs::read(golden().join("manifest.json")).unwrap()).unwrap()
+}
+
+fn open(name: &str) -> Box<dyn Reader> {
+    open_as(&Zarr, &golden().join(name), &Limits::default()).unwrap()
+}
+
+fn array(store: &dyn Reader, path: &str, limits: &Limits) -> Array {
+    let tree = store.tree();
+    let node = tree.node(tree.find(path).unwrap());
+    Array::open(store.source(), tree, node.array.as_ref().unwrap(), limits).unwrap()
+}
+
+#[test]
+fn every_array_has_the_values_that_python_wrote() {
+    let mut seen = 0;
+    for (name, arrays) in manifest().as_object().unwrap() {
+        let store = open(name);
+        for (path, said) in arrays.as_object().unwrap() {
+            // A budget of little more than a chunk does not change anything.
+            for limits in [Limits::default(), Limits::default().with_memory(40 << 10)] {
+                let array = array(&*store, path, &limits);
+                let place = format!("{name} {path}");
+                let lengths: Vec<u64> =
+                    said["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+                assert_eq!(array.shape().lengths(), lengths, "{place}");
+                let dtype = array.dtype().to_string();
+                let dtype = dtype.trim_end_matches("-be");
+                let wanted = match said["dtype"].as_str().unwrap() {
+                    "bool" => "bool8".to_string(),
+                    "bytes40" => "text[5]".to_string(),
+                    other => other.to_string(),
+                };
+                assert_eq!(dtype, wanted, "{place}");
+                let bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+                let sum: String = Sha256::digest(&bytes)
+                    .iter()
+                    .flat_map(|b| [b >> 4, b & 15])
+                    .map(digit)
+                    .collect();
+                assert_eq!(Some(sum.as_str()), said["sha256"].as_str(), "{place}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 140, "{seen}");
+}
+
+#[test]
+fn slices_are_the_same_as_those_of_the_plain_array() {
+    let limits = Limits::default();
+    for name in ["v3.zarr", "v2.zarr"] {
+        let store = open(name);
+        let manifest = manifest();
+        let whole = array(&*store, "whole", &limits);
+        let shape = whole.shape().clone();
+        for question in ["2", ":, 3", ":, :, 5", "4:0:-2, 1:7:3, ::-1", "1:3, 2:5, 3", "0:0"] {
+            let selection: Selection = question.parse().unwrap();
+            for axes in [Axes::Order(Order::C), Axes::Order(Order::F), Axes::Slowest(&[1, 0, 2])] {
+                let wanted = whole.read(&selection, axes).unwrap();
+                let mut seen = 0;
+                for path in manifest[name].as_object().unwrap().keys() {
+                    let other = array(&*store, path, &limits);
+                    if other.shape() == &shape {
+                        assert_eq!(
+                            other.read(&selection, axes).unwrap(),
+                            wanted,
+                            "{path} {question}"
+                        );
+                        seen += 1;
+                    }
+                }
+                assert!(seen > 8);
+            }
+        }
+    }
+}
+
+#[test]
+fn dimensions_points_maps_and_attributes_are_seen() {
+    for name in ["v3.zarr", "v2.zarr"] {
+        let store = open(name);
+        let tree = store.tree();
+        let time = tree.find("time").unwrap();
+        let node = tree.node(tree.find("T").unwrap());
+        let array = node.array.as_ref().unwrap();
+        assert_eq!(array.dims, ["time", "x"]);
+        assert_eq!(array.coords, [Coord::Node(time), Coord::None]);
+        let attr =
+            |name: &str| tree.attrs().iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        assert_eq!(attr("title"), Some("golden".into()));
+        assert_eq!(attr("count"), Some(Value::UInt(3)));
+        assert_eq!(attr("ratio"), Some(Value::Float(0.5)));
+        assert_eq!(attr("list"), Some(Value::List(vec![Value::UInt(1), Value::UInt(2)])));
+        if name == "v3.zarr" {
+            assert_eq!(node.attrs, [("units".to_string(), Value::from("K"))]);
+            let values = self::array(&*store, "T", &Limits::default());
+            let stored = values.read(&Selection::all(), Axes::Stored).unwrap();
+            let first = f64::from(convert::decode::<i16>(&stored)[1]);
+            let meant = values.read_f64(&"0, 1".parse().unwrap(), Axes::Stored).unwrap();
+            assert_eq!(meant, [first * 0.5 + 10.0]);
+            // What cannot be read is named, and the rest is there.
+            assert_eq!(store.findings().len(), 1);
+            assert!(store.findings()[0].message.contains("string"), "{:?}", store.findings());
+        }
+    }
+}
+
+#[test]
+fn files_that_are_runs_of_an_array_are_read_as_such() {
+    for (name, path, order) in [
+        ("v3.zarr", "slabs", Order::C),
+        ("v3.zarr", "fortran", Order::F),
+        ("v2.zarr", "whole", Order::C),
+        ("v2.zarr", "fortran_plain", Order::F),
+        ("v2.zarr", "none", Order::C),
+    ] {
+        let store = open(name);
+        let tree = store.tree();
+        let array = tree.node(tree.find(path).unwrap()).array.as_ref().unwrap();
+        assert!(
+            matches!(array.layout, Layout::Plain { order: own, .. } if own == order),
+            "{path}: {:?}",
+            array.layout
+        );
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// Reads everything; what is wrong must be an error, never a panic or memory without end.
+fn exercise(path: &Path) -> Vec<ErrorKind> {
+    let limits = Limits::default().with_memory(64 << 20);
+    let mut kinds = Vec::new();
+    match Zarr.open_folder(&spile_core::format::Folder::open(path).unwrap(), &limits) {
+        Err(e) => kinds.push(e.kind()),
+        Ok(None) => {}
+        Ok(Some(store)) => {
+            for (_, _, desc) in store.tree().arrays() {
+                let read = Array::open(store.source(), store.tree(), desc, &limits)
+                    .and_then(|array| array.all()?.stream(|_, _| Ok(())));
+                kinds.extend(read.err().map(|e| e.kind()));
+            }
+        }
+    }
+    kinds
+}
+
+#[test]
+fn damaged_files_are_errors_that_hurt_nobody_else() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = temp.path().join("x.zarr");
+    std::fs::create_dir(&store).unwrap();
+    let from = golden().join("v3.zarr");
+    std::fs::copy(from.join("zarr.json"), store.join("zarr.json")).unwrap();
+    let mut noticed = 0;
+    for name in ["plain", "slabs", "zstd", "gzip", "crc32c", "sharded", "sharded_plain", "blosc"] {
+        copy(&from.join(name), &store.join(name));
+        let mut files = Vec::new();
+        all(&store.join(name), &mut files);
+        for file in files {
+            let bytes = std::fs::read(&file).unwrap();
+            let mut number = 7_usize;
+            for k in 0..12 {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = (number >> 33) % bytes.len();
+                let mut bad = bytes.clone();
+                if k % 2 == 0 {
+                    bad[at] ^= 1 << (k / 2);
+                } else {
+                    bad.truncate(at);
+                }
+                std::fs::write(&file, &bad).unwrap();
+                noticed += exercise(&store).len();
+            }
+            std::fs::write(&file, &bytes).unwrap();
+        }
+        assert!(exercise(&store).is_empty(), "{name}");
+        std::fs::remove_dir_all(store.join(name)).unwrap();
+    }
+    assert!(noticed > 200, "{noticed}");
+}
+
+fn all(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all(&path, found) } else { found.push(path) }
+    }
+}
+
+#[test]
+fn metadata_that_promise_too_much_cost_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = temp.path().join("x.zarr");
+    std::fs::create_dir(&store).unwrap();
+    let array = |shape: &str, chunk: &str, codecs: &str| {
+        format!(
+            r#"{{"zarr_format": 3, "node_type": "array", "shape": {shape}, "data_type": "float64",
+            "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": {chunk}}}}},
+            "chunk_key_encoding": {{"name": "default"}}, "fill_value": 0, "codecs": {codecs}}}"#
+        )
+    };
+    let bytes = r#"[{"name": "bytes"}]"#;
+    let shard = r#"[{"name": "sharding_indexed", "configuration": {"chunk_shape": [1],
+        "codecs": [{"name": "bytes"}], "index_codecs": [{"name": "bytes"}]}}]"#;
+    let zstd = r#"[{"name": "bytes"}, {"name": "zstd"}]"#;
+    for (shape, chunk, codecs) in [
+        ("[4611686018427387904, 16]", "[1, 1]", bytes),
+        ("[10]", "[0]", bytes),
+        ("[10]", "[1, 2]", bytes),
+        ("[-1]", "[1]", bytes),
+        ("[10]", "[9000000000000000000]", bytes),
+        ("[10]", "[100000000000]", zstd),
+        ("[1000000000000]", "[1000000000000]", shard),
+        ("[10]", "[10]", "[]"),
+        (
+            "[10]",
+            "[10]",
+            r#"[{"name": "transpose", "configuration": {"order": [1]}}, {"name": "bytes"}]"#,
+        ),
+        (
+            "[2, 2]",
+            "[2, 2]",
+            r#"[{"name": "transpose", "configuration": {"order": [0, 0]}}, {"name": "bytes"}]"#,
+        ),
+    ] {
+        std::fs::write(store.join("zarr.json"), array(shape, chunk, codecs)).unwrap();
+        std::fs::create_dir_all(store.join("c")).unwrap();
+        std::fs::write(store.join("c/0"), [0; 100]).unwrap();
+        assert_eq!(exercise(&store).len(), 1, "{shape} in {chunk}, {codecs}");
+    }
+    // Nobody ever wrote these numbers, and nobody reads all of them here.
+    std::fs::write(store.join("zarr.json"), array("[1000000000000]", "[7]", bytes)).unwrap();
+    let store = open_as(&Zarr, &store, &Limits::default()).unwrap();
+    let values = self::array(&*store, "data", &Limits::default());
+    assert_eq!(values.read_f64(&"999999999999".parse().unwrap(), Axes::Stored).unwrap(), [0.0]);
+    for text in ["", "[]", "{}", "{\"zarr_format\": 2}", "{\"zarr_format\": 3, \"node_type\": 1}"] {
+        std::fs::write(temp.path().join("x.zarr/zarr.json"), text).unwrap();
+        assert_eq!(exercise(&temp.path().join("x.zarr")), [ErrorKind::Malformed], "{text}");
+    }
+}

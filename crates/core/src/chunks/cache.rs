@@ -1,0 +1,75 @@
+//! Decoded chunks that are kept for the next block.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use crate::error::Result;
+use crate::limits::Limits;
+
+/// The part of the memory budget that decoded chunks may have.
+const SHARE: u64 = 4;
+
+/// Chunks in the order in which they came.
+pub(super) struct Cache {
+    budget: u64,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    slots: HashMap<u64, Arc<Slot>>,
+    order: VecDeque<(u64, u64)>,
+    bytes: u64,
+}
+
+/// Locked by who decodes it.
+type Slot = Mutex<Option<Arc<Vec<u8>>>>;
+
+impl Cache {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { budget: limits.memory / SHARE, kept: Mutex::default() }
+    }
+
+    /// The chunk, made by `decode` where it is not here; nothing where another thread is at it and
+    /// the caller would rather not `wait`. A panic elsewhere does not hurt: slots are filled at once.
+    pub(super) fn get(
+        &self,
+        number: u64,
+        bytes: u64,
+        wait: bool,
+        decode: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Option<Arc<Vec<u8>>>> {
+        let slot = self.slot(number, bytes);
+        let mut content = if wait {
+            slot.lock().unwrap_or_else(PoisonError::into_inner)
+        } else {
+            match slot.try_lock() {
+                Ok(content) => content,
+                Err(TryLockError::Poisoned(content)) => content.into_inner(),
+                Err(TryLockError::WouldBlock) => return Ok(None),
+            }
+        };
+        if content.is_none() {
+            *content = Some(Arc::new(decode()?));
+        }
+        Ok(content.clone())
+    }
+
+    fn slot(&self, number: u64, bytes: u64) -> Arc<Slot> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = kept.slots.get(&number) {
+            return slot.clone();
+        }
+        let slot = Arc::<Slot>::default();
+        kept.slots.insert(number, slot.clone());
+        kept.order.push_back((number, bytes));
+        kept.bytes += bytes;
+        // Whoever works with a chunk that goes still has it.
+        while kept.bytes > self.budget && kept.order.len() > 1 {
+            let Some((oldest, bytes)) = kept.order.pop_front() else { break };
+            kept.slots.remove(&oldest);
+            kept.bytes -= bytes;
+        }
+        slot
+    }
+}

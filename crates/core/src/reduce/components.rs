@@ -1,0 +1,219 @@
+//! Statistics of an array and of each of its components, in one pass: x, y and z of positions.
+
+use super::statistics::{Moments, Stats, statistics};
+use super::whole::Whole;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::layout::Linear;
+use crate::read::{Array, Axes};
+use crate::select::{Selection, Slice};
+use crate::shape::Order;
+
+/// What a last dimension may have at most to count as components.
+pub const MOST_COMPONENTS: u64 = 16;
+
+/// Statistics of the whole array, and of every index of its last dimension where that has 2 to
+/// [`MOST_COMPONENTS`] of them and is not the only one; otherwise of none.
+pub fn components(array: &Array) -> Result<(Stats, Vec<Stats>)> {
+    let selected = array.all()?;
+    let (dtype, map) = (array.dtype(), array.map());
+    if !dtype.is_real() && dtype.kind() != Kind::Bool {
+        return Err(Error::argument(format!("{dtype} elements have no statistics")));
+    }
+    let count = match array.shape().lengths() {
+        [_, .., last @ 2..=MOST_COMPONENTS] if selected.count() > 0 => *last,
+        _ => return Ok((statistics(&selected)?, Vec::new())),
+    };
+    let slab = selected.count() / count;
+    let start = || Work::new(dtype, map, count as usize);
+    let work = selected.fold(
+        start,
+        |work, block, bytes| {
+            work.whole.add(dtype, map, bytes);
+            match array.order() {
+                Order::C => work.scattered(block.first, bytes),
+                Order::F => work.slabs(block.first, slab, bytes),
+            }
+            Ok(())
+        },
+        Work::merge,
+    )?;
+    let whole = match work.whole.finish(map, selected.count()) {
+        Some(stats) => stats,
+        None => statistics(&selected)?,
+    };
+    let mut parts = Vec::with_capacity(work.parts.len());
+    for (k, part) in work.parts.iter().enumerate() {
+        let stats = if let Some(stats) = part.finish(map, slab) {
+            stats
+        } else {
+            // Numbers that are hard to square: once more, on their own.
+            let one = Selection(vec![Slice::Rest, Slice::Index(k as i64)]);
+            statistics(&array.select(&one, Axes::Stored)?)?
+        };
+        parts.push(stats);
+    }
+    Ok((whole, parts))
+}
+
+/// Sums of one component.
+enum Part {
+    Whole(Whole),
+    Floats(Moments),
+}
+
+impl Part {
+    fn new(dtype: DType) -> Self {
+        if dtype.is_integer() { Self::Whole(Whole::new()) } else { Self::Floats(Moments::new()) }
+    }
+
+    fn add(&mut self, dtype: DType, map: Option<Linear>, bytes: &[u8]) {
+        match self {
+            Self::Whole(whole) => whole.add(dtype, bytes),
+            Self::Floats(moments) => moments.add(dtype, map, 1.0, bytes),
+        }
+    }
+
+    fn merge(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Whole(mut one), Self::Whole(two)) => {
+                one.join(&two);
+                Self::Whole(one)
+            }
+            (Self::Floats(one), Self::Floats(two)) => Self::Floats(one.merge(&two)),
+            (one, _) => one,
+        }
+    }
+
+    /// Nothing where the sums do not tell.
+    fn finish(&self, map: Option<Linear>, count: u64) -> Option<Stats> {
+        let stats = match self {
+            Self::Whole(whole) => whole.finish(map),
+            Self::Floats(moments) => moments.finish(count, 1.0),
+        };
+        stats.is_sound().then_some(stats)
+    }
+}
+
+/// Sums of all components, and what has been taken apart.
+struct Work {
+    dtype: DType,
+    map: Option<Linear>,
+    whole: Part,
+    parts: Vec<Part>,
+    apart: Vec<Vec<u8>>,
+}
+
+impl Work {
+    fn new(dtype: DType, map: Option<Linear>, count: usize) -> Self {
+        let parts = (0..count).map(|_| Part::new(dtype)).collect();
+        Self { dtype, map, whole: Part::new(dtype), parts, apart: vec![Vec::new(); count] }
+    }
+
+    /// Components that lie side by side.
+    fn scattered(&mut self, first: u64, bytes: &[u8]) {
+        let (size, count) = (self.dtype.size(), self.parts.len());
+        self.apart.iter_mut().for_each(Vec::clear);
+        let mut k = (first % count as u64) as usize;
+        for element in bytes.chunks_exact(size) {
+            self.apart[k].extend_from_slice(element);
+            k = if k + 1 == count { 0 } else { k + 1 };
+        }
+        for (part, bytes) in self.parts.iter_mut().zip(&self.apart) {
+            part.add(self.dtype, self.map, bytes);
+        }
+    }
+
+    /// Components that lie one behind the other.
+    fn slabs(&mut self, mut first: u64, slab: u64, mut bytes: &[u8]) {
+        let size = self.dtype.size();
+        while !bytes.is_empty() {
+            let left = (slab - first % slab).saturating_mul(size as u64);
+            let here = usize::try_from(left).unwrap_or(bytes.len()).min(bytes.len());
+            let (part, rest) = bytes.split_at(here);
+            self.parts[(first / slab) as usize].add(self.dtype, self.map, part);
+            (first, bytes) = (first + (here / size) as u64, rest);
+        }
+    }
+
+    fn merge(self, other: Self) -> Self {
+        let parts = self.parts.into_iter().zip(other.parts).map(|(a, b)| a.merge(b)).collect();
+        Self { whole: self.whole.merge(other.whole), parts, ..other }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{ArrayDesc, Layout};
+    use crate::limits::Limits;
+    use crate::shape::Shape;
+    use crate::source::Source;
+    use crate::tree::Tree;
+    use proptest::prelude::*;
+
+    fn array(
+        dtype: DType,
+        order: Order,
+        map: Option<Linear>,
+        shape: &[u64],
+        bytes: &[u8],
+    ) -> Array {
+        let mut desc =
+            ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), order));
+        desc.map = map;
+        let limits = Limits::default().with_memory(1 << 20);
+        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+    }
+
+    /// The same as each component read on its own.
+    fn compare(array: &Array, wanted: usize) {
+        let (whole, parts) = components(array).unwrap();
+        assert_eq!(
+            format!("{whole:?}"),
+            format!("{:?}", statistics(&array.all().unwrap()).unwrap())
+        );
+        assert_eq!(parts.len(), wanted);
+        for (k, part) in parts.iter().enumerate() {
+            let one = Selection(vec![Slice::Rest, Slice::Index(k as i64)]);
+            let alone = statistics(&array.select(&one, Axes::Stored).unwrap()).unwrap();
+            let near =
+                |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs() || a.to_bits() == b.to_bits();
+            assert!(near(part.mean, alone.mean) && near(part.std, alone.std), "{part:?} {alone:?}");
+            let exact =
+                |s: &Stats| (s.count, s.finite, s.nan, s.min.to_bits(), s.max.to_bits(), s.exact);
+            assert_eq!(exact(part), exact(&alone), "component {k}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_is_what_it_is_alone(values in proptest::collection::vec(any::<i16>(), 1..300), width in 2_u64..5) {
+            let rows = values.len() as u64 / width;
+            let values = &values[..(rows * width) as usize];
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let floats: Vec<u8> = values.iter().flat_map(|v| f64::from(*v).sqrt().to_le_bytes()).collect();
+            let map = Some(Linear { intercept: 0.5, slope: -2.0 });
+            let wanted = if rows == 0 { 0 } else { width as usize };
+            for order in [Order::C, Order::F] {
+                compare(&array(DType::I16, order, map, &[rows, width], &bytes), wanted);
+                compare(&array(DType::F64, order, None, &[rows, width], &floats), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_may_begin_with_any_component() {
+        let values: Vec<u8> = (0..300_000_u32).flat_map(|v| f64::from(v).to_le_bytes()).collect();
+        compare(&array(DType::F64, Order::C, None, &[100_000, 3], &values), 3);
+        compare(&array(DType::F64, Order::F, None, &[100_000, 3], &values), 3);
+    }
+
+    #[test]
+    fn huge_numbers_are_looked_at_again() {
+        let values: Vec<u8> =
+            [1e300_f64, 1.0, -1e300, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        compare(&array(DType::F64, Order::C, None, &[2, 2], &values), 2);
+        compare(&array(DType::F64, Order::C, None, &[4], &values), 0);
+    }
+}

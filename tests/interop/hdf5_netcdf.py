@@ -1,0 +1,199 @@
+"""HDF5 and NetCDF-4 with the programs that people have: h5py, netCDF4, h5netcdf and xarray read what
+spile writes, with names, units and coordinates, and spile reads what they write; an index lets h5py
+read SDF, GSD and TAF files in place.
+
+SPILE is the program. Ends with an assertion if anything differs.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import warnings
+
+import h5netcdf
+import h5py
+import netCDF4
+import numpy as np
+import xarray as xr
+
+SPILE = os.environ["SPILE"]
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+
+# One of each kind.
+FILES = [
+    "sdf/epoch2d_4ranks_id4_0001.sdf",
+    "sdf/hand_bigendian_all.sdf",
+    "taf/good/example_2d_101x3.taf",
+    "taf/good/legacy_32_mapped.taf",
+    "gsd/py-5.0.1/fl_special_floats.gsd",
+    "scda/enc_v.scd",
+    "npy/c16_2x2x2.npy",
+    "npy/f2_edge.npy",
+    "npy/bool_0x3.npy",
+    "npy/s5.npy",
+    "npy/longdouble.npy",
+]
+
+
+def spile(*words, allowed=(0,)):
+    done = subprocess.run([SPILE, *map(str, words)], capture_output=True, check=False)
+    assert done.returncode in allowed, (words, done.stderr.decode())
+    return done.stdout.decode()
+
+
+def little(values):
+    values = np.ascontiguousarray(values)
+    return values.astype(values.dtype.newbyteorder("<")).tobytes()
+
+
+def sum_of(values):
+    return hashlib.sha256(little(values)).hexdigest()
+
+
+def sums(path):
+    """What spile says of every dataset of a file."""
+    objects = json.loads(spile("hash", "--native", "--json", path))["objects"]
+    return {item["path"]: item["sha256"] for item in objects}
+
+
+def datasets(file):
+    found = {}
+    file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def bare(item):
+    """A dimension that is no variable: it has no values."""
+    return b"not a netCDF variable" in np.bytes_(item.attrs.get("NAME", b""))
+
+
+def written():
+    """spile writes, others read."""
+    for name in FILES:
+        for ending in ("h5", "nc"):
+            spile("-q", "convert", "--verify", "--overwrite", GOLDEN / name, f"x.{ending}")
+            expected = sums(f"x.{ending}")
+            with h5py.File(f"x.{ending}") as file:
+                seen = 0
+                for path, item in datasets(file).items():
+                    if bare(item):
+                        continue
+                    seen += 1
+                    if item.size > 0:
+                        assert sum_of(item[()]) == expected[path], (name, ending, path)
+            assert seen > 0, name
+        with netCDF4.Dataset("x.nc") as file:
+            visit(file)
+        for engine in ("netcdf4", "h5netcdf"):
+            with xr.open_datatree("x.nc", engine=engine) as tree:
+                tree.load()
+
+
+def visit(group):
+    for variable in group.variables.values():
+        variable[...]
+    for inner in group.groups.values():
+        visit(inner)
+
+
+def seen_by_people():
+    """Names, units and coordinates."""
+    spile("-q", "convert", "--overwrite", GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf", "f.nc")
+    spile("-q", "convert", "--overwrite", GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf", "f.h5")
+    with h5py.File("f.h5") as file:
+        ex = file["Electric Field/Ex"]
+        assert ex.attrs["units"] == "V/m"
+        assert [list(dim.keys())[0] for dim in ex.dims] == ["X_face", "Y_mid"]
+        values, points = ex[()], file["Grid/Grid/X_face"][()]
+    for engine in ("netcdf4", "h5netcdf"):
+        with xr.open_datatree("f.nc", engine=engine) as tree:
+            ex = tree["Electric Field/Ex"]
+            assert ex.dims == ("X_face", "Y_mid") and ex.attrs["units"] == "V/m"
+            assert np.array_equal(ex, values) and np.array_equal(ex["X_face"], points)
+            assert ex["X_face"].attrs["units"] == "m"
+    # Packed numbers mean the same to all.
+    spile("-q", "convert", "--overwrite", GOLDEN / "taf/good/legacy_32_mapped.taf", "m.nc")
+    spile("-q", "convert", "--overwrite", GOLDEN / "taf/good/legacy_32_mapped.taf", "m.npy")
+    with xr.open_dataset("m.nc") as data:
+        assert np.array_equal(data["data"], np.load("m.npy")), "scale_factor"
+    # Frames are a dimension.
+    gsd = next(GOLDEN.glob("gsd/py-5.0.1/*all*.gsd"), None) or GOLDEN / FILES[4]
+    spile("-q", "convert", "--overwrite", gsd, "g.nc")
+    with netCDF4.Dataset("g.nc") as file:
+        assert "frame" in file.dimensions or "time" in file.dimensions
+
+
+def read():
+    """Others write, spile reads."""
+    random = np.random.default_rng(3)
+    for libver in ("earliest", "latest"):
+        for round in range(4):
+            with h5py.File("r.h5", "w", libver=libver) as file:
+                for k, code in enumerate(["<i2", ">i8", "<f4", ">f8", "<c16", "u1", "?"]):
+                    shape = tuple(random.integers(1, 40, int(random.integers(1, 4))))
+                    chunks = tuple(int(random.integers(1, n + 1)) for n in shape)
+                    options = [{}, {"chunks": chunks}, {"chunks": chunks, "compression": "gzip"},
+                               {"chunks": chunks, "compression": "lzf", "shuffle": True},
+                               {"chunks": chunks, "fletcher32": True, "maxshape": (None,) * len(shape)}]
+                    values = (random.normal(size=shape) * 100).astype(code)
+                    chosen = options[int(random.integers(len(options)))]
+                    file.create_dataset(f"group {k % 3}/{k}", data=values, **chosen)
+            expected = sums("r.h5")
+            with h5py.File("r.h5") as file:
+                all_of_them = datasets(file)
+                assert len(all_of_them) == len(expected) == 7
+                for path, item in all_of_them.items():
+                    assert sum_of(item[()]) == expected[path], (libver, path, item.chunks)
+    data = xr.Dataset(
+        {"t": (("time", "x"), random.normal(size=(4, 5)), {"units": "K"}),
+         "flag": ("x", np.array([1, 0, 1, 0, 1], bool)), "name": ("x", np.array(list("abcde")))},
+        coords={"time": np.arange(4.0), "x": ("x", np.arange(5.0) / 2, {"units": "m"})},
+    )
+    for engine in ("netcdf4", "h5netcdf"):
+        data.to_netcdf("d.nc", engine=engine)
+        expected = sums("d.nc")
+        for name in ("t", "time", "x"):
+            assert expected[name] == sum_of(data[name]), (engine, name)
+        told = spile("ls", "-l", "d.nc")
+        assert "K" in told or "time" in told, told
+        # And back to xarray, through spile.
+        spile("-q", "convert", "--overwrite", "d.nc", "e.nc")
+        with xr.open_dataset("e.nc", engine=engine) as back:
+            assert back["t"].dims == ("time", "x") and back["t"].attrs["units"] == "K"
+            assert np.array_equal(back["t"], data["t"]) and np.array_equal(back["x"], data["x"])
+    with h5netcdf.File("h.nc", "w") as file:
+        file.dimensions = {"x": 5}
+        file.create_variable("v", ("x",), float)[:] = np.arange(5.0)
+    assert sums("h.nc")["v"] == sum_of(np.arange(5.0))
+
+
+def pointed():
+    """Datasets that are bytes of the original."""
+    for name in FILES[:5] + ["taf/good/dims_3d_4x3x2.taf", "sdf/epoch3d_0001.sdf"]:
+        spile("-q", "index", "--h5", "--overwrite", GOLDEN / name, "i.h5", allowed=(0, 3))
+        spile("-q", "convert", "--overwrite", GOLDEN / name, "c.h5")
+        with h5py.File("i.h5") as index, h5py.File("c.h5") as copy:
+            outside = 0
+            found = datasets(index)
+            for path, item in found.items():
+                values = item[()]
+                if "note" in item.attrs and "reverse" in str(item.attrs["note"]):
+                    first = 1 if copy[path].dims[0].label == "frame" else 0
+                    order = list(range(first)) + list(range(values.ndim))[: first - 1 if first else None : -1]
+                    values = values.transpose(order)
+                assert sum_of(values) == sum_of(copy[path][()]), (name, path)
+                outside += item.external is not None
+            assert outside > 0 and len(found) > 0, name
+        assert os.path.getsize("i.h5") < os.path.getsize("c.h5") + 100_000
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    os.chdir(tempfile.mkdtemp())
+    written()
+    seen_by_people()
+    read()
+    pointed()

@@ -1,0 +1,70 @@
+"""Parquet: pandas and pyarrow read what spile writes, spile reads what pyarrow writes plainly.
+
+SPILE is the program. Ends with an assertion if anything differs.
+"""
+
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SPILE = os.environ["SPILE"]
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
+
+
+def spile(*words):
+    done = subprocess.run([SPILE, *words], capture_output=True, check=False)
+    assert done.returncode == 0, (words, done.stderr.decode())
+    return done.stdout
+
+
+def main():
+    os.chdir(tempfile.mkdtemp())
+    random = np.random.default_rng(8)
+    rows = 3_000_000
+    arrays = {"x": random.normal(size=rows), "v": random.normal(size=(rows, 3)).astype("f4")}
+    for code in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]:
+        info = np.iinfo(code)
+        arrays[code] = random.integers(info.min, info.max, rows, dtype=code, endpoint=True)
+    arrays["ok"] = arrays["x"] > 0
+    arrays["s"] = np.array([b"a", b"", "größe".encode()])[np.arange(rows) % 3]
+    np.savez("x.npz", **arrays)
+    # Nothing is lost: text, booleans and narrow numbers included.
+    spile("convert", "x.npz", "x.parquet", "--strict", "--verify")
+    table = pd.read_parquet("x.parquet")
+    assert len(table) == rows and pq.ParquetFile("x.parquet").num_row_groups > 1
+    for name, array in arrays.items():
+        if name == "v":
+            own = table[["v[0]", "v[1]", "v[2]"]].to_numpy()
+            assert own.dtype == array.dtype and np.array_equal(own, array)
+        elif name == "s":
+            assert [s.encode() for s in table["s"][:6]] == list(array[:6])
+        else:
+            assert table[name].dtype == array.dtype and np.array_equal(table[name], array), name
+
+    # A table with frames: logged quantities, and particles of one file.
+    gsd = os.path.join(GOLDEN, "gsd/py-5.0.1/hoomd_many_frames.gsd")
+    spile("convert", gsd, "log.parquet", "--select", "log/*", "--verify")
+    log = pd.read_parquet("log.parquet")
+    assert list(log["frame"]) == list(range(len(log))) and any(c.startswith("log/") for c in log)
+    varying = os.path.join(GOLDEN, "gsd/py-5.0.1/hoomd_varying_N.gsd")
+    pick = ["--select", "particles/position", "--select", "particles/mass"]
+    spile("convert", varying, "p.parquet", *pick, "--verify")
+    particles = pd.read_parquet("p.parquet")
+    counts = particles.groupby("frame").size()
+    assert counts.nunique() > 1 and "particles/position[2]" in particles, particles
+
+    # What pyarrow writes without compression is read in place.
+    frame = pa.table({"n": np.arange(9), "x": random.normal(size=9), "word": list("abcdefghi")})
+    pq.write_table(frame, "p.parquet", compression="none", use_dictionary=False)
+    spile("convert", "p.parquet", "p.npz", "--strict", "--verify")
+    back = np.load("p.npz")
+    assert np.array_equal(back["n"], frame["n"]) and np.array_equal(back["x"], frame["x"])
+    assert [w.decode() for w in back["word"]] == frame["word"].to_pylist()
+
+
+main()
