@@ -98,7 +98,7 @@ impl Job<'_> {
     fn write(&self, content: &dyn Reader, context: &Context, out: &mut Output) -> Result<Exit> {
         let Self { from, to, format, how } = *self;
         let place = |e: Error| e.with_path(from);
-        let plan = convert::plan(format, content, &context.limits).map_err(place)?;
+        let plan = convert::plan(format, content, to, &context.limits).map_err(place)?;
         let losses = &plan.losses;
         if how.strict && !losses.is_empty() {
             let name = format.info().name;
