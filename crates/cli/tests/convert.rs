@@ -176,3 +176,27 @@ fn losses_are_told_refused_or_taken() {
     let values = |words: &[&str]| text(&run(temp.path(), words).stdout);
     assert_eq!(values(&["cat", "x.npy"]), values(&["cat", dump, "ey"]));
 }
+
+#[test]
+fn parts_of_dimensions_are_cut_with_their_coordinates() {
+    let temp = tempfile::tempdir().unwrap();
+    let dump = golden().join("sdf/epoch2d_4ranks_id4_0001.sdf");
+    let dump = dump.to_str().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let cut = ["convert", dump, "cut.nc", "--slice", "X=10:30:2", "--slice", "Y=-3", "--verify"];
+    let done = run(temp.path(), &cut);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let values = |words: &[&str]| {
+        let output = text(&run(temp.path(), words).stdout);
+        let lines = output.lines().filter(|line| !line.starts_with('#'));
+        lines.flat_map(str::split_whitespace).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let field = "Derived/Number_Density";
+    let part = values(&["cat", "cut.nc", field]);
+    assert_eq!(part.len(), 10);
+    assert_eq!(part, values(&["cat", dump, field, "10:30:2, -3"]));
+    let points = values(&["cat", "cut.nc", "Grid/Grid/X_mid"]);
+    assert_eq!(points, values(&["cat", dump, "Grid/Grid/X_mid", "10:30:2"]));
+    let wrong = text(&run(temp.path(), &["convert", dump, "x.nc", "--slice", "Q=1"]).stderr);
+    assert!(wrong.contains("no array has a dimension \"Q\"") && wrong.contains("X, "), "{wrong}");
+}
