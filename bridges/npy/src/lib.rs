@@ -39,6 +39,7 @@ use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
@@ -127,7 +128,11 @@ impl Header {
                 place.layout(at, one, self.order)
             } else {
                 let bytes = if rows == 0 { 0 } else { (rows - 1) * size + one };
-                Layout::Rows { extents: Extents::one(place.offset + at, bytes), stride: size }
+                Layout::Rows {
+                    extents: Extents::one(place.offset + at, bytes),
+                    stride: size,
+                    order: Order::C,
+                }
             };
             let (above, last) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
             let path = format!("{}/{above}", tree.node(group).path);

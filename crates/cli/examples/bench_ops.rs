@@ -106,7 +106,7 @@ fn written(file: &Path, new: &Path) -> Answer {
     let start = Instant::now();
     let format = convert::target(&spile::REGISTRY, None, new)?;
     let opened = spile::open(file, &limits)?;
-    let plan = convert::plan(format, &*opened.reader, &limits)?;
+    let plan = convert::plan(format, &*opened.reader, new, &limits)?;
     convert(format, &*opened.reader, &plan, new, Overwrite::Never, &limits)?;
     Ok((start.elapsed().as_secs_f64(), convert::size(new)?))
 }

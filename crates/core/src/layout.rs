@@ -133,12 +133,15 @@ pub enum Layout {
         /// Which index runs fastest.
         order: Order,
     },
-    /// One element in every row of a table, one dimension only (SDF stations).
+    /// Elements at equal distances: one in every row of a table (SDF stations), or in every row of
+    /// a larger array (the side of a grid).
     Rows {
         /// From the first element to the last.
         extents: Extents,
         /// Bytes from an element to the next.
         stride: u64,
+        /// Which index runs fastest.
+        order: Order,
     },
     /// Elements of different lengths, one after the other (scda V).
     Ragged {
@@ -344,6 +347,7 @@ impl ArrayDesc {
     pub fn order(&self) -> Order {
         match &self.layout {
             Layout::Plain { order, .. }
+            | Layout::Rows { order, .. }
             | Layout::Inline(_, order)
             | Layout::Text { order, .. }
             | Layout::Encoded { order, .. } => *order,

@@ -16,6 +16,7 @@
 //! | `convert` `reduce` | elements to `f64` and text; statistics and envelopes in one pass |
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
+//! | `points` | the middle of cells, from their nodes |
 //! | `table` | arrays with the same number of rows side by side, for formats that are tables |
 //! | `series` | many files of one run as one dataset |
 //! | `flat` `description` `axes` | a tree as plain arrays, what it says as JSON, its shared dimensions: for other worlds' formats |
@@ -55,6 +56,7 @@ pub mod frames;
 pub mod layout;
 pub mod limits;
 mod plan;
+pub mod points;
 pub mod read;
 pub mod reduce;
 pub mod report;

@@ -124,12 +124,12 @@ impl Array {
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
             }
-            Layout::Rows { extents, stride: own } => {
-                if shape.rank() != 1 || *own < dtype.size() as u64 {
-                    let message = format!("{shape} elements in rows of {own} bytes");
+            Layout::Rows { extents, stride: distance, order: own } => {
+                if *distance < dtype.size() as u64 {
+                    let message = format!("{shape} elements in rows of {distance} bytes");
                     return Err(Error::malformed("core-layout", message));
                 }
-                stride = Some(*own);
+                (order, stride) = (*own, Some(*distance));
                 Store::File(extents.clone())
             }
             // Elements of different lengths are handed out as the bytes they are.
@@ -277,8 +277,8 @@ impl Array {
         };
         // In bytes.
         let elements = self.shape.strides(self.order).into_iter();
-        let packed = |elements: u64| elements.saturating_mul(size as u64);
-        let strides: Vec<u64> = elements.map(|n| self.stride.unwrap_or(packed(n))).collect();
+        let distance = self.stride.unwrap_or(size as u64);
+        let strides: Vec<u64> = elements.map(|n| n.saturating_mul(distance)).collect();
         let mut base = 0;
         let mut plan_axes = vec![Axis { count: 1, stride: 0 }; rank];
         let empty = spans.iter().any(|s| s.count == 0);

@@ -63,10 +63,19 @@ pub struct Plan {
 }
 
 /// The way of writing `content` as `format` that keeps most; an error where it cannot be written.
-/// Reads no values.
-pub fn plan(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Result<Plan> {
+/// Reads no values. `path` is that of the new file: some formats have several forms, told apart by
+/// their endings.
+pub fn plan(
+    format: &dyn Format,
+    content: &dyn Reader,
+    path: &Path,
+    limits: &Limits,
+) -> Result<Plan> {
     let small = miniature(content, limits)?;
-    let native = losses(format, &small, &small, limits);
+    let asked = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let known = format.info().extensions;
+    let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
+    let native = losses(format, &small, &small, ending, limits);
     let Some(holds) = format.holds() else {
         return native.map(|losses| Plan { described: false, losses });
     };
@@ -76,7 +85,7 @@ pub fn plan(format: &dyn Format, content: &dyn Reader, limits: &Limits) -> Resul
         return native.map(|losses| Plan { described: false, losses });
     }
     let laid = lay(&small, &holds, limits);
-    let described = laid.and_then(|laid| losses(format, &small, &laid, limits));
+    let described = laid.and_then(|laid| losses(format, &small, &laid, ending, limits));
     match (native, described) {
         (Ok(native), Ok(described)) if native.len() <= described.len() => {
             Ok(Plan { described: false, losses: native })
@@ -91,11 +100,12 @@ fn losses(
     format: &dyn Format,
     small: &dyn Reader,
     written: &dyn Reader,
+    ending: &str,
     limits: &Limits,
 ) -> Result<Vec<Row>> {
     // It is small and soon gone: memory is the place for it, where the system has a folder there.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    let path = folder.path().join("miniature").with_extension(format.info().extensions[0]);
+    let path = folder.path().join("miniature").with_extension(ending);
     // The place of a file that the caller never sees says nothing.
     let done = write_scratch(format, written, &path, limits)
         .and_then(|()| open_as(format, &path, limits))

@@ -1,5 +1,7 @@
 //! Which objects and which frames a verb looks at.
 
+use std::collections::BTreeSet;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use spile_core::error::{Error, Result};
 use spile_core::layout::ArrayDesc;
@@ -13,6 +15,7 @@ pub struct Pick {
     globs: Option<GlobSet>,
     patterns: Vec<String>,
     frames: Option<Slice>,
+    slices: Vec<(String, Slice)>,
 }
 
 impl Pick {
@@ -32,7 +35,7 @@ impl Pick {
             add(pattern).map_err(|e| bad_pattern(pattern, &e))?;
         }
         let globs = set.build().map_err(|e| bad_pattern(&patterns.join(" "), &e))?;
-        Ok(Self { globs: Some(globs), patterns: patterns.to_vec(), frames: None })
+        Ok(Self { globs: Some(globs), patterns: patterns.to_vec(), ..Self::default() })
     }
 
     /// Only some frames, written as a slice: `5`, `0:100:10`.
@@ -49,9 +52,56 @@ impl Pick {
         }
     }
 
+    /// Only a part of the dimensions of these names, each written as `X=0:100:10` or `X=5`.
+    pub fn with_slices(mut self, slices: &[String]) -> Result<Self> {
+        for text in slices {
+            let bad = || {
+                Error::argument(format!("\"{text}\" does not name a part of a dimension"))
+                    .hint("write X=5, X=0:100 or X=0:100:10; `spile ls --json` has the names")
+            };
+            let (name, part) = text.rsplit_once('=').ok_or_else(bad)?;
+            let slice = match part.parse::<Selection>()?.0[..] {
+                // One index is a part of length one: the dimension stays.
+                [Slice::Index(at)] => Slice::Range {
+                    start: Some(at),
+                    stop: at.checked_add(1).filter(|stop| *stop != 0),
+                    step: 1,
+                },
+                [slice @ Slice::Range { .. }] => slice,
+                _ => return Err(bad()),
+            };
+            self.slices.push((name.trim().to_string(), slice));
+        }
+        Ok(self)
+    }
+
+    /// What is wanted of an array with these dimensions; nothing if that is all of it.
+    pub fn slice(&self, dims: &[String]) -> Option<Selection> {
+        let of = |dim: &String| self.slices.iter().find(|(name, _)| name == dim);
+        dims.iter().any(|dim| of(dim).is_some()).then(|| {
+            let slices = dims.iter().map(|dim| of(dim).map_or(Slice::ALL, |(_, slice)| *slice));
+            Selection(slices.collect())
+        })
+    }
+
+    /// Every dimension that a slice names is one of an array.
+    pub fn known(&self, tree: &Tree) -> Result<()> {
+        for (name, _) in &self.slices {
+            let mut dims = tree.arrays().flat_map(|(_, _, array)| &array.dims);
+            if !dims.any(|dim| dim == name) {
+                let all: BTreeSet<&String> =
+                    tree.arrays().flat_map(|(_, _, array)| &array.dims).collect();
+                let all: Vec<&str> = all.into_iter().take(20).map(String::as_str).collect();
+                return Err(Error::argument(format!("no array has a dimension \"{name}\""))
+                    .hint(format!("there are {}", all.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing is left out.
     pub fn is_all(&self) -> bool {
-        self.globs.is_none() && self.frames.is_none()
+        self.globs.is_none() && self.frames.is_none() && self.slices.is_empty()
     }
 
     /// The object at `path` is wanted.

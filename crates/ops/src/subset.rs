@@ -1,16 +1,20 @@
-//! A part of a file as if it were all of it: some objects, some frames.
+//! A part of a file as if it were all of it: some objects, some frames, parts of dimensions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
 use spile_core::report::Finding;
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
+use spile_core::wire::ByteOrder;
 
 use crate::pick::Pick;
 
@@ -48,11 +52,17 @@ impl<'a> Subset<'a> {
         let mut tree = Tree::new(limits);
         tree.node_mut(ROOT).attrs.clone_from(old.attrs());
         let mut ids = HashMap::from([(ROOT, ROOT)]);
+        pick.known(old)?;
+        let mut room = limits.memory / 2;
         for (id, node) in old.iter().filter(|(id, _)| wanted.contains(id)) {
             let parent = ids[&node.parent];
             let new = match &node.array {
                 None => tree.add_group(parent, &node.name)?,
-                Some(array) => tree.add_array(parent, &node.name, array.clone())?,
+                Some(array) => {
+                    let part = sliced(whole, array, pick, &mut room, limits);
+                    let part = part.map_err(|e| e.in_object(format!("\"{}\"", node.path)))?;
+                    tree.add_array(parent, &node.name, part)?
+                }
             };
             ids.insert(id, new);
             let copy = tree.node_mut(new);
@@ -63,11 +73,77 @@ impl<'a> Subset<'a> {
             if let Some(desc) = &mut tree.node_mut(id).array {
                 renumber(desc, &ids, frames.as_ref());
             }
+            fit(&mut tree, id);
         }
         if let (Some(axis), Some(frames)) = (old.frames(), frames) {
             tree.set_frames(Arc::new(SomeFrames { of: axis.clone(), frames }));
         }
         Ok(Self { whole, tree })
+    }
+}
+
+/// The part of an array that was picked: in memory, as long as there is `room`.
+fn sliced(
+    whole: &dyn Reader,
+    array: &ArrayDesc,
+    pick: &Pick,
+    room: &mut u64,
+    limits: &Limits,
+) -> Result<ArrayDesc> {
+    let (tree, source) = (whole.tree(), whole.source());
+    let real = tree.resolve(array)?;
+    let Some(selection) = pick.slice(&array.dims).or_else(|| pick.slice(&real.dims)) else {
+        return Ok(array.clone());
+    };
+    let spans = selection.resolve(&array.shape)?;
+    let mut part = array.clone();
+    part.shape = Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>());
+    for (coord, span) in part.coords.iter_mut().zip(&spans) {
+        if let Coord::Uniform { start, step } = coord {
+            *start += span.start as f64 * *step;
+            *step *= span.step as f64;
+        }
+    }
+    if let Layout::PerFrame(of) = &real.layout {
+        let (of, desc) = (of.clone(), real.clone());
+        let table = SlicedCells { of, desc, source: source.clone(), selection, limits: *limits };
+        part.layout = Layout::PerFrame(Arc::new(table));
+        return Ok(part);
+    }
+    if array.ragged().is_some() {
+        return Err(Error::unsupported("", "elements of different lengths are not cut"));
+    }
+    let bytes = part.shape.bytes(part.dtype.size())?;
+    *room = room.checked_sub(bytes).ok_or_else(|| {
+        Error::limit("the parts of all arrays do not fit the budget")
+            .hint("raise it with --max-memory, or select less")
+    })?;
+    let array = Array::open(source, tree, array, limits)?;
+    part.layout = inline(&array, &selection)?;
+    part.dtype = part.dtype.with_order(ByteOrder::Little);
+    Ok(part)
+}
+
+fn inline(array: &Array, selection: &Selection) -> Result<Layout> {
+    let bytes = array.read(selection, Axes::Order(Order::C))?;
+    Ok(Layout::Inline(bytes.into(), Order::C))
+}
+
+/// Points that are no longer as many as their dimension is long are none.
+fn fit(tree: &mut Tree, id: NodeId) {
+    let Some(array) = &tree.node(id).array else { return };
+    let fits = |(coord, len): (&Coord, &u64)| match coord {
+        Coord::Node(points) => tree.node(*points).array.as_ref().is_some_and(|points| {
+            // Points in more than one dimension are checked by who uses them.
+            points.shape.rank() != 1 || points.shape.lengths() == [*len]
+        }),
+        _ => true,
+    };
+    let fits: Vec<bool> = array.coords.iter().zip(array.shape.lengths()).map(fits).collect();
+    if let Some(array) = &mut tree.node_mut(id).array {
+        for (coord, _) in array.coords.iter_mut().zip(fits).filter(|(_, fits)| !fits) {
+            *coord = Coord::None;
+        }
     }
 }
 
@@ -114,6 +190,34 @@ impl Reader for Subset<'_> {
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         self.whole.objects(each)
+    }
+}
+
+/// Parts of the frames of an array, read when they are looked up.
+struct SlicedCells {
+    of: Arc<dyn FrameTable>,
+    desc: ArrayDesc,
+    source: Source,
+    selection: Selection,
+    limits: Limits,
+}
+
+impl FrameTable for SlicedCells {
+    fn len(&self) -> u64 {
+        self.of.len()
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let Some(cell) = self.of.cell(frame)? else { return Ok(None) };
+        let spans = self.selection.resolve(&cell.shape)?;
+        let shape = Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>());
+        let desc = ArrayDesc { shape: cell.shape, layout: cell.layout, ..self.desc.clone() };
+        let array = Array::open(&self.source, &Tree::new(&self.limits), &desc, &self.limits)?;
+        Ok(Some(FrameCell { shape, layout: inline(&array, &self.selection)? }))
+    }
+
+    fn instead(&self, frame: u64) -> Result<Option<String>> {
+        self.of.instead(frame)
     }
 }
 

@@ -16,5 +16,6 @@ pub static REGISTRY: Registry = Registry(&[
     &spile_npy::Npy,
     &spile_npy::Npz,
     &spile_parquet::Parquet,
+    &spile_vtk::Vtk,
     &spile_zarr::Zarr,
 ]);

@@ -8,18 +8,16 @@ use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::points::{DERIVED, midpoints, numbers, store};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree};
 use spile_core::wire::ByteOrder;
-
-use crate::derived::{midpoints, numbers, store};
-use crate::view::DERIVED;
 
 /// Bytes that are computed at once, where a plane is not longer.
 const PIECE: u64 = 256 << 10;
 
 /// The range of an array that is one range of the file.
-fn range(desc: &ArrayDesc) -> Option<Extent> {
+pub(crate) fn range(desc: &ArrayDesc) -> Option<Extent> {
     match &desc.layout {
         Layout::Plain { extents, .. } => match *extents.parts() {
             [one] => Some(one),
@@ -66,7 +64,7 @@ impl Pieces {
 }
 
 /// What an array that is computed says, with what is also true of the one it is made from.
-fn said(words: &str, attrs: Attrs, kept: &[&str]) -> Attrs {
+pub(crate) fn said(words: &str, attrs: Attrs, kept: &[&str]) -> Attrs {
     let mut all = vec![(DERIVED.to_string(), words.into())];
     all.extend(attrs.into_iter().filter(|(name, _)| kept.contains(&name.as_str())));
     all

@@ -8,6 +8,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Extent, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::points::DERIVED;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::Order;
@@ -19,7 +20,7 @@ use crate::meta::{
     Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
 };
 use crate::said::{count, list, real, reals, said, small, text, texts, whole};
-use crate::view::{DATATYPE, DERIVED, NAME, TYPE};
+use crate::view::{DATATYPE, NAME, TYPE};
 use crate::wire::{BlockHeader, DataType, FileHeader};
 use crate::write::{Data, Writer};
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use spile_core::error::Result;
 use spile_core::layout::Coord;
+use spile_core::points;
 use spile_core::tree::NodeId;
 
 use crate::computed;
@@ -136,7 +137,7 @@ impl Builder<'_> {
         if let Some(known) = self.beside.get(&(axis, faces)) {
             return Ok(*known);
         }
-        let make = if faces { derived::faces } else { derived::midpoints };
+        let make = if faces { derived::faces } else { points::midpoints };
         let found = make(&mut self.tree, axis)?;
         self.beside.insert((axis, faces), found);
         Ok(found)

@@ -11,7 +11,7 @@
 //! | `read` | [`File`]: header and blocks; [`View`]: with the tree |
 //! | `view` `station` | the tree view; stations as tables |
 //! | `coords` `derived` | where the points of variables are |
-//! | `computed` | arrays that are computed from others, on demand |
+//! | `computed` `surfaces` | arrays that are computed from others, on demand |
 //! | `write` `parallel` | [`Writer`]: blocks into a file; [`SharedWriter`]: by all ranks of a job |
 //! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
 //! | `archive` | embedded source code unpacked |
@@ -34,6 +34,7 @@ mod read;
 mod said;
 mod salvage;
 mod station;
+mod surfaces;
 mod view;
 pub mod wire;
 mod write;

@@ -7,6 +7,7 @@ use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::limits::Limits;
 use spile_core::read::Array;
+use spile_core::report::Finding;
 use spile_core::source::Source;
 use spile_core::tree::{Tree, Value};
 
@@ -21,7 +22,8 @@ use crate::wire::FileHeader;
 pub struct Options {
     /// Add arrays that are computed from others when they are read: fields on faces, edges and
     /// nodes averaged to the middle of the cells, the ranks of a run and the borders of their parts,
-    /// Cartesian coordinates of cylindrical and spherical meshes.
+    /// Cartesian coordinates of cylindrical and spherical meshes, the surfaces of the grid and of
+    /// obstacles in it.
     pub derived: bool,
 }
 
@@ -78,6 +80,7 @@ impl File {
 pub struct View {
     file: File,
     tree: Tree,
+    findings: Vec<Finding>,
 }
 
 impl View {
@@ -88,8 +91,9 @@ impl View {
 
     /// Makes the tree of a file.
     pub fn new(file: File, options: Options) -> Result<Self> {
-        let tree = view::tree(&file.header, &file.blocks, options, &file.limits)?;
-        Ok(Self { file, tree })
+        let File { source, header, blocks, limits } = &file;
+        let (tree, report) = view::tree(source, header, blocks, options, limits)?;
+        Ok(Self { file, tree, findings: report.findings })
     }
 
     /// An array of the tree, by its path or its block's identifier.
@@ -119,6 +123,10 @@ impl Reader for View {
 
     fn source(&self) -> &Source {
         &self.file.source
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.findings
     }
 
     fn summary(&self) -> Vec<(String, Value)> {

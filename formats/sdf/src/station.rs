@@ -2,7 +2,7 @@
 
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::shape::Shape;
+use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
 use crate::index::Block;
@@ -118,7 +118,7 @@ impl Columns<'_> {
             n => (n - 1) * station.entry_len + size,
         };
         let extents = Extents::one(self.block.header.data_location + self.offset, span);
-        let layout = Layout::Rows { extents, stride: station.entry_len };
+        let layout = Layout::Rows { extents, stride: station.entry_len, order: Order::F };
         let mut desc = ArrayDesc::new(dtype, Shape::new([self.count]), layout);
         desc.dims = vec!["time".into()];
         let mut attrs = Vec::new();

@@ -7,7 +7,10 @@ use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::points::DERIVED;
+use spile_core::report::Report;
 use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 
@@ -16,6 +19,7 @@ use crate::index::Block;
 use crate::kind::BlockType;
 use crate::meta::{Mesh, Meta, RunInfo, Station, Stitched};
 use crate::read::Options;
+use crate::surfaces;
 use crate::wire::{DataType, FileHeader};
 
 /// Attribute with the block's type. A node that has it is a block.
@@ -24,8 +28,6 @@ pub(crate) const TYPE: &str = "sdf_type";
 pub(crate) const NAME: &str = "sdf_name";
 /// Attribute with the block's data type, where the elements do not tell.
 pub(crate) const DATATYPE: &str = "sdf_datatype";
-/// Attribute of arrays that are computed from others.
-pub(crate) const DERIVED: &str = "derived";
 
 /// Levels of groups at which a name is compared with those of arrays.
 const DEEPEST: usize = 64;
@@ -33,13 +35,14 @@ const DEEPEST: usize = 64;
 /// Longer strings are shown as bytes.
 const LONGEST_TEXT: u64 = 4096;
 
-/// The tree of a file.
+/// The tree of a file, and what was noticed while it was made.
 pub(crate) fn tree(
+    source: &Source,
     file: &FileHeader,
     blocks: &[Block],
     options: Options,
     limits: &Limits,
-) -> Result<Tree> {
+) -> Result<(Tree, Report)> {
     let mut view = Builder {
         file,
         blocks,
@@ -61,10 +64,12 @@ pub(crate) fn tree(
     for k in 0..blocks.len() {
         view.coordinates(k)?;
     }
+    let mut report = Report::default();
     if options.derived {
         for k in 0..blocks.len() {
             view.derived(k)?;
         }
+        surfaces::add(&mut view, source, &mut report)?;
     }
     let mut ids = HashMap::new();
     if blocks.iter().any(|block| matches!(block.meta, Meta::Stitched(_))) {
@@ -77,7 +82,7 @@ pub(crate) fn tree(
             view.stitched(k, group, &ids)?;
         }
     }
-    Ok(view.tree)
+    Ok((view.tree, report))
 }
 
 /// The group a block is in and its own name there.

@@ -55,6 +55,9 @@ pub(super) struct HowArgs {
     overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
+    /// Only a part of a dimension, by its name: X=0:100, 'Y=::2'; read within --max-memory
+    #[arg(long, value_name = "DIM=A:B:C")]
+    slice: Vec<String>,
 }
 
 pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -88,7 +91,7 @@ impl Job<'_> {
         context: &Context,
         out: &mut Output,
     ) -> Result<Exit> {
-        let pick = self.how.pick.pick()?;
+        let pick = self.how.pick.pick()?.with_slices(&self.how.slice)?;
         if pick.is_all() {
             return self.write(content, context, out);
         }
@@ -98,7 +101,7 @@ impl Job<'_> {
     fn write(&self, content: &dyn Reader, context: &Context, out: &mut Output) -> Result<Exit> {
         let Self { from, to, format, how } = *self;
         let place = |e: Error| e.with_path(from);
-        let plan = convert::plan(format, content, &context.limits).map_err(place)?;
+        let plan = convert::plan(format, content, to, &context.limits).map_err(place)?;
         let losses = &plan.losses;
         if how.strict && !losses.is_empty() {
             let name = format.info().name;

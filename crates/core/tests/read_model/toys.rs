@@ -270,7 +270,7 @@ pub(crate) fn sample(case: &Case) -> Sample {
                 table.extend_from_slice(element);
             }
             let extents = scatter(&mut random, &table, 3, &mut file);
-            Layout::Rows { extents, stride: stride as u64 }
+            Layout::Rows { extents, stride: stride as u64, order }
         }
         Form::Chunked(form) => chunked(
             &mut random,

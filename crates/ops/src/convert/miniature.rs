@@ -1,7 +1,7 @@
 //! A file in miniature: everything that is said, and arrays of a few zeros in the place of those with
 //! data. What a format does to it, it does to the file, in no time.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spile_core::error::Result;
@@ -16,19 +16,21 @@ use spile_core::tree::{ROOT, Tree};
 /// Frames of a miniature.
 const FRAMES: u64 = 2;
 
-/// Bytes of arrays that keep their shape; there may be a relation between shapes and what is said.
+/// Bytes of arrays that keep their shapes; there may be a relation between shapes and what is said.
 const KEPT: u64 = 16 << 20;
 
-/// Lengths of others that are kept; longer ones become this, or one more where they are odd: nodes and
-/// cells differ by one.
+/// Lengths that are kept; longer ones become this and more.
 const LENGTH: u64 = 4;
+
+/// Different lengths that stay different.
+const LENGTHS: usize = 48;
 
 /// Makes one.
 pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> {
     let old = whole.tree();
     let mut tree = Tree::new(limits);
     tree.node_mut(ROOT).attrs.clone_from(old.attrs());
-    let mut sizes = Sizes::of(old)?;
+    let mut sizes = Sizes::new(old)?;
     // Nodes are added in the same order, so they have the same numbers.
     for (_, node) in old.iter() {
         let id = match &node.array {
@@ -105,39 +107,58 @@ fn zeros(array: &ArrayDesc, shape: &Shape, layout: &Layout, sizes: &mut Sizes) -
     Ok(Layout::Plain { extents: Extents::one(0, bytes), order })
 }
 
-/// Bytes of the longest array, and the lengths that become shorter: everywhere, so that what has the same
-/// number of rows still has.
+/// Bytes of the longest array, and the lengths that stand for those of the file, where they do not
+/// stay: the same for the same length everywhere, and one more for one more, because nodes and cells
+/// differ by one.
 struct Sizes {
     longest: u64,
-    long: HashSet<u64>,
+    lengths: Option<BTreeMap<u64, u64>>,
 }
 
 impl Sizes {
-    fn of(tree: &Tree) -> Result<Self> {
-        let (mut kept, mut long) = (0_u64, HashSet::new());
+    fn new(tree: &Tree) -> Result<Self> {
+        let (mut bytes, mut seen) = (0_u64, BTreeSet::new());
         let mut add = |shape: &Shape, size: usize| {
-            let bytes = shape.bytes(size).unwrap_or(u64::MAX);
-            match kept.checked_add(bytes).filter(|kept| *kept <= KEPT) {
-                Some(more) => kept = more,
-                None => long.extend(shape.lengths().iter().filter(|n| **n > LENGTH)),
-            }
+            bytes = bytes.saturating_add(shape.bytes(size).unwrap_or(u64::MAX));
+            seen.extend(shape.lengths().iter().copied().filter(|n| *n > LENGTH));
         };
         for (_, _, array) in tree.arrays() {
-            let desc = tree.resolve(array)?;
-            add(&desc.shape, desc.dtype.size());
-            if let Layout::PerFrame(table) = &desc.layout {
+            add(&array.shape, array.dtype.size());
+            if let Layout::PerFrame(table) = &tree.resolve(array)?.layout {
                 for frame in 0..table.len().min(FRAMES) {
                     if let Some(cell) = table.cell(frame)? {
-                        add(&cell.shape, desc.dtype.size());
+                        add(&cell.shape, array.dtype.size());
                     }
                 }
             }
         }
-        Ok(Self { longest: 0, long })
+        let (mut lengths, mut small, mut last) = (BTreeMap::new(), LENGTH, LENGTH);
+        for length in seen {
+            // Far apart stays apart, as long as there are few.
+            let more = if length == last + 1 { 1 } else { 2 };
+            small = if lengths.len() < LENGTHS { small + more } else { LENGTH + 2 + length % 2 };
+            lengths.insert(length, small);
+            last = length;
+        }
+        let mut sizes = Self { longest: 0, lengths: (bytes > KEPT).then_some(lengths) };
+        let small = |(_, _, array): (_, _, &ArrayDesc)| {
+            sizes.reduced(&array.shape).bytes(array.dtype.size()).unwrap_or(u64::MAX)
+        };
+        let total = tree.arrays().map(small).fold(0, u64::saturating_add);
+        // Many dimensions of many lengths: nothing but odd and even is left.
+        if let (Some(lengths), true) = (&mut sizes.lengths, total > KEPT) {
+            for (length, small) in lengths {
+                *small = LENGTH + length % 2;
+            }
+        }
+        Ok(sizes)
     }
 
     fn reduced(&self, shape: &Shape) -> Shape {
-        let length = |n: &u64| if self.long.contains(n) { LENGTH + n % 2 } else { *n };
+        let Some(lengths) = &self.lengths else { return shape.clone() };
+        // Later frames may have others.
+        let other = |n: u64| if n <= LENGTH { n } else { LENGTH + n % 2 };
+        let length = |n: &u64| lengths.get(n).copied().unwrap_or_else(|| other(*n));
         Shape::new(shape.lengths().iter().map(length).collect::<Vec<_>>())
     }
 }
@@ -148,20 +169,33 @@ mod tests {
     use spile_core::dtype::DType;
 
     #[test]
-    fn what_has_as_many_rows_still_has() {
-        let limits = Limits::default();
-        let mut tree = Tree::new(&limits);
-        for (name, dtype, shape) in [
-            ("small", DType::U8, &[3_000_001][..]),
-            ("large", DType::F64, &[3_000_001, 3]),
-            ("other", DType::F64, &[17]),
-        ] {
-            let layout = Layout::Fill(vec![0; dtype.size()].into());
-            tree.add_array(ROOT, name, ArrayDesc::new(dtype, Shape::new(shape), layout)).unwrap();
-        }
-        let small = miniature(&Dataset::new(Source::memory([]), tree), &limits).unwrap();
-        let shapes: Vec<_> =
-            small.tree.arrays().map(|(_, _, a)| a.shape.lengths().to_vec()).collect();
-        assert_eq!(shapes, [vec![5], vec![5, 3], vec![17]]);
+    fn lengths_that_belong_together_stay_together() {
+        let mut tree = Tree::new(&Limits::default());
+        let mut add = |name: &str, shape: &[u64]| {
+            let layout = Layout::Fill([0; 8].into());
+            let array = ArrayDesc::new(DType::F64, Shape::new(shape), layout);
+            tree.add_array(ROOT, name, array).unwrap()
+        };
+        let field = add("field", &[1000, 401, 3]);
+        let (cells, nodes, other) = (add("x", &[1000]), add("x_nodes", &[1001]), add("n", &[402]));
+        let far = add("far", &[700, 2000, 2001]);
+        let small = |tree: &Tree, id| {
+            let whole = Dataset::new(Source::memory(Vec::new()), tree.clone());
+            let small = miniature(&whole, &Limits::default()).unwrap();
+            small.tree.node(id).array.as_ref().unwrap().shape.lengths().to_vec()
+        };
+        let [cells, nodes, other] = [cells, nodes, other].map(|id| small(&tree, id)[0]);
+        assert_eq!(small(&tree, field), [cells, other - 1, 3]);
+        assert_eq!(nodes, cells + 1);
+        let far = small(&tree, far);
+        assert!(far[2] == far[1] + 1 && far[0] > other && far[0] + 1 < cells, "{far:?}");
+        assert!(far.iter().product::<u64>() < 10_000);
+        // As many dimensions of as many lengths have only their parity left.
+        let many: Vec<u64> = (0..12).map(|k| 1000 * k + 1000 + k % 2).collect();
+        let layout = Layout::Fill([0; 8].into());
+        let array = ArrayDesc::new(DType::F64, Shape::new(many), layout);
+        let mut tree = Tree::new(&Limits::default());
+        let id = tree.add_array(ROOT, "many", array).unwrap();
+        assert!(small(&tree, id).iter().all(|n| matches!(n, 4 | 5)));
     }
 }

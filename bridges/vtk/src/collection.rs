@@ -1,0 +1,120 @@
+//! `.pvd`: a list of files with their times. Written with a folder of the same name beside it, a file
+//! a frame.
+
+use std::fmt::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+use spile_core::error::{Error, Result};
+use spile_core::format::{Format, Reader};
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::series;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::tree::Value;
+
+use crate::write::{Kind, Moment, unfit};
+use crate::xml::{Element, escape};
+
+/// The files that a list names, below the folder it is in.
+fn files(source: &Source, root: &Element) -> Result<Vec<PathBuf>> {
+    let list = root.child("Collection").ok_or_else(|| root.malformed("there is no Collection"))?;
+    let folder = source.path().and_then(Path::parent).unwrap_or(Path::new(""));
+    let mut files = Vec::new();
+    for entry in list.children.iter().filter(|child| child.name == "DataSet") {
+        let name = entry.attr("file").unwrap_or_default();
+        let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        // A list from somewhere else must not make us read any file of this machine.
+        if name.is_empty() || !Path::new(name).components().all(inside) {
+            return Err(entry.malformed(format!("\"{name}\" is no file below the list's folder")));
+        }
+        files.push(folder.join(name));
+    }
+    Ok(files)
+}
+
+/// Opens the files of a list as one dataset.
+pub(crate) fn open(
+    format: &dyn Format,
+    source: &Source,
+    root: &Element,
+    limits: &Limits,
+) -> Result<Box<dyn Reader>> {
+    let path = source.path().ok_or_else(|| {
+        let message = "a list of files, without the folder they are in";
+        Error::unsupported("vtk-006", message).in_object("Collection").at(root.at)
+    })?;
+    let files = files(source, root)?;
+    // A list in a list would have no end.
+    let lists = |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("pvd"));
+    if files.is_empty() || files.iter().any(|file| lists(&file)) {
+        return Err(root.malformed("the list names no files of data"));
+    }
+    Ok(Box::new(series::open(format, path, &files, limits)?))
+}
+
+/// What is wrong with a list.
+pub(crate) fn check(source: &Source, root: &Element) -> Result<Report> {
+    let mut report = Report::default();
+    for file in files(source, root)? {
+        if source.path().is_some() && !file.is_file() {
+            let name = file.display().to_string();
+            report.error("vtk-012", "the list names a file that is not there").in_object(name);
+        }
+    }
+    Ok(report)
+}
+
+/// Writes every frame as a file, and the list of them.
+pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Result<()> {
+    let path = sink.path();
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
+    let folder = path.with_file_name(stem);
+    let first = Moment { content, frame: Some(0), limits };
+    let kind = first.best().ok_or_else(|| unfit("neither a grid nor points"))?;
+    let frames = content.tree().frames().cloned();
+    let count = frames.as_ref().map_or(1, |axis| axis.len());
+    let ending = Kind::ALL.iter().find(|(known, ..)| *known == kind).map_or("", |(.., e)| e);
+    if let Some(axis) = &frames {
+        // Files of a list are in the order of their times, there and here.
+        let mut last = (f64::NEG_INFINITY, None);
+        for frame in 0..count {
+            let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
+            if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
+                return Err(unfit(format!("frame {frame} is earlier than the one before it"))
+                    .hint("choose frames with --frames"));
+            }
+            last = now;
+        }
+    }
+    // Whoever replaces the list replaces what it names.
+    let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
+    std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
+    let mut list = String::from(
+        "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" \
+         byte_order=\"LittleEndian\">\n  <Collection>\n",
+    );
+    let digits = count.saturating_sub(1).to_string().len().max(4);
+    for frame in 0..count {
+        let name = format!("{stem}_{frame:0digits$}.{ending}");
+        let piece = Sink::create(folder.join(&name), overwrite)?;
+        let moment = Moment { content, frame: frames.is_some().then_some(frame), limits };
+        moment.write(kind, &piece)?;
+        piece.commit()?;
+        let time = match &frames {
+            Some(axis) => match (axis.time(frame)?, axis.step(frame)?) {
+                (Some(time), _) => Value::Float(time).to_string(),
+                (None, Some(step)) => step.to_string(),
+                (None, None) => frame.to_string(),
+            },
+            None => "0".into(),
+        };
+        let file = escape(&format!("{stem}/{name}"));
+        let _ = writeln!(
+            list,
+            "    <DataSet timestep=\"{time}\" group=\"\" part=\"0\" file=\"{file}\"/>"
+        );
+    }
+    list.push_str("  </Collection>\n</VTKFile>\n");
+    sink.write_all_at(0, list.as_bytes())
+}

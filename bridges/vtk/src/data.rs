@@ -1,0 +1,489 @@
+//! The numbers of a `DataArray`: as text, as Base64 or raw, each with or without zlib.
+
+use std::sync::Arc;
+
+use spile_core::convert;
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::layout::{Codec, Extent, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::shape::Order;
+use spile_core::source::Source;
+use spile_core::wire::ByteOrder;
+
+use crate::xml::Element;
+
+/// Characters looked at together.
+const CHUNK: u64 = 4 << 10;
+
+/// What is the same for all arrays of a file.
+pub(crate) struct Coding<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) limits: &'a Limits,
+    pub(crate) order: ByteOrder,
+    /// Bytes of a length: 4 or 8.
+    pub(crate) header: usize,
+    pub(crate) compressed: bool,
+    /// First byte of the appended data, and whether those are Base64.
+    pub(crate) appended: Option<(u64, bool)>,
+}
+
+/// An array as it is in the file.
+pub(crate) struct Data {
+    pub(crate) dtype: DType,
+    pub(crate) components: u64,
+    /// Elements, all components counted.
+    pub(crate) count: u64,
+    /// The bytes of the file that it takes.
+    pub(crate) place: Extent,
+    layout: Layout,
+}
+
+impl Data {
+    /// The layout of the same numbers with another index fastest.
+    pub(crate) fn layout(&self, wanted: Order) -> Layout {
+        let mut layout = self.layout.clone();
+        if let Layout::Plain { order, .. }
+        | Layout::Text { order, .. }
+        | Layout::Encoded { order, .. } = &mut layout
+        {
+            *order = wanted;
+        }
+        layout
+    }
+}
+
+const TYPES: [(&str, DType); 10] = [
+    ("Int8", DType::I8),
+    ("UInt8", DType::U8),
+    ("Int16", DType::I16),
+    ("UInt16", DType::U16),
+    ("Int32", DType::I32),
+    ("UInt32", DType::U32),
+    ("Int64", DType::I64),
+    ("UInt64", DType::U64),
+    ("Float32", DType::F32),
+    ("Float64", DType::F64),
+];
+
+/// VTK's word for a type, if it has the type.
+pub(crate) fn type_name(dtype: DType) -> Option<&'static str> {
+    let dtype = dtype.with_order(ByteOrder::Little);
+    TYPES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
+}
+
+impl Coding<'_> {
+    /// An array with `tuples` elements of one or more components; as many as there are where that is
+    /// not known. Nothing where its type is none of numbers.
+    pub(crate) fn array(&self, element: &Element, tuples: Option<u64>) -> Result<Option<Data>> {
+        let name = element.attr("type").unwrap_or_default();
+        let Some((_, dtype)) = TYPES.iter().find(|(known, _)| *known == name) else {
+            return Ok(None);
+        };
+        let components = element.number("NumberOfComponents", Some(1))?.max(1);
+        let tuples = match (tuples, element.attr("NumberOfTuples")) {
+            (None, Some(_)) => Some(element.number("NumberOfTuples", None)?),
+            _ => tuples,
+        };
+        let too_many = || element.malformed("more elements than any file has");
+        let count = match tuples {
+            Some(tuples) => Some(tuples.checked_mul(components).ok_or_else(too_many)?),
+            None => None,
+        };
+        let dtype = dtype.with_order(self.order);
+        let (layout, place, bytes) = match element.attr("format").unwrap_or("ascii") {
+            "ascii" => self.ascii(element, dtype, count)?,
+            "binary" => {
+                let text = self.trimmed(element)?;
+                self.base64(element, dtype, text, count)?
+            }
+            "appended" => self.appended(element, dtype, count)?,
+            other => {
+                let message = format!("arrays of the format \"{other}\" are not known");
+                return Err(unsupported(element, message));
+            }
+        };
+        let size = dtype.size() as u64;
+        let there = bytes / size;
+        let count = count.unwrap_or(there);
+        if there < count || (element.attr("Shape").is_none() && there > count) {
+            let message = format!("{count} elements are announced, {there} are there");
+            return Err(Error::malformed("vtk-005", message)
+                .in_object(title(element))
+                .at(place.offset));
+        }
+        Ok(Some(Data { dtype, components, count, place, layout }))
+    }
+
+    /// Where the text of an element is, without the blanks around it.
+    fn trimmed(&self, element: &Element) -> Result<Extent> {
+        let Extent { mut offset, mut len } =
+            element.text.unwrap_or(Extent { offset: element.at, len: 0 });
+        let blanks = |part: &[u8], from_end: bool| -> u64 {
+            let blank = |byte: &&u8| byte.is_ascii_whitespace();
+            let count = if from_end {
+                part.iter().rev().take_while(blank).count()
+            } else {
+                part.iter().take_while(blank).count()
+            };
+            count as u64
+        };
+        for from_end in [false, true] {
+            loop {
+                let part = len.min(CHUNK);
+                let at = if from_end { offset + len - part } else { offset };
+                let count = blanks(&self.source.read_vec(at, part)?, from_end);
+                len -= count;
+                offset += if from_end { 0 } else { count };
+                if count < part || len == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(Extent { offset, len })
+    }
+
+    fn ascii(
+        &self,
+        element: &Element,
+        dtype: DType,
+        count: Option<u64>,
+    ) -> Result<(Layout, Extent, u64)> {
+        let place = self.trimmed(element)?;
+        let count = if let Some(count) = count {
+            count
+        } else {
+            self.limits.allow(place.len, "the text of an array")?;
+            words(&self.source.read_vec(place.offset, place.len)?).count() as u64
+        };
+        // A number takes two characters with the blank before the next one.
+        if count > place.len.div_ceil(2) {
+            let message = format!("{count} numbers in {} characters", place.len);
+            return Err(Error::malformed("vtk-005", message)
+                .in_object(title(element))
+                .at(place.offset));
+        }
+        let codec = Arc::new(Ascii(dtype));
+        let extents = Extents::one(place.offset, place.len);
+        Ok((Layout::Text { extents, codec, order: Order::C }, place, count * dtype.size() as u64))
+    }
+
+    fn appended(
+        &self,
+        element: &Element,
+        dtype: DType,
+        count: Option<u64>,
+    ) -> Result<(Layout, Extent, u64)> {
+        let (start, encoded) = self.appended.ok_or_else(|| {
+            Error::truncated("vtk-002", "the file ends before the appended data")
+                .in_object(title(element))
+                .at(element.at)
+        })?;
+        let offset = start.checked_add(element.number("offset", None)?);
+        let offset = offset.filter(|at| *at < self.source.len());
+        let offset = offset.ok_or_else(|| {
+            Error::truncated("vtk-002", "the array begins past the end of the file")
+                .in_object(title(element))
+                .at(element.at)
+        })?;
+        if encoded {
+            let rest = Extent { offset, len: self.source.len() - offset };
+            return self.base64(element, dtype, rest, count);
+        }
+        let header = self.header as u64;
+        let lost = |e: Error| e.in_object(title(element));
+        if !self.compressed {
+            let bytes = self.numbers(offset, 1).map_err(lost)?[0];
+            let first = offset + header;
+            self.within(element, first, bytes)?;
+            let layout = Layout::Plain { extents: Extents::one(first, bytes), order: Order::C };
+            return Ok((layout, Extent { offset, len: header + bytes }, bytes));
+        }
+        let blocks = self.numbers(offset, 1).map_err(lost)?[0];
+        let head = blocks.checked_add(3).and_then(|n| n.checked_mul(header));
+        let head = head.ok_or_else(|| element.malformed("more blocks than any file has"))?;
+        self.within(element, offset, head.max(3 * header))?;
+        self.limits.allow(head.saturating_mul(4), "the table of blocks").map_err(lost)?;
+        let numbers = self.numbers(offset, blocks + 3).map_err(lost)?;
+        let table = Blocks::new(&numbers, element)?;
+        let first = offset + head;
+        self.within(element, first, table.stored())?;
+        let stored = table.stored();
+        let bytes = table.decoded.last().copied().unwrap_or(0);
+        let layout = Layout::Encoded {
+            starts: table.starts.into(),
+            decoded: table.decoded.into(),
+            data: Extents::one(first, stored),
+            codec: Arc::new(Inflate),
+            order: Order::C,
+        };
+        Ok((layout, Extent { offset, len: head + stored }, bytes))
+    }
+
+    fn within(&self, element: &Element, offset: u64, len: u64) -> Result<()> {
+        let place = |e: Error| {
+            Error::truncated("vtk-002", e.message()).in_object(title(element)).at(offset)
+        };
+        self.source.require(offset, len).map_err(place)
+    }
+
+    /// Lengths from byte `offset` on.
+    fn numbers(&self, offset: u64, count: u64) -> Result<Vec<u64>> {
+        let bytes = self.source.read_vec(offset, count * self.header as u64);
+        let bytes = bytes.map_err(|e| Error::truncated("vtk-002", e.message()).at(offset))?;
+        Ok(lengths(&bytes, self.header, self.order))
+    }
+
+    /// Base64 from the first byte of `place` on, which may go on behind the array.
+    fn base64(
+        &self,
+        element: &Element,
+        dtype: DType,
+        place: Extent,
+        count: Option<u64>,
+    ) -> Result<(Layout, Extent, u64)> {
+        if place.len == 0 {
+            // An array of no elements may have no text at all.
+            let layout = Layout::Plain { extents: Extents::one(place.offset, 0), order: Order::C };
+            return Ok((layout, place, 0));
+        }
+        let header = self.header as u64;
+        let cannot =
+            || Error::malformed("vtk-007", "no Base64").in_object(title(element)).at(place.offset);
+        // The first lengths; there is no white space inside.
+        let peek = |numbers: u64| -> Result<Vec<u64>> {
+            let chars = characters(numbers * header).min(place.len);
+            self.limits.allow(chars, "the table of blocks")?;
+            let text = self.source.read_vec(place.offset, chars)?;
+            let bytes = decoded(&text).ok_or_else(cannot)?;
+            let bytes = bytes.get(..(numbers * header) as usize).ok_or_else(cannot)?;
+            Ok(lengths(bytes, self.header, self.order))
+        };
+        let (chars, bytes) = if self.compressed {
+            let blocks = peek(1)?[0];
+            let head = blocks.checked_add(3).filter(|n| *n <= place.len);
+            let head = head.ok_or_else(|| element.malformed("more blocks than characters"))?;
+            let table = Blocks::new(&peek(head)?, element)?;
+            let stored = characters(head * header).saturating_add(characters(table.stored()));
+            (stored, table.decoded.last().copied().unwrap_or(0))
+        } else {
+            let bytes = peek(1)?[0];
+            (characters(bytes.saturating_add(header)), bytes)
+        };
+        self.within(element, place.offset, chars)?;
+        if chars > place.len {
+            let message = format!("{chars} characters of Base64 are announced");
+            return Err(Error::malformed("vtk-007", message)
+                .in_object(title(element))
+                .at(place.offset));
+        }
+        // Whoever says less than there is has to be believed; zlib makes at most 1032 of one.
+        let most = chars.saturating_mul(if self.compressed { 1032 } else { 1 });
+        if bytes > most || count.is_some_and(|n| n.saturating_mul(dtype.size() as u64) > bytes) {
+            let message = format!("{chars} characters are not {bytes} bytes");
+            return Err(Error::malformed("vtk-005", message)
+                .in_object(title(element))
+                .at(place.offset));
+        }
+        let codec = Base64 { dtype, header: self.header, compressed: self.compressed };
+        let extents = Extents::one(place.offset, chars);
+        let layout = Layout::Text { extents, codec: Arc::new(codec), order: Order::C };
+        Ok((layout, Extent { offset: place.offset, len: chars }, bytes))
+    }
+}
+
+fn unsupported(element: &Element, message: String) -> Error {
+    Error::unsupported("vtk-006", message).in_object(title(element)).at(element.at)
+}
+
+pub(crate) fn title(element: &Element) -> String {
+    match element.attr("Name") {
+        Some(name) => format!("\"{name}\""),
+        None => element.name.clone(),
+    }
+}
+
+/// Characters of Base64 for so many bytes.
+fn characters(bytes: u64) -> u64 {
+    bytes.div_ceil(3).saturating_mul(4)
+}
+
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    base64_simd::STANDARD.decode_to_vec(text).ok()
+}
+
+fn lengths(bytes: &[u8], header: usize, order: ByteOrder) -> Vec<u64> {
+    let one = |bytes: &[u8]| {
+        let join = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
+        match order {
+            ByteOrder::Little => bytes.iter().rev().fold(0, join),
+            ByteOrder::Big => bytes.iter().fold(0, join),
+        }
+    };
+    bytes.chunks_exact(header).map(one).collect()
+}
+
+/// The table before compressed data: how many blocks, the bytes of each but the last, those of the
+/// last if it is shorter, and what each takes in the file.
+struct Blocks {
+    starts: Vec<u64>,
+    decoded: Vec<u64>,
+}
+
+impl Blocks {
+    fn new(numbers: &[u64], element: &Element) -> Result<Self> {
+        let wrong = || element.malformed("the table of compressed blocks contradicts itself");
+        let [blocks, size, last, stored @ ..] = numbers else { return Err(wrong()) };
+        let mut table = Self { starts: vec![0], decoded: vec![0] };
+        let (mut at, mut done) = (0_u64, 0_u64);
+        for (k, stored) in (1..).zip(stored) {
+            let len = if k == *blocks && *last != 0 { *last } else { *size };
+            // One byte of zlib is at most 1032.
+            if len > stored.saturating_mul(1032).saturating_add(64) {
+                return Err(wrong());
+            }
+            at = at.checked_add(*stored).ok_or_else(wrong)?;
+            done = done.checked_add(len).ok_or_else(wrong)?;
+            table.starts.push(at);
+            table.decoded.push(done);
+        }
+        Ok(table)
+    }
+
+    fn stored(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+}
+
+/// One block of zlib.
+struct Inflate;
+
+impl Codec for Inflate {
+    fn name(&self) -> &'static str {
+        "zlib"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        inflate(stored, out)
+    }
+}
+
+fn inflate(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    let done = libdeflater::Decompressor::new().zlib_decompress(stored, out);
+    match done {
+        Ok(len) if len == out.len() => Ok(()),
+        Ok(len) => Err(Error::malformed("vtk-007", format!("{len} of {} bytes", out.len()))),
+        Err(error) => Err(Error::malformed("vtk-007", format!("no zlib: {error}"))),
+    }
+}
+
+/// Base64 with the lengths before the data; with zlib, the lengths are encoded on their own.
+struct Base64 {
+    dtype: DType,
+    header: usize,
+    compressed: bool,
+}
+
+impl Codec for Base64 {
+    fn name(&self) -> &str {
+        if self.compressed { "zlib+base64" } else { "base64" }
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let wrong = || Error::malformed("vtk-007", "no Base64");
+        if self.compressed {
+            let order = self.dtype.order();
+            let first = stored.get(..characters(self.header as u64) as usize).ok_or_else(wrong)?;
+            let first = decoded(first).ok_or_else(wrong)?;
+            let blocks = lengths(&first, self.header, order).first().copied().unwrap_or(0);
+            let head = blocks.checked_add(3).and_then(|n| n.checked_mul(self.header as u64));
+            let head = characters(head.ok_or_else(wrong)?) as usize;
+            let numbers = stored.get(..head).and_then(decoded).ok_or_else(wrong)?;
+            let table = Blocks::new(&lengths(&numbers, self.header, order), &Element::default())?;
+            let data = stored.get(head..).and_then(decoded).ok_or_else(wrong)?;
+            for (from, to) in table.starts.windows(2).zip(table.decoded.windows(2)) {
+                let block = data.get(from[0] as usize..from[1] as usize).ok_or_else(wrong)?;
+                let len = out.len();
+                let place = out.get_mut(to[0] as usize..(to[1] as usize).min(len));
+                inflate(block, place.ok_or_else(wrong)?)?;
+            }
+        } else {
+            let all = decoded(stored).ok_or_else(wrong)?;
+            let bytes = all.get(self.header..).and_then(|b| b.get(..out.len()));
+            out.copy_from_slice(bytes.ok_or_else(wrong)?);
+        }
+        convert::to_little(self.dtype, out);
+        Ok(())
+    }
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+/// Numbers as text.
+struct Ascii(DType);
+
+impl Codec for Ascii {
+    fn name(&self) -> &'static str {
+        "ascii"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let size = self.0.size();
+        let mut words = words(stored);
+        for place in out.chunks_exact_mut(size) {
+            let word = words.next().and_then(|word| std::str::from_utf8(word).ok());
+            let number = word.and_then(|word| element(self.0, word));
+            let number = number.ok_or_else(|| {
+                let shown = word.unwrap_or("the end");
+                Error::malformed("vtk-007", format!("{shown} where a number belongs"))
+            })?;
+            place.copy_from_slice(&number[..size]);
+        }
+        Ok(())
+    }
+}
+
+/// A number, little-endian.
+fn element(dtype: DType, word: &str) -> Option<[u8; 8]> {
+    let mut bytes = [0; 8];
+    match (dtype.kind(), dtype.size()) {
+        (Kind::Float, 4) => bytes[..4].copy_from_slice(&word.parse::<f32>().ok()?.to_le_bytes()),
+        (Kind::Float, _) => bytes = word.parse::<f64>().ok()?.to_le_bytes(),
+        (Kind::Int, size) => {
+            let value: i64 = word.parse().ok()?;
+            let unused = 64 - 8 * size;
+            (value << unused >> unused == value).then_some(())?;
+            bytes = value.to_le_bytes();
+        }
+        (_, size) => {
+            let value: u64 = word.parse().ok()?;
+            (size == 8 || value >> (8 * size) == 0).then_some(())?;
+            bytes = value.to_le_bytes();
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_do_not_fit_their_type_are_none() {
+        assert_eq!(element(DType::I8, "-128"), Some((-128_i64).to_le_bytes()));
+        assert_eq!(element(DType::I8, "128"), None);
+        assert_eq!(element(DType::U16, "65535"), Some(65535_u64.to_le_bytes()));
+        assert_eq!(element(DType::U16, "65536"), None);
+        assert_eq!(element(DType::U64, "18446744073709551615"), Some([255; 8]));
+        assert_eq!(element(DType::F64, "-1.5e3"), Some((-1500.0_f64).to_le_bytes()));
+        assert_eq!(element(DType::F64, "x"), None);
+    }
+
+    #[test]
+    fn lengths_have_the_byte_order_of_the_file() {
+        assert_eq!(lengths(&[1, 2, 0, 0], 4, ByteOrder::Little), [513]);
+        assert_eq!(lengths(&[0, 0, 1, 2, 9], 4, ByteOrder::Big), [258]);
+    }
+}

@@ -1,0 +1,350 @@
+//! Just enough XML: elements with attributes, and where their text is. Text is never kept, because
+//! there may be gigabytes of numbers in it, and nothing is read behind the mark that begins the
+//! appended data, which are no XML.
+
+use spile_core::error::{Error, Result};
+use spile_core::layout::Extent;
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+
+/// Bytes looked at together.
+const CHUNK: usize = 64 << 10;
+
+/// A longer tag is none.
+const LONGEST: u64 = 1 << 20;
+
+/// A longer comment is none.
+const LONGEST_COMMENT: u64 = 256 << 20;
+
+/// VTK nests six levels.
+const DEEPEST: usize = 32;
+
+/// About what an element takes in memory.
+const ELEMENT: u64 = 256;
+
+/// An element.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Element {
+    pub(crate) name: String,
+    pub(crate) attrs: Vec<(String, String)>,
+    /// Its first byte.
+    pub(crate) at: u64,
+    /// From the end of its tag to the first tag that follows.
+    pub(crate) text: Option<Extent>,
+    pub(crate) children: Vec<Element>,
+}
+
+impl Element {
+    pub(crate) fn attr(&self, name: &str) -> Option<&str> {
+        self.attrs.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn child(&self, name: &str) -> Option<&Self> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    pub(crate) fn malformed(&self, message: impl Into<String>) -> Error {
+        Error::malformed("vtk-004", message).in_object(self.name.clone()).at(self.at)
+    }
+
+    /// A whole number that an attribute has; `or` where there is no such attribute.
+    pub(crate) fn number(&self, name: &str, or: Option<u64>) -> Result<u64> {
+        match (self.attr(name), or) {
+            (Some(text), _) => text.trim().parse().map_err(|_| {
+                self.malformed(format!("{name}=\"{text}\" where a whole number belongs"))
+            }),
+            (None, Some(or)) => Ok(or),
+            (None, None) => Err(self.malformed(format!("there is no {name}"))),
+        }
+    }
+
+    /// The numbers that an attribute has.
+    pub(crate) fn list<T: std::str::FromStr, const N: usize>(&self, name: &str) -> Result<[T; N]> {
+        let text = self.attr(name).unwrap_or_default();
+        let numbers: Option<Vec<T>> = text.split_whitespace().map(|w| w.parse().ok()).collect();
+        numbers
+            .and_then(|numbers| <[T; N]>::try_from(numbers).ok())
+            .ok_or_else(|| self.malformed(format!("{name}=\"{text}\" where {N} numbers belong")))
+    }
+}
+
+/// A file without its data.
+pub(crate) struct Document {
+    pub(crate) root: Element,
+    /// The comment that begins with the word that was asked for.
+    pub(crate) comment: Option<Vec<u8>>,
+    /// First byte of the appended data, behind their mark.
+    pub(crate) appended: Option<u64>,
+}
+
+/// Reads the elements of a file.
+pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Document> {
+    let mut scanner = Scanner { source, at: 0, chunk: Vec::new(), start: 0, limits };
+    let mut open: Vec<Element> = Vec::new();
+    let (mut comment, mut appended, mut count) = (None, None, 0_u64);
+    loop {
+        let Some(at) = scanner.find(scanner.at, b'<')? else {
+            let last = open.last().map_or("<VTKFile", |e| e.name.as_str());
+            let message = format!("the file ends inside {last}");
+            return Err(Error::truncated("vtk-002", message).at(source.len()));
+        };
+        let text = Extent { offset: scanner.at, len: at - scanner.at };
+        if let Some(parent) = open.last_mut()
+            && parent.text.is_none()
+        {
+            parent.text = Some(text);
+        }
+        count += 1;
+        limits.allow(count.saturating_mul(ELEMENT), "the elements of the file")?;
+        let mut element = match scanner.tag(at)? {
+            Tag::Skipped => continue,
+            Tag::Comment(text) => {
+                if comment.is_none() && text.starts_with(word) {
+                    comment = Some(text);
+                }
+                continue;
+            }
+            Tag::Close(name) => {
+                let done = open.pop().filter(|element| element.name == name);
+                let done = done.ok_or_else(|| {
+                    malformed(format!("</{name}> closes nothing that is open"), at)
+                })?;
+                match open.last_mut() {
+                    Some(parent) => parent.children.push(done),
+                    None => return Ok(Document { root: done, comment, appended }),
+                }
+                continue;
+            }
+            Tag::Open(element, true) if open.is_empty() => {
+                return Ok(Document { root: element, comment, appended });
+            }
+            Tag::Open(element, true) => {
+                if let Some(parent) = open.last_mut() {
+                    parent.children.push(element);
+                }
+                continue;
+            }
+            Tag::Open(element, false) => element,
+        };
+        if open.len() >= DEEPEST {
+            return Err(malformed("nested deeper than VTK does".into(), at));
+        }
+        if element.name == "AppendedData" {
+            let mark = scanner.find(scanner.at, b'_')?.ok_or_else(|| {
+                Error::truncated("vtk-002", "no _ begins the appended data").at(scanner.at)
+            })?;
+            appended = Some(mark + 1);
+            // Nothing behind this is XML.
+            element.text = None;
+            let mut last = element;
+            while let Some(mut parent) = open.pop() {
+                parent.children.push(last);
+                last = parent;
+            }
+            return Ok(Document { root: last, comment, appended });
+        }
+        open.push(element);
+    }
+}
+
+fn malformed(message: String, at: u64) -> Error {
+    Error::malformed("vtk-003", message).at(at)
+}
+
+enum Tag {
+    /// With `true`, it is closed already.
+    Open(Element, bool),
+    Close(String),
+    Comment(Vec<u8>),
+    Skipped,
+}
+
+struct Scanner<'a> {
+    source: &'a Source,
+    /// Where the next text begins.
+    at: u64,
+    chunk: Vec<u8>,
+    /// Where the chunk is from.
+    start: u64,
+    limits: &'a Limits,
+}
+
+impl Scanner<'_> {
+    /// The bytes from `at` on, as many as are at hand; none at the end.
+    fn bytes(&mut self, at: u64) -> Result<&[u8]> {
+        let inside = at.checked_sub(self.start).filter(|k| *k < self.chunk.len() as u64);
+        let first = if let Some(first) = inside {
+            first as usize
+        } else {
+            self.chunk.resize(CHUNK, 0);
+            let read = self.source.read_at_most(at, &mut self.chunk)?;
+            self.chunk.truncate(read);
+            self.start = at;
+            0
+        };
+        Ok(&self.chunk[first..])
+    }
+
+    /// The first place from `at` on of a byte.
+    fn find(&mut self, mut at: u64, byte: u8) -> Result<Option<u64>> {
+        loop {
+            let bytes = self.bytes(at)?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            if let Some(k) = bytes.iter().position(|b| *b == byte) {
+                return Ok(Some(at + k as u64));
+            }
+            at += bytes.len() as u64;
+        }
+    }
+
+    /// From `at` to the first place where `end` finds one, not included; what comes next is behind
+    /// that.
+    fn until(&mut self, at: u64, mut end: impl FnMut(&[u8]) -> bool) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let mut from = at;
+        loop {
+            let Some(byte) = self.bytes(from)?.first().copied() else {
+                return Err(Error::truncated("vtk-002", "the file ends inside a tag").at(at));
+            };
+            text.push(byte);
+            from += 1;
+            if byte == b'>' && end(&text) {
+                self.at = from;
+                return Ok(text);
+            }
+            self.limits.allow(text.len() as u64, "a tag or comment")?;
+            if text.len() as u64 > LONGEST_COMMENT {
+                return Err(malformed("a tag or comment without an end".into(), at));
+            }
+        }
+    }
+
+    /// What begins with `<` at `at`.
+    fn tag(&mut self, at: u64) -> Result<Tag> {
+        let head: Vec<u8> = self.source.read_vec(at, 9.min(self.source.len() - at))?;
+        if head.starts_with(b"<!--") {
+            let text = self.until(at, |text| text.len() >= 7 && text.ends_with(b"-->"))?;
+            return Ok(Tag::Comment(text[4..text.len() - 3].to_vec()));
+        }
+        if head.starts_with(b"<?") {
+            self.until(at, |text| text.ends_with(b"?>"))?;
+            return Ok(Tag::Skipped);
+        }
+        if head.starts_with(b"<!") {
+            return Err(malformed("VTK files have neither types nor raw characters".into(), at));
+        }
+        // A > inside quotes is one of the text.
+        let (mut quote, mut seen) = (None, 0);
+        let text = self.until(at, |text| {
+            for byte in &text[seen..] {
+                match (quote, *byte) {
+                    (None, b'"' | b'\'') => quote = Some(*byte),
+                    (Some(open), byte) if open == byte => quote = None,
+                    _ => {}
+                }
+            }
+            seen = text.len();
+            quote.is_none() || text.len() as u64 > LONGEST
+        })?;
+        let inside = String::from_utf8(text[1..text.len() - 1].to_vec());
+        let inside = inside.map_err(|_| malformed("a tag that is no text".into(), at))?;
+        if let Some(name) = inside.strip_prefix('/') {
+            return Ok(Tag::Close(name.trim().to_string()));
+        }
+        let (inside, closed) = match inside.strip_suffix('/') {
+            Some(inside) => (inside, true),
+            None => (inside.as_str(), false),
+        };
+        let element = element(inside, at).ok_or_else(|| {
+            let shown: String = inside.chars().take(40).collect();
+            malformed(format!("<{shown}...> is no tag"), at)
+        })?;
+        Ok(Tag::Open(element, closed))
+    }
+}
+
+fn element(inside: &str, at: u64) -> Option<Element> {
+    let (name, mut rest) = inside.split_once(char::is_whitespace).unwrap_or((inside, ""));
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    if name.is_empty() || !name.chars().all(plain) {
+        return None;
+    }
+    let mut attrs = Vec::new();
+    loop {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            break;
+        }
+        let (word, behind) = rest.split_once('=')?;
+        let behind = behind.trim_start();
+        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let (value, behind) = behind[1..].split_once(quote)?;
+        attrs.push((word.trim().to_string(), unescape(value)?));
+        rest = behind;
+    }
+    Some(Element { name: name.to_string(), attrs, at, text: None, children: Vec::new() })
+}
+
+/// Characters that are written as `&name;`.
+const NAMED: [(char, &str); 5] =
+    [('&', "amp"), ('<', "lt"), ('>', "gt"), ('"', "quot"), ('\'', "apos")];
+
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match NAMED.iter().find(|(named, _)| *named == c) {
+            Some((_, name)) => out.extend(["&", name, ";"]),
+            None if c.is_control() => out.extend(["&#", &u32::from(c).to_string(), ";"]),
+            None => out.push(c),
+        }
+    }
+    out
+}
+
+pub(crate) fn unescape(text: &str) -> Option<String> {
+    let mut parts = text.split('&');
+    let mut out = parts.next()?.to_string();
+    for part in parts {
+        let (name, rest) = part.split_once(';')?;
+        let c = match (name.strip_prefix("#x"), name.strip_prefix('#')) {
+            (Some(digits), _) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
+            (_, Some(digits)) => char::from_u32(digits.parse().ok()?)?,
+            _ => NAMED.iter().find(|(_, known)| *known == name)?.0,
+        };
+        out.push(c);
+        out.push_str(rest);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_whatever_is_in_them() {
+        for text in ["a<b>&\"'c", "\t\n\r é", "&#65;", ""] {
+            assert_eq!(unescape(&escape(text)).as_deref(), Some(text));
+        }
+        assert_eq!(unescape("&#x41;&#66;").as_deref(), Some("AB"));
+        assert_eq!(unescape("&nbsp;"), None);
+    }
+
+    #[test]
+    fn elements_know_their_attributes_and_where_their_text_is() {
+        let text = b"<?xml version='1.0'?><!-- note 1 --><a x='1 > 0'>\n12 <b y=\"&lt;\"/></a>";
+        let source = Source::memory(text.to_vec());
+        let found = read(&source, b" note", &Limits::default()).unwrap();
+        assert_eq!(found.comment.as_deref(), Some(&b" note 1 "[..]));
+        assert_eq!(found.root.attr("x"), Some("1 > 0"));
+        let Extent { offset, len } = found.root.text.unwrap();
+        assert_eq!(&text[offset as usize..(offset + len) as usize], b"\n12 ");
+        assert_eq!(found.root.child("b").unwrap().attr("y"), Some("<"));
+        for bad in ["<a>", "<a", "<a></b>", "<a b=1/>", "<!DOCTYPE a>", "<a &/>", ""] {
+            let source = Source::memory(bad.as_bytes().to_vec());
+            assert!(read(&source, b"", &Limits::default()).is_err(), "{bad}");
+        }
+    }
+}

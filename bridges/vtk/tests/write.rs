@@ -1,0 +1,252 @@
+//! Trees of other formats as VTK, and back.
+
+use std::path::Path;
+
+use spile_core::dtype::DType;
+use spile_core::error::ErrorKind;
+use spile_core::format::{Dataset, Format, Reader, write_file};
+use spile_core::frames::{Cells, FrameCell, Moments};
+use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::limits::Limits;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_core::testkit::{assert_same_content, differences};
+use spile_core::tree::{NodeId, ROOT, Tree};
+use spile_vtk::Vtk;
+
+fn doubles(shape: &[u64], order: Order) -> ArrayDesc {
+    let count: u64 = shape.iter().product();
+    let bytes: Vec<u8> = (0..count).flat_map(|k| (k as f64 * 0.25 - 3.0).to_le_bytes()).collect();
+    ArrayDesc::new(DType::F64, Shape::new(shape), Layout::Inline(bytes.into(), order))
+}
+
+fn dataset(tree: Tree) -> Dataset {
+    Dataset::new(Source::memory(Vec::new()), tree)
+}
+
+/// Written under `name` and opened again.
+fn again(content: &dyn Reader, folder: &Path, name: &str) -> Box<dyn Reader> {
+    let (path, limits) = (folder.join(name), Limits::default());
+    write_file(&Vtk, content, &path, Overwrite::Never, &limits).unwrap();
+    Vtk.open(Source::open(&path).unwrap(), &limits).unwrap()
+}
+
+fn refused(content: &dyn Reader, name: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let error = write_file(&Vtk, content, &path, Overwrite::Never, &Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(!path.exists());
+    format!("{} {}", error.message(), error.hint_text().unwrap_or_default())
+}
+
+/// A field in the cells of an uneven grid, one on its nodes, what is said about them, a constant.
+fn uneven() -> Dataset {
+    let mut tree = Tree::new(&Limits::default());
+    tree.node_mut(ROOT).attrs =
+        vec![("code -- name".into(), "EPOCH".into()), ("time".into(), 0.5.into())];
+    let grid = tree.group_at("Grid/Grid").unwrap();
+    let mut axes = Vec::new();
+    for (name, count) in [("X", 5_u64), ("Y", 4)] {
+        let bytes: Vec<u8> = (0..count).flat_map(|k| ((k * k) as f64).to_le_bytes()).collect();
+        let source = Layout::Inline(bytes.into(), Order::F);
+        let mut axis = ArrayDesc::new(DType::F64, Shape::new([count]), source);
+        axis.dims = vec![name.into()];
+        axes.push(tree.add_array(grid, name, axis).unwrap());
+    }
+    let field = tree.group_at("Electric Field").unwrap();
+    let add = |tree: &mut Tree, parent, name: &str, shape: &[u64], coords: Vec<Coord>| -> NodeId {
+        let mut desc = doubles(shape, Order::F);
+        (desc.dims, desc.coords) = (vec!["X".into(), "Y".into()], coords);
+        tree.add_array(parent, name, desc).unwrap()
+    };
+    let nodes: Vec<Coord> = axes.iter().map(|id| Coord::Node(*id)).collect();
+    let on = add(&mut tree, field, "potential & <more>", &[5, 4], nodes);
+    tree.node_mut(on).attrs =
+        vec![("units".into(), "V/m".into()), ("stagger".into(), 7_i64.into())];
+    tree.node_mut(on).id = Some("ey".into());
+    let scalar = doubles(&[], Order::C);
+    tree.add_array(ROOT, "Wall-time", scalar).unwrap();
+    dataset(tree)
+}
+
+#[test]
+fn a_rectilinear_grid_comes_back_with_all_that_was_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = uneven();
+    let back = again(&content, folder.path(), "x.vtr");
+    // The middles of cells are made from their nodes.
+    let found = differences(&content, &*back, &Limits::default()).unwrap();
+    let middles = ["Grid/Grid/X_mid: new", "Grid/Grid/Y_mid: new"];
+    assert_eq!(found, middles);
+    let again = again(&*back, folder.path(), "again.vtr");
+    assert_same_content(&*back, &*again);
+    assert!(refused(&content, "x.vti").contains("write .vtr"));
+    assert!(refused(&content, "x.vtu").contains("no points"));
+    assert!(refused(&content, "x.vts").contains(".vti"));
+}
+
+#[test]
+fn an_even_grid_comes_back_in_its_own_order_and_with_every_digit() {
+    for order in [Order::C, Order::F] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tree = Tree::new(&Limits::default());
+        let mut desc = doubles(&[3, 4, 5], order);
+        for (k, coord) in desc.coords.iter_mut().enumerate() {
+            *coord = Coord::Uniform { start: 0.1 * k as f64, step: 1.0 / 3.0 };
+        }
+        desc.dims = vec!["t".into(), "u".into(), "v".into()];
+        let id = tree.add_array(ROOT, "data", desc).unwrap();
+        tree.node_mut(id).attrs = vec![("units".into(), "K".into())];
+        let content = dataset(tree);
+        for name in ["x.vti", "x.vtr"] {
+            let back = again(&content, folder.path(), name);
+            assert_same_content(&content, &*back);
+        }
+    }
+}
+
+#[test]
+fn mapped_numbers_are_written_as_what_they_mean_and_only_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let mut desc = doubles(&[6], Order::C);
+    desc.map = Some(Linear { intercept: 1.0, slope: 2.0 });
+    tree.add_array(ROOT, "signal", desc).unwrap();
+    let back = again(&dataset(tree), folder.path(), "x.vti");
+    let node = back.tree().node(back.tree().find("signal").unwrap());
+    let desc = node.array.clone().unwrap();
+    assert_eq!(desc.map, None);
+    let array =
+        spile_core::read::Array::open(back.source(), back.tree(), &desc, &Limits::default())
+            .unwrap();
+    let found = array.read_f64(&":".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    assert_eq!(found, [-5.0, -4.5, -4.0, -3.5, -3.0, -2.5]);
+}
+
+/// Particles as SDF has them, in two species, and as HOOMD has them.
+fn particles(columns: bool) -> Dataset {
+    let mut tree = Tree::new(&Limits::default());
+    if columns {
+        let mesh = tree.group_at("Grid/Particles/electron").unwrap();
+        let values = tree.group_at("Particles/Px").unwrap();
+        for name in ["X", "Y"] {
+            let mut desc = doubles(&[7], Order::F);
+            desc.dims = vec!["electron".into()];
+            let id = tree.add_array(mesh, name, desc).unwrap();
+            tree.node_mut(id).attrs = vec![("units".into(), "m".into())];
+        }
+        let mut desc = doubles(&[7], Order::F);
+        desc.dims = vec!["electron".into()];
+        tree.add_array(values, "electron", desc).unwrap();
+    } else {
+        let group = tree.group_at("particles").unwrap();
+        for (name, each) in [("position", 3), ("velocity", 3), ("orientation", 4)] {
+            tree.add_array(group, name, doubles(&[5, each], Order::C)).unwrap();
+        }
+        tree.add_array(group, "mass", doubles(&[5], Order::C)).unwrap();
+    }
+    dataset(tree)
+}
+
+#[test]
+fn particles_come_back_whether_they_were_rows_or_columns() {
+    for columns in [true, false] {
+        for name in ["x.vtp", "x.vtu"] {
+            let folder = tempfile::tempdir().unwrap();
+            let content = particles(columns);
+            let back = again(&content, folder.path(), name);
+            assert_same_content(&content, &*back);
+        }
+    }
+}
+
+#[test]
+fn surfaces_come_back_as_faces() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let group = tree.group_at("Surface Values/Wall").unwrap();
+    tree.add_array(group, "vertices", doubles(&[6, 3], Order::C)).unwrap();
+    let corners: Vec<u8> =
+        [0_i32, 1, 2, 3, 2, 3, 4, 5].iter().flat_map(|k| k.to_le_bytes()).collect();
+    let layout = Layout::Inline(corners.into(), Order::C);
+    let faces = ArrayDesc::new(DType::I32, Shape::new([2, 4]), layout);
+    tree.add_array(group, "faces", faces).unwrap();
+    let below = tree.group_at("Surface Values/Wall/Derived").unwrap();
+    tree.add_array(below, "ne", doubles(&[2], Order::C)).unwrap();
+    let content = dataset(tree);
+    for name in ["x.vtp", "x.vtu"] {
+        assert_same_content(&content, &*again(&content, folder.path(), name));
+    }
+}
+
+#[test]
+fn frames_are_files_beside_a_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let group = tree.group_at("particles").unwrap();
+    let frames = |each: &[u64]| {
+        let cell = |rows: u64| {
+            let shape: Vec<u64> = std::iter::once(rows).chain(each.iter().copied()).collect();
+            let layout = doubles(&shape, Order::C).layout;
+            Some(FrameCell { shape: Shape::new(shape), layout })
+        };
+        Layout::PerFrame(std::sync::Arc::new(Cells(vec![cell(3), cell(5), cell(0)])))
+    };
+    let position = ArrayDesc::new(DType::F64, Shape::new([3, 3]), frames(&[3]));
+    tree.add_array(group, "position", position).unwrap();
+    tree.add_array(group, "mass", ArrayDesc::new(DType::F64, Shape::new([3]), frames(&[])))
+        .unwrap();
+    let moments = vec![(Some(10), Some(0.5)), (Some(20), Some(1.5)), (Some(30), Some(2.5))];
+    tree.set_frames(std::sync::Arc::new(Moments(moments)));
+    let content = dataset(tree);
+    assert!(refused(&content, "x.vtp").contains(".pvd"));
+    let back = again(&content, folder.path(), "run.pvd");
+    assert_same_content(&content, &*back);
+    let pieces = std::fs::read_dir(folder.path().join("run")).unwrap().count();
+    assert_eq!(pieces, 3);
+    let list = std::fs::read_to_string(folder.path().join("run.pvd")).unwrap();
+    assert!(list.contains("timestep=\"1.5\"") && list.contains("file=\"run/run_0001.vtp\""));
+    // A list must not lead out of its folder.
+    for bad in ["/etc/passwd", "../secret.vtp", ""] {
+        let text = list.replace("run/run_0001.vtp", bad);
+        let path = folder.path().join("bad.pvd");
+        std::fs::write(&path, text).unwrap();
+        let error = Vtk.open(Source::open(&path).unwrap(), &Limits::default()).err().unwrap();
+        assert_eq!((error.kind(), error.code()), (ErrorKind::Malformed, "vtk-004"));
+    }
+}
+
+#[test]
+fn fields_on_upper_faces_are_in_the_cells_and_keep_their_own_coordinates() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let grid = tree.group_at("Grid").unwrap();
+    let mut coords = Vec::new();
+    for (name, ending) in [("X", "face"), ("Y", "mid")] {
+        let line = |count: u64| {
+            let mut desc = doubles(&[count], Order::F);
+            desc.dims = vec![name.into()];
+            desc
+        };
+        tree.add_array(grid, name, line(4)).unwrap();
+        let id = tree.add_array(grid, &format!("{name}_{ending}"), line(3)).unwrap();
+        coords.push(Coord::Node(id));
+    }
+    let mut field = doubles(&[3, 3], Order::F);
+    field.coords = coords;
+    tree.add_array(ROOT, "Ex", field).unwrap();
+    let content = dataset(tree);
+    let back = again(&content, folder.path(), "x.vtr");
+    let text = std::fs::read(folder.path().join("x.vtr")).unwrap();
+    let text = String::from_utf8_lossy(&text);
+    let cells = text.split("<CellData>").nth(1).unwrap().split("</CellData>").next().unwrap();
+    assert!(cells.contains("Name=\"Ex\""), "{cells}");
+    let ex = back.tree().node(back.tree().find("Ex").unwrap()).array.clone().unwrap();
+    let path = |coord: &Coord| match coord {
+        Coord::Node(id) => back.tree().node(*id).path.clone(),
+        _ => String::new(),
+    };
+    assert_eq!(ex.coords.iter().map(path).collect::<Vec<_>>(), ["Grid/X_face", "Grid/Y_mid"]);
+}

@@ -1,0 +1,269 @@
+//! Surfaces of grids and obstacles, predicted by going through all cells one by one.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use spile_core::format::Reader as _;
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::Order;
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_core::wire::ByteOrder;
+use spile_sdf::wire::{DataType, FileHeader};
+use spile_sdf::{
+    BlockType, Data, File, Mesh, Meta, Options, PlainVariable, Stitched, View, write_file,
+};
+
+#[path = "support/blocks.rs"]
+mod blocks;
+use blocks::{doubles, mesh};
+
+const CELLS: [usize; 3] = [4, 5, 3];
+const X: [f64; 5] = [0.0, 1.0, 3.0, 6.0, 10.0];
+const Y: [f64; 6] = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0];
+const Z: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+
+/// Obstacle 1 is a bar along x inside, obstacle 2 a corner of the grid; they touch nowhere.
+fn solid(i: usize, j: usize, k: usize) -> i32 {
+    match (i, j, k) {
+        (1..=2, 2, 1) => 1,
+        (3, 4, 2) => 2,
+        _ => 0,
+    }
+}
+
+fn cells() -> impl Iterator<Item = [usize; 3]> {
+    let [nx, ny, nz] = CELLS;
+    (0..nz).flat_map(move |k| (0..ny).flat_map(move |j| (0..nx).map(move |i| [i, j, k])))
+}
+
+fn density(cell: [usize; 3]) -> f64 {
+    let [i, j, k] = cell;
+    (100 * i + 10 * j + k) as f64
+}
+
+fn variable(dims: &[u64], stagger: i32) -> Meta {
+    Meta::PlainVariable(PlainVariable {
+        mult: 2.0,
+        units: "1/m^3".into(),
+        mesh_id: "grid".into(),
+        dims: dims.to_vec(),
+        stagger,
+    })
+}
+
+fn write(path: &Path, order: ByteOrder, obstacles: bool) {
+    let header = FileHeader { order, ..FileHeader::default() };
+    write_file(path, &header, Overwrite::Never, |file| {
+        let nodes: Vec<u8> =
+            X.iter().chain(&Y).chain(&Z).flat_map(|v: &f64| v.to_le_bytes()).collect();
+        let meta = Meta::Mesh(Mesh { mults: vec![1.0, 10.0, 1.0], ..mesh(&[5, 6, 4]) });
+        let (variable_type, real) = (BlockType::PlainVariable, DataType::Real8);
+        file.block("grid", "Grid", BlockType::PlainMesh, real, &meta, Data::Bytes(&nodes))?;
+        let dims = CELLS.map(|n| n as u64);
+        let data: Vec<u8> = cells().flat_map(|cell| density(cell).to_le_bytes()).collect();
+        let name = "Derived/Number_Density";
+        file.block("ne", name, variable_type, real, &variable(&dims, 0), Data::Bytes(&data))?;
+        // On faces: no part of a surface, as in the C library.
+        file.block(
+            "ex",
+            "Ex",
+            variable_type,
+            real,
+            &variable(&dims, 1),
+            Data::Bytes(&doubles(60)),
+        )?;
+        if obstacles {
+            let numbers = cells().map(|[i, j, k]| solid(i, j, k));
+            let numbers: Vec<u8> = numbers.flat_map(i32::to_le_bytes).collect();
+            let kind = DataType::Integer4;
+            let Meta::PlainVariable(mut own) = variable(&dims, 0) else { unreachable!() };
+            own.mult = 1.0;
+            let own = Meta::PlainVariable(own);
+            file.block("obst", "Obstacles", variable_type, kind, &own, Data::Bytes(&numbers))?;
+            let group = Stitched {
+                mesh_id: "obst".into(),
+                material_id: "ne".into(),
+                names: vec!["Bar".into(), "Corner".into()],
+                ..Stitched::default()
+            };
+            let kind = BlockType::StitchedObstacleGroup;
+            let group = Meta::Stitched(group);
+            file.block("ob", "Ob", kind, DataType::Other, &group, Data::None)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+fn open(path: &Path, limits: Limits) -> View {
+    View::new(File::open(path, &limits).unwrap(), Options { derived: true }).unwrap()
+}
+
+fn values(view: &View, name: &str) -> (Vec<u64>, Vec<f64>) {
+    let array = view.array(name).unwrap();
+    let values = array.read_f64(&":".parse().unwrap(), Axes::Order(Order::C));
+    let values =
+        values.or_else(|_| array.read_f64(&":, :".parse().unwrap(), Axes::Order(Order::C)));
+    (array.shape().lengths().to_vec(), values.unwrap())
+}
+
+/// A face as its corners in no order, and the value there.
+type Face = (BTreeSet<[i64; 3]>, i64);
+
+/// The faces of a surface of the tree.
+fn found(view: &View, surface: &str) -> Vec<Face> {
+    let (_, points) = values(view, &format!("{surface}/vertices"));
+    let (shape, corners) = values(view, &format!("{surface}/faces"));
+    let (_, field) = values(view, &format!("{surface}/Derived/Number_Density"));
+    assert_eq!(shape, [field.len() as u64, 4]);
+    let point = |n: &f64| {
+        let at = *n as usize * 3;
+        [points[at], points[at + 1], points[at + 2]].map(|v| (v * 100.0) as i64)
+    };
+    let faces = corners.chunks(4).map(|corners| corners.iter().map(point).collect());
+    let all: Vec<Face> = faces.zip(field.iter().map(|v| *v as i64)).collect();
+    let used: BTreeSet<i64> = corners.iter().map(|n| *n as i64).collect();
+    assert_eq!(used.len(), points.len() / 3, "a vertex is used, and there is each but once");
+    all
+}
+
+/// The side of `cell` at the lower or upper end of a direction, with twice the density there.
+fn face(cell: [usize; 3], direction: usize, upper: bool, value: f64) -> Face {
+    let mut corners = BTreeSet::new();
+    for corner in 0..8_usize {
+        let bits = [0, 1, 2].map(|d| corner >> d & 1);
+        if (bits[direction] == 1) == upper {
+            let at = [0, 1, 2].map(|d| cell[d] + bits[d]);
+            let point = [X[at[0]], Y[at[1]] * 10.0, Z[at[2]]];
+            corners.insert(point.map(|v| (v * 100.0) as i64));
+        }
+    }
+    (corners, (2.0 * value) as i64)
+}
+
+#[test]
+fn faces_lie_between_obstacles_and_free_cells_and_have_the_values_of_the_free_ones() {
+    let temp = tempfile::tempdir().unwrap();
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let path = temp.path().join(format!("{order:?}.sdf"));
+        write(&path, order, true);
+        let view = open(&path, Limits::default());
+        assert!(view.findings().is_empty(), "{:?}", view.findings());
+        for (number, name, count) in [(1, "Bar", 10), (2, "Corner", 3)] {
+            let mut wanted = Vec::new();
+            for cell in cells().filter(|[i, j, k]| solid(*i, *j, *k) == 0) {
+                for direction in 0..3 {
+                    for upper in [false, true] {
+                        let mut next = cell;
+                        next[direction] = match upper {
+                            true => cell[direction] + 1,
+                            false if cell[direction] == 0 => continue,
+                            false => cell[direction] - 1,
+                        };
+                        if next[direction] < CELLS[direction]
+                            && solid(next[0], next[1], next[2]) == number
+                        {
+                            wanted.push(face(cell, direction, upper, density(cell)));
+                        }
+                    }
+                }
+            }
+            let mut faces = found(&view, &format!("Surface Values/{name}"));
+            assert_eq!(faces.len(), count);
+            faces.sort();
+            wanted.sort();
+            assert_eq!(faces, wanted);
+            let by_id = values(&view, &format!("obmsh{name}/ne"));
+            assert_eq!(by_id.0, [count as u64]);
+        }
+        // The grid's own surface, without the three faces of the corner that is solid.
+        let mut wanted = Vec::new();
+        for cell in cells().filter(|[i, j, k]| solid(*i, *j, *k) == 0) {
+            for direction in 0..3 {
+                for upper in [false, true] {
+                    let end = if upper { CELLS[direction] - 1 } else { 0 };
+                    if cell[direction] == end {
+                        wanted.push(face(cell, direction, upper, density(cell)));
+                    }
+                }
+            }
+        }
+        let mut faces = found(&view, "Surface Values/boundary");
+        assert_eq!(faces.len(), 2 * (4 * 5 + 5 * 3 + 4 * 3) - 3);
+        faces.sort();
+        wanted.sort();
+        assert_eq!(faces, wanted);
+    }
+}
+
+#[test]
+fn sides_are_layers_of_fields_with_the_coordinates_that_are_left() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("sides.sdf");
+    write(&path, ByteOrder::Big, false);
+    let view = open(&path, Limits::default());
+    for (direction, letter) in ["x", "y", "z"].into_iter().enumerate() {
+        for (end, at) in [("min", 0), ("max", CELLS[direction] - 1)] {
+            let (shape, found) = values(&view, &format!("boundary_{letter}_{end}/ne"));
+            let left = [0, 1, 2].into_iter().filter(|d| *d != direction).collect::<Vec<_>>();
+            assert_eq!(shape, [CELLS[left[0]] as u64, CELLS[left[1]] as u64]);
+            let mut wanted = Vec::new();
+            for a in 0..CELLS[left[0]] {
+                for b in 0..CELLS[left[1]] {
+                    let mut cell = [at; 3];
+                    (cell[left[0]], cell[left[1]]) = (a, b);
+                    wanted.push(2.0 * density(cell));
+                }
+            }
+            assert_eq!(found, wanted, "{letter} {end}");
+            let path = format!("Surface Values/boundary_{letter}_{end}/Derived/Number_Density");
+            let desc = view.tree().node(view.tree().find(&path).unwrap()).array.clone().unwrap();
+            assert_eq!(desc.dims, left.iter().map(|d| ["X", "Y", "Z"][*d]).collect::<Vec<_>>());
+        }
+    }
+    let names = view.tree().iter().filter(|(_, n)| n.path.contains("boundary") && n.name == "Ex");
+    assert_eq!(names.count(), 0);
+    assert_eq!(found(&view, "Surface Values/boundary").len(), 2 * (4 * 5 + 5 * 3 + 4 * 3));
+}
+
+#[test]
+fn surfaces_over_the_budget_are_left_out_and_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("budget.sdf");
+    write(&path, ByteOrder::Little, true);
+    let view = open(&path, Limits::default().with_memory(12 << 10));
+    let said: Vec<_> = view.findings().iter().map(|f| (f.code, f.object.as_deref())).collect();
+    assert_eq!(said, [("sdf-047", Some("boundary"))]);
+    assert_eq!(values(&view, "Surface Values/Bar/Derived/Number_Density").0, [10]);
+    assert!(view.tree().at("Surface Values/boundary_x_min").is_some());
+}
+
+#[test]
+fn any_wrong_byte_is_survived_with_surfaces_asked_for() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("whole.sdf");
+    write(&path, ByteOrder::Little, true);
+    let whole = std::fs::read(&path).unwrap();
+    let limits = Limits::default().with_memory(4 << 20);
+    let mut opened = 0;
+    for at in 0..whole.len() {
+        for value in [0, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            let file = File::from_source(Source::memory(bytes), &limits);
+            let Ok(view) = file.and_then(|f| View::new(f, Options { derived: true })) else {
+                continue;
+            };
+            opened += 1;
+            for (_, _, desc) in view.tree().arrays() {
+                // Whatever comes of it, nothing panics.
+                let array = Array::open(view.source(), view.tree(), desc, &limits);
+                let _ = array.and_then(|array| array.read_f64(&Selection::all(), Axes::Stored));
+            }
+        }
+    }
+    assert!(opened > 100, "{opened}");
+}
