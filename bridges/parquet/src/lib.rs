@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `thrift` `wire` | the metadata: their encoding, and what the fields mean |
 //! | `levels` | which rows have values |
-//! | `read` | columns to arrays |
+//! | `column` `read` | where the pages of a column lie; columns to arrays |
 //! | `write` | any tree that is a table |
 //!
 //! ```
@@ -18,6 +18,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod column;
 mod levels;
 mod read;
 mod thrift;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spile_core::description::Description;
 use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::error::{ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
@@ -16,9 +16,8 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
-use crate::levels;
-use crate::thrift::{self, Struct};
-use crate::wire::{self, PLAIN, RLE, Stored};
+use crate::column::{Leaf, bad, columns, structs};
+use crate::wire::{self, Stored};
 use crate::write::{DESCRIPTION, FRAMES, OWN};
 
 pub(crate) struct File {
@@ -29,19 +28,6 @@ pub(crate) struct File {
     footer: u64,
     creator: String,
     findings: Vec<Finding>,
-}
-
-/// A column of the file.
-struct Leaf {
-    name: String,
-    dtype: DType,
-    stored: Stored,
-    /// The values of its pages, and how many there are.
-    pages: Vec<(Extent, u64)>,
-    /// Rows that have a value, or have none.
-    runs: Vec<(u64, bool)>,
-    /// Its bytes, headers and all.
-    chunks: Vec<Extent>,
 }
 
 impl File {
@@ -83,195 +69,6 @@ impl File {
         let creator = footer.text(6).unwrap_or_default();
         let findings = report.findings;
         Ok(Self { source, tree, leaves, rows, footer: start, creator, findings })
-    }
-}
-
-fn bad(what: &str, at: u64) -> Error {
-    Error::malformed("parquet-003", format!("{what} cannot be read")).at(at)
-}
-
-/// The columns that can be read in place; others are told of.
-fn columns(
-    source: &Source,
-    footer: &Struct,
-    start: u64,
-    rows: u64,
-    limits: &Limits,
-    report: &mut Report,
-) -> Result<Vec<Leaf>> {
-    let schema = structs(footer.list(2));
-    let groups: Vec<Vec<&Struct>> =
-        structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
-    // Columns in columns have children; only the root may.
-    let nested = schema.iter().skip(1).any(|column| column.int(5).unwrap_or(0) > 0);
-    let (mut leaves, mut refused) = (Vec::new(), None);
-    for (k, column) in schema.iter().skip(1).enumerate() {
-        let name = column.text(4).unwrap_or_default();
-        let dtype = column_type(column);
-        let (Some(dtype), Some(stored), false) = (dtype, dtype.and_then(Stored::of), nested) else {
-            let message = "a column of a type that is not read is passed over";
-            report.note("parquet-020", message).in_object(format!("\"{name}\"")).at(start);
-            continue;
-        };
-        let mut leaf = Leaf {
-            name: name.clone(),
-            dtype,
-            stored,
-            pages: Vec::new(),
-            runs: Vec::new(),
-            chunks: Vec::new(),
-        };
-        let optional = column.int(3) == Some(1);
-        let read = groups.iter().try_for_each(|group| {
-            let meta = group.get(k).and_then(|chunk| chunk.inner(3));
-            let meta = meta.ok_or_else(|| bad("a chunk of a column", start))?;
-            leaf.chunk(source, meta, optional, start, limits)
-        });
-        let counted: u64 = leaf.runs.iter().fold(0, |sum, (n, _)| sum.saturating_add(*n));
-        match read {
-            // One column that is not read is no reason not to read the others.
-            Err(e) if e.kind() == ErrorKind::Unsupported => {
-                let finding = report.note("parquet-006", e.message());
-                finding.in_object(format!("\"{name}\"")).at(e.offset().unwrap_or(start));
-                refused = Some(e);
-            }
-            Err(e) => return Err(e.in_object(format!("\"{name}\""))),
-            Ok(()) if counted != rows => {
-                let message = format!("{counted} rows, the file has {rows}");
-                let error = Error::malformed("parquet-005", message);
-                return Err(error.in_object(format!("\"{name}\"")).at(start));
-            }
-            Ok(()) => leaves.push(leaf),
-        }
-    }
-    match refused {
-        Some(error) if leaves.is_empty() => Err(error),
-        _ => Ok(leaves),
-    }
-}
-
-fn structs(list: &[thrift::Value]) -> Vec<&Struct> {
-    list.iter()
-        .filter_map(|value| match value {
-            thrift::Value::Struct(inner) => Some(inner),
-            _ => None,
-        })
-        .collect()
-}
-
-fn column_type(column: &Struct) -> Option<DType> {
-    // Repeated values are lists.
-    (column.int(3)? < 2).then(|| wire::column_type(column)).flatten()
-}
-
-impl Leaf {
-    /// Notes the pages of a chunk.
-    fn chunk(
-        &mut self,
-        source: &Source,
-        meta: &Struct,
-        optional: bool,
-        end: u64,
-        limits: &Limits,
-    ) -> Result<()> {
-        let place = meta.size(9).zip(meta.size(7)).zip(meta.size(5));
-        let ((first, size), count) = place.ok_or_else(|| bad("the place of a chunk", end))?;
-        if meta.int(4) != Some(0) || meta.int(11).is_some_and(|at| at > 0) {
-            let message = "compressed columns and dictionaries are not read";
-            return Err(Error::unsupported("parquet-006", message).at(first).hint(
-                "pyarrow.parquet.write_table(t, f, compression=\"none\", use_dictionary=False)",
-            ));
-        }
-        let stop = first.checked_add(size).filter(|stop| *stop <= end);
-        let stop = stop.ok_or_else(|| {
-            let message = format!("a chunk of {size} bytes reaches into the metadata");
-            Error::malformed("parquet-005", message).at(first)
-        })?;
-        self.chunks.push(Extent { offset: first, len: size });
-        let (mut at, mut seen) = (first, 0_u64);
-        while seen < count {
-            let (header, len) = wire::read_page_header(source, at, stop)?;
-            let wrong = |what: &str| Error::malformed("parquet-005", what.to_string()).at(at);
-            let body = header.size(3).ok_or_else(|| wrong("a page without a size"))?;
-            let data = header.inner(5).ok_or_else(|| {
-                Error::unsupported("parquet-006", "pages of the second version are not read").at(at)
-            })?;
-            let next = (at + len).checked_add(body).filter(|next| *next <= stop);
-            let next = next.ok_or_else(|| wrong("a page reaches behind its chunk"))?;
-            let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
-            let values = values.ok_or_else(|| wrong("a page with another number of values"))?;
-            if data.int(2) != Some(PLAIN) || (optional && data.int(3) != Some(RLE)) {
-                let message = "encodings other than the plain one are not read";
-                return Err(Error::unsupported("parquet-006", message).at(at));
-            }
-            let (mut offset, mut there) = (at + len, values);
-            if optional {
-                let runs = levels::read(source, offset, next, values, limits)?;
-                there = runs.1.iter().filter(|(_, there)| *there).map(|(n, _)| n).sum();
-                offset += runs.0;
-                for run in runs.1 {
-                    self.run(run);
-                }
-            } else {
-                self.run((values, true));
-            }
-            self.page(Extent { offset, len: next - offset }, there)?;
-            limits.allow(self.pages.len() as u64 * 64, "the pages of a column")?;
-            (at, seen) = (next, seen + values);
-        }
-        Ok(())
-    }
-
-    fn run(&mut self, (count, there): (u64, bool)) {
-        match self.runs.last_mut() {
-            Some((n, own)) if *own == there => *n = n.saturating_add(count),
-            _ => self.runs.push((count, there)),
-        }
-    }
-
-    /// Notes the values of a page, as many bytes as they need.
-    fn page(&mut self, mut bytes: Extent, count: u64) -> Result<()> {
-        let needed = match self.stored {
-            Stored::Plain => count.checked_mul(self.dtype.size() as u64),
-            Stored::Wide => count.checked_mul(4),
-            Stored::Bits => Some(count.div_ceil(8)),
-            Stored::Texts => Some(bytes.len),
-        };
-        let needed = needed.filter(|needed| *needed <= bytes.len).ok_or_else(|| {
-            let message = format!("{count} values in a page of {} bytes", bytes.len);
-            Error::malformed("parquet-005", message).at(bytes.offset)
-        })?;
-        bytes.len = needed;
-        self.pages.push((bytes, count));
-        Ok(())
-    }
-
-    /// The type that holds the longest text.
-    fn longest(&mut self, source: &Source, limits: &Limits) -> Result<()> {
-        let mut longest = self.dtype.size();
-        for (page, count) in &self.pages {
-            limits.allow(page.len, "a page of texts")?;
-            let bytes = source.read_vec(page.offset, page.len)?;
-            let mut rest = &bytes[..];
-            for _ in 0..*count {
-                let (text, behind) = wire::next_text(rest).ok_or_else(|| {
-                    Error::malformed("parquet-005", "a text reaches behind its page")
-                        .at(page.offset)
-                })?;
-                longest = longest.max(text.len());
-                rest = behind;
-            }
-        }
-        self.dtype = DType::text(u32::try_from(longest).unwrap_or(u32::MAX));
-        Ok(())
-    }
-
-    fn extents(&self) -> Result<Extents> {
-        Extents::several(self.pages.iter().map(|(bytes, _)| *bytes).collect())
-    }
-
-    fn is_full(&self) -> bool {
-        self.runs.iter().all(|(_, there)| *there)
     }
 }
 

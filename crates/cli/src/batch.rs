@@ -107,7 +107,7 @@ impl Tally {
     }
 
     /// `12 files: 10 ok, 1 not ok, 1 failed; 3 others are of no known format`.
-    pub(crate) fn sentence(&self, good: &str, bad: &str) -> String {
+    pub(crate) fn sentence(&self, good: &str, bad: &str, other: &str) -> String {
         let parts = [(self.ok, good), (self.not_ok, bad), (self.failed, "failed")];
         let parts: Vec<String> =
             parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
@@ -117,7 +117,7 @@ impl Tally {
         }
         match self.unknown {
             0 => sentence,
-            n => format!("{sentence}; {} of no known format", text::count(n, "other")),
+            n => format!("{sentence}; {} {other}", text::count(n, "other")),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             Ok(_) => saved.lost.push(named("its bytes do not have the sum that it says")),
             Err(error) => saved.lost.push(named(error.message())),
         }
-        at = member.behind(source, end)?;
+        at = Member::behind(source, end)?;
     }
     if saved.kept.is_empty() {
         return Err(Error::truncated("npz-002", "no member of the archive is whole").at(at));

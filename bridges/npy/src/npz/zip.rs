@@ -275,7 +275,7 @@ impl Member {
     }
 
     /// Where the next header may be: some members have their sizes again behind their data (4.3.9).
-    pub(crate) fn behind(&self, source: &Source, end: u64) -> Result<u64> {
+    pub(crate) fn behind(source: &Source, end: u64) -> Result<u64> {
         for gap in [0, 12, 16, 20, 24] {
             let at = end.saturating_add(gap);
             let mark = fetch(source, at.min(source.len()), 4)?;

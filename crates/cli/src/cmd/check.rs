@@ -112,7 +112,7 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
         out.json(&tally)?;
     } else if !context.quiet {
         table.print(out)?;
-        writeln!(out, "{}", tally.sentence("ok", "not ok"))?;
+        writeln!(out, "{}", tally.sentence("ok", "not ok", "of no known format"))?;
     }
     Ok(tally.exit(Exit::No))
 }

@@ -173,7 +173,7 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
         out.json(&tally)?;
     } else if !context.quiet {
         table.print(out)?;
-        writeln!(out, "{}", tally.sentence("whole", "partial"))?;
+        writeln!(out, "{}", tally.sentence("whole", "partial", "left alone"))?;
     }
     Ok(tally.exit(Exit::Partial))
 }
