@@ -212,7 +212,9 @@ impl<'a> Dataset<'a> {
             let len = (count - 1) * size + u64::from(member.kind.size);
             let extents = self.one(first, len)?;
             let (shape, layout) = match rows {
-                Some(rows) => (Shape::new([rows]), Layout::Rows { extents, stride: size }),
+                Some(rows) => {
+                    (Shape::new([rows]), Layout::Rows { extents, stride: size, order: Order::C })
+                }
                 None => (Shape::scalar(), Layout::Plain { extents, order: Order::C }),
             };
             self.ground.charge(256)?;
