@@ -9,7 +9,7 @@ mod budget;
 use std::sync::Once;
 
 use spile_core::error::Result;
-use spile_core::format::{Format, HEAD_BYTES, Head, Reader};
+use spile_core::format::{Folder, Format, HEAD_BYTES, Head, Reader};
 use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
@@ -43,6 +43,28 @@ pub fn drive(format: &dyn Format, data: &[u8]) {
         Ok(reader) => {
             let _ = everything(&*reader, data.len() as u64);
         }
+        Err(error) => {
+            let _ = format!("{error} {:?}", error.hint_text());
+        }
+    }
+}
+
+/// The same for a folder with these files.
+pub fn drive_folder(format: &dyn Format, files: &[(&str, &[u8])]) {
+    on_this_thread();
+    let Ok(folder) = tempfile::tempdir() else { return };
+    for (name, data) in files {
+        let path = folder.path().join(name);
+        let _ = path.parent().map(std::fs::create_dir_all);
+        let _ = std::fs::write(path, data);
+    }
+    let Ok(listed) = Folder::open(folder.path()) else { return };
+    match format.open_folder(&listed, &LIMITS) {
+        Ok(Some(reader)) => {
+            let len = reader.source().len();
+            let _ = everything(&*reader, len);
+        }
+        Ok(None) => {}
         Err(error) => {
             let _ = format!("{error} {:?}", error.hint_text());
         }

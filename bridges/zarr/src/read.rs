@@ -1,6 +1,6 @@
 //! A folder of metadata and chunks as a tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
@@ -15,6 +15,7 @@ use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 
 use crate::chunks::{Stored, layout};
 use crate::wire::{self, ArrayMeta, DIMENSIONS, bad, object};
+use crate::write::shown;
 
 /// The attribute of the root that says what Zarr cannot.
 pub(crate) const DESCRIPTION: &str = "spile";
@@ -199,7 +200,11 @@ impl Walk<'_> {
         point(&mut plain);
         let text = description.as_ref().and_then(Json::as_str);
         let tree = match text.map(|text| Description::parse(text.as_bytes(), self.limits)) {
-            Some(Ok(description)) => description.dress(&source, &plain, self.limits)?,
+            Some(Ok(description)) => {
+                let mut tree = description.dress(&source, &plain, self.limits)?;
+                renew(&mut tree, &plain, &description);
+                tree
+            }
             Some(Err(e)) if e.kind() == ErrorKind::Limit => return Err(e),
             Some(Err(e)) => {
                 self.report.warn("zarr-007", format!("not looked at: {}", e.message()));
@@ -277,6 +282,32 @@ fn point(tree: &mut Tree) {
         if let Some(array) = &mut tree.node_mut(id).array {
             array.coords = coords;
         }
+    }
+}
+
+/// Attributes that others have changed, added or removed since the description was written.
+fn renew(tree: &mut Tree, plain: &Tree, description: &Description) {
+    let places: HashMap<&str, &str> = description.moves().collect();
+    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.iter().map(|(id, _)| id)).collect();
+    for id in nodes {
+        let node = tree.node_mut(id);
+        let path = places.get(node.path.as_str()).copied().unwrap_or(&node.path);
+        let now = plain.at(path).map(|id| &plain.node(id).attrs);
+        let Some(now) = now else { continue };
+        let there = |name: &str| now.iter().find(|(own, _)| own == name).map(|(_, value)| value);
+        let names: Vec<String> = node.attrs.iter().map(|(name, _)| name.clone()).collect();
+        // Namesakes have no place in JSON; they stay as they are described.
+        let once = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+        node.attrs.retain(|(name, _)| !once(name) || there(name).is_some());
+        for (name, value) in node.attrs.iter_mut().filter(|(name, _)| once(name)) {
+            if let Some(new) = there(name).filter(|new| **new != said(shown(value))) {
+                *value = new.clone();
+            }
+        }
+        let new = now.iter().filter(|(name, _)| {
+            !names.contains(name) && !matches!(name.as_str(), "scale_factor" | "add_offset")
+        });
+        node.attrs.extend(new.cloned());
     }
 }
 

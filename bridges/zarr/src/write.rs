@@ -342,7 +342,7 @@ fn attributes(attrs: &Attrs) -> Object {
     attrs.iter().map(|(name, value)| (name.clone(), shown(value))).collect()
 }
 
-fn shown(value: &Value) -> Json {
+pub(crate) fn shown(value: &Value) -> Json {
     match value {
         Value::Bool(v) => (*v).into(),
         Value::Int(v) => (*v).into(),

@@ -102,6 +102,32 @@ fn points_are_at_the_root_for_others_and_in_their_place_for_us() {
     assert_eq!(names, ["Grid", "field", "t", "x"]);
 }
 
+#[test]
+fn attributes_that_others_change_count() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let id = tree.add_array(ROOT, "a", line(DType::U8, &[1])).unwrap();
+    let node = tree.node_mut(id);
+    node.id = Some("identifier".into());
+    let int = Value::Int(5);
+    for (name, value) in [("kept", int.clone()), ("old", "x".into()), ("gone", "y".into())] {
+        node.attrs.push((name.into(), value));
+    }
+    let path = temp.path().join("x.zarr");
+    write(tree, &path);
+    let mut said = json(&path.join("a/zarr.json"));
+    let attrs = said["attributes"].as_object_mut().unwrap();
+    attrs.remove("gone");
+    attrs.insert("old".into(), "z".into());
+    attrs.insert("new".into(), 7.into());
+    std::fs::write(path.join("a/zarr.json"), said.to_string()).unwrap();
+    let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
+    let node = store.tree().node(store.tree().find("a").unwrap());
+    assert_eq!(node.id.as_deref(), Some("identifier"));
+    let wanted = [("kept", int), ("old", "z".into()), ("new", Value::UInt(7))];
+    assert_eq!(node.attrs, wanted.map(|(name, value)| (name.to_string(), value)));
+}
+
 struct Cells(Vec<Option<Vec<u8>>>);
 
 impl FrameTable for Cells {

@@ -273,6 +273,14 @@ impl Description {
         }
     }
 
+    /// The paths of all arrays that the file has somewhere else, and where.
+    pub fn moves(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.nodes.iter().filter_map(|said| {
+            let at = said.array.as_ref()?.at.as_deref()?;
+            Some((said.path.as_str(), at))
+        })
+    }
+
     /// The text. It is sure to be read: it was.
     pub fn text(&self, limits: &Limits) -> Result<String> {
         let cannot = |why: &dyn std::fmt::Display| {

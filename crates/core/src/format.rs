@@ -419,6 +419,21 @@ pub fn open_as(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<
     dressed(opened, limits)
 }
 
+/// Writes `content` to a new `path` that will soon be removed: nothing waits for the disk.
+pub fn write_scratch(
+    format: &dyn Format,
+    content: &dyn Reader,
+    path: &Path,
+    limits: &Limits,
+) -> Result<()> {
+    if !format.is_folder() {
+        return write_file(format, content, path, Overwrite::Never, limits);
+    }
+    let sink = FolderSink::create(path, Overwrite::Never)?;
+    format.write_folder(content, &sink, limits)?;
+    sink.commit_unsynced()
+}
+
 /// Writes `content` to `path` as `format`, a file or a folder, whole or not at all.
 pub fn write_file(
     format: &dyn Format,

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use spile_core::description::lay;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file};
+use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file, write_scratch};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
@@ -103,10 +103,11 @@ fn losses(
     ending: &str,
     limits: &Limits,
 ) -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir()?;
+    // It is small and soon gone: memory is the place for it, where the system has a folder there.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let path = folder.path().join("miniature").with_extension(ending);
     // The place of a file that the caller never sees says nothing.
-    let done = write_file(format, written, &path, Overwrite::Never, limits)
+    let done = write_scratch(format, written, &path, limits)
         .and_then(|()| open_as(format, &path, limits))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
     let rules = rules(small, &*done);

@@ -14,6 +14,7 @@
 //! | `content` | the sum of what it says, whatever its layout |
 //! | `convert` | a file as another format, and what that costs |
 //! | `diff` | how two files differ |
+//! | `index` | where its arrays lie, for readers of Zarr |
 //! | `map` | which bytes are what |
 //! | `check` | what is wrong with it |
 //! | `formats` | the table of formats |
@@ -44,6 +45,7 @@ pub mod convert;
 pub mod diff;
 pub mod formats;
 pub mod hash;
+pub mod index;
 pub mod info;
 pub mod json;
 pub mod list;
@@ -58,6 +60,7 @@ pub use convert::convert;
 pub use diff::diff;
 pub use formats::formats;
 pub use hash::hash;
+pub use index::index;
 pub use info::info;
 pub use list::list;
 pub use map::map;

@@ -11,7 +11,6 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -22,6 +21,9 @@ use crate::error::{Error, Result};
 /// The end of an unfinished folder's name.
 const SUFFIX: &str = ".part";
 
+/// Files that are brought to the disk one by one.
+const FEW: usize = 8;
+
 /// A folder being written.
 pub struct FolderSink {
     /// As the user named it, for messages.
@@ -31,7 +33,7 @@ pub struct FolderSink {
     overwrite: Overwrite,
     part: TempDir,
     /// Tells others that the folder is in use.
-    _held: File,
+    held: File,
 }
 
 impl FolderSink {
@@ -58,7 +60,7 @@ impl FolderSink {
             Ok((part, held))
         };
         let (part, held) = start().map_err(|e| Error::io(path, e))?;
-        Ok(Self { path: path.to_path_buf(), target, overwrite, part, _held: held })
+        Ok(Self { path: path.to_path_buf(), target, overwrite, part, held })
     }
 
     /// The folder as the user named it.
@@ -92,26 +94,46 @@ impl FolderSink {
 
     /// Makes the folder appear: flush everything to disk, give it its name, flush the folder above.
     pub fn commit(self) -> Result<()> {
-        self.finish().map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => exists(&self.path),
-            _ => Error::io(&self.path, e),
-        })
-    }
-
-    fn finish(&self) -> io::Result<()> {
-        let mut all = vec![self.part.path().to_path_buf()];
-        list(self.part.path(), &mut all)?;
-        // Some file systems cannot sync a folder; its files are safe without.
-        all.par_iter().try_for_each(|path| match File::open(path)?.sync_all() {
-            Err(e) if path.is_file() => Err(e),
-            _ => Ok(()),
-        })?;
-        match self.overwrite {
-            Overwrite::Never => self.rename(RenameFlags::NOREPLACE)?,
-            Overwrite::Replace => self.replace()?,
-        }
+        self.sync().and_then(|()| self.appear()).map_err(|e| self.io(e))?;
         let _ = File::open(folder(&self.target)).and_then(|folder| folder.sync_all());
         Ok(())
+    }
+
+    /// The same for a folder that will soon be removed: nothing waits for the disk.
+    pub fn commit_unsynced(self) -> Result<()> {
+        self.appear().map_err(|e| self.io(e))
+    }
+
+    fn io(&self, error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => exists(&self.path),
+            _ => Error::io(&self.path, error),
+        }
+    }
+
+    /// Brings all files to the disk. Many small ones are there fastest when the whole file system is
+    /// asked: one by one each of them would wait for its own turn of the journal.
+    fn sync(&self) -> io::Result<()> {
+        let (mut files, mut folders) = (Vec::new(), vec![self.part.path().to_path_buf()]);
+        list(self.part.path(), &mut files, &mut folders)?;
+        if files.len() > FEW && rustix::fs::syncfs(&self.held).is_ok() {
+            return Ok(());
+        }
+        for file in files {
+            File::open(file)?.sync_all()?;
+        }
+        for folder in folders {
+            // Some file systems cannot sync a folder; its files are safe without.
+            let _ = File::open(folder)?.sync_all();
+        }
+        Ok(())
+    }
+
+    fn appear(&self) -> io::Result<()> {
+        match self.overwrite {
+            Overwrite::Never => self.rename(RenameFlags::NOREPLACE),
+            Overwrite::Replace => self.replace(),
+        }
     }
 
     fn rename(&self, flags: RenameFlags) -> io::Result<()> {
@@ -179,12 +201,14 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Everything below `path`.
-fn list(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+fn list(path: &Path, files: &mut Vec<PathBuf>, folders: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        found.push(entry.path());
         if entry.file_type()?.is_dir() {
-            list(&entry.path(), found)?;
+            folders.push(entry.path());
+            list(&entry.path(), files, folders)?;
+        } else {
+            files.push(entry.path());
         }
     }
     Ok(())

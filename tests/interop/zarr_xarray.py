@@ -1,0 +1,181 @@
+"""Zarr stores and indexes as zarr-python and xarray see them, and theirs as spile sees them.
+
+SPILE is the program. Ends with an assertion if anything differs.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+import zarr
+
+warnings.simplefilter("ignore")
+SPILE = os.environ["SPILE"]
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+
+
+def spile(*words):
+    done = subprocess.run([SPILE, *map(str, words)], capture_output=True, check=False)
+    # 3: an index that had to leave out arrays.
+    good = (0, 3) if words[0] == "index" else (0,)
+    assert done.returncode in good, (words, done.stderr.decode())
+    return done.stdout
+
+
+def listed(path):
+    """What spile says of all arrays that have one shape."""
+    rows = json.loads(spile("ls", "--json", path))
+    rows = rows.get("objects") or rows.get("nodes") or rows["rows"]
+    return {row["path"]: row for row in rows if row.get("dtype")}
+
+
+def values(path, array, dtype):
+    """The values as they are stored, in C order."""
+    raw = spile("cat", "--raw", "--stored", path, array)
+    return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<"))
+
+
+def same(ours, theirs, place):
+    ours = ours.astype(theirs.dtype.newbyteorder("="), copy=False).reshape(theirs.shape)
+    theirs = np.asarray(theirs).astype(theirs.dtype.newbyteorder("="), copy=False)
+    assert ours.tobytes() == np.ascontiguousarray(theirs).tobytes(), place
+
+
+def store():
+    """An SDF dump as a store: names, units and coordinates that people know."""
+    dump = GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf"
+    spile("convert", dump, "x.zarr", "--strict", "--verify")
+    with xr.open_datatree("x.zarr", engine="zarr", mask_and_scale=False) as tree:
+        group, field = next(
+            (node, var) for node in tree.subtree for var in node.data_vars.values() if var.ndim == 2
+        )
+        assert not any(str(dim).startswith("dim_") for dim in field.dims), field.dims
+        assert all(dim in field.coords for dim in field.dims), (group.path, field)
+        assert "units" in field.attrs, field.attrs
+        for dim in field.dims:
+            points = field.coords[dim].values
+            assert np.all(np.diff(points) > 0), dim
+    with xr.open_zarr("x.zarr") as root:
+        assert root.attrs["code_name"].startswith("Epoch"), root.attrs
+    # Every array that spile has under its own path.
+    group = zarr.open_group("x.zarr", mode="r")
+    seen = 0
+    for path, row in listed(dump).items():
+        try:
+            theirs = group[path]
+        except KeyError:
+            continue  # Points of a dimension are at the root.
+        if theirs.dtype.kind in "iufc":
+            ours = values(dump, path, theirs.dtype)
+            same(ours, theirs[...], path)
+            seen += 1
+    assert seen > 20, seen
+    # What Python adds is there, and the rest stays what it was.
+    group = zarr.open_group("x.zarr", mode="a", use_consolidated=False)
+    more = group.create_array("more", shape=(3,), dtype="f4")
+    more[...] = [1, 2, 3]
+    assert "more" in listed("x.zarr")
+    assert spile("cat", "x.zarr", "more").split() == [b"1.0", b"2.0", b"3.0"]
+
+
+def frames():
+    """A trajectory: frames are a dimension with times."""
+    run = sorted((GOLDEN / "sdf").glob("epoch1d_normal_000*.sdf"))
+    folder = Path("series")
+    folder.mkdir()
+    for dump in run:
+        os.symlink(dump, folder / dump.name)
+    planes = Path("planes")
+    planes.mkdir()
+    for dump in (GOLDEN / "sdf").glob("epoch2d_4ranks_id4_000[12].sdf"):
+        os.symlink(dump, planes / dump.name)
+    spile("convert", planes, "planes.zarr", "--verify")
+    spile("convert", folder, "series.zarr", "--verify")
+    with xr.open_zarr("series.zarr") as root:
+        assert root.sizes["time"] == len(run), root
+        assert np.all(np.diff(root["time"].values) >= 0)
+    with xr.open_datatree("series.zarr", engine="zarr") as tree:
+        assert any("time" in var.dims for node in tree.subtree for var in node.data_vars.values())
+
+
+def theirs():
+    """What xarray writes: dimensions, coordinates, units."""
+    data = xr.Dataset(
+        {"t": (("time", "x"), np.arange(12.0).reshape(4, 3), {"units": "K"})},
+        coords={"time": [0.0, 0.5, 1.0, 1.5], "x": [10, 20, 30]},
+    )
+    for version in (2, 3):
+        name = f"v{version}.zarr"
+        data.to_zarr(name, zarr_format=version)
+        rows = listed(name)
+        assert rows["t"]["shape"] == [4, 3], rows
+        info = spile("info", "-v", name).decode() + spile("ls", "-v", name).decode()
+        assert "time" in info and "K" in info, info
+        ours = np.frombuffer(spile("cat", "--raw", name, "t"), "<f8")
+        assert np.array_equal(ours, np.arange(12.0)), ours
+        # Back again: the same numbers and names.
+        spile("convert", name, f"back{version}.zarr", "--verify")
+        with xr.open_zarr(f"back{version}.zarr") as back:
+            xr.testing.assert_equal(back.load(), data)
+
+
+def indexes():
+    """The original bytes in place, through fsspec."""
+    files = [
+        GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf",
+        GOLDEN / "sdf/hand_bigendian_all.sdf",
+        GOLDEN / "iotk/be/types.dat",
+        GOLDEN / "iotk/subrec/subrec.dat",
+        GOLDEN / "scda/a_basic.scd",
+        *sorted((GOLDEN / "taf/good").glob("*.taf"))[:6],
+        *sorted((GOLDEN / "gsd/py-5.0.1").glob("hoomd*.gsd")),
+        Path("series"),
+        Path("planes"),
+    ]
+    seen = 0
+    for k, file in enumerate(files):
+        spile("index", file, f"{k}.json")
+        if file == Path("planes"):
+            listed = json.loads(Path(f"{k}.json").read_text())["refs"]
+            assert "Electric Field/Ex/1.0.0" in listed, "planes in Fortran order, one a frame"
+        # The same through a store that has all values itself.
+        spile("convert", file, f"{k}.zarr")
+        options = {"fo": f"{k}.json", "remote_protocol": "file"}
+        virtual = zarr.open_group("reference://", mode="r", zarr_format=2, storage_options=options)
+        real = zarr.open_group(f"{k}.zarr", mode="r")
+        refs = json.loads(Path(f"{k}.json").read_text())["refs"]
+        arrays = [key.removesuffix("/.zarray") for key in refs if key.endswith("/.zarray")]
+        for path in arrays:
+            try:
+                wanted = real[path]
+            except KeyError:
+                continue
+            found = virtual[path]
+            assert found.shape == wanted.shape, (file, path)
+            if found.dtype.kind not in "V" and wanted.dtype.kind not in "V":
+                same(np.asarray(wanted[...]), found[...], (file, path))
+                seen += 1
+        with xr.open_dataset("reference://", engine="zarr", mask_and_scale=False,
+                             backend_kwargs={"storage_options": options}) as root:
+            root.load()
+    assert seen > 100, seen
+    options = {"fo": "0.json", "remote_protocol": "file"}
+    with xr.open_datatree("reference://", engine="zarr", storage_options=options) as tree:
+        field = tree["Electric Field/Ex"]
+        assert field.ndim == 2 and all(dim in field.coords for dim in field.dims), field
+
+
+def main():
+    os.chdir(tempfile.mkdtemp())
+    store()
+    frames()
+    theirs()
+    indexes()
+
+
+main()
