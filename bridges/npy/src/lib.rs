@@ -128,11 +128,8 @@ impl Header {
                 place.layout(at, one, self.order)
             } else {
                 let bytes = if rows == 0 { 0 } else { (rows - 1) * size + one };
-                Layout::Rows {
-                    extents: Extents::one(place.offset + at, bytes),
-                    stride: size,
-                    order: Order::C,
-                }
+                let extents = Extents::one(place.offset + at, bytes);
+                Layout::Rows { extents, stride: size, order: self.order }
             };
             let (above, last) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
             let path = format!("{}/{above}", tree.node(group).path);
