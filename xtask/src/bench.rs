@@ -12,11 +12,13 @@
 //! | `scda` | `bench scda`, against plain C |
 //! | `gsd` | `bench gsd`, against the C library, its Python package, hoomd-gsd and plain C |
 //! | `iotk` | `bench iotk`, against gfortran and plain C |
+//! | `ops` | `bench ops`, conversions and comparisons against plain C |
 //! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
 mod gsd;
 mod iotk;
+mod ops;
 mod page;
 mod report;
 mod rounds;
@@ -74,6 +76,11 @@ impl Options {
 /// `bench scda`.
 pub(crate) fn scda(words: &[&str]) -> Result<bool> {
     scda::run(&Options::parse(words)?)
+}
+
+/// `bench ops`.
+pub(crate) fn ops(words: &[&str]) -> Result<bool> {
+    ops::run(&Options::parse(words)?)
 }
 
 /// `bench gsd`.
@@ -148,8 +155,11 @@ fn compile(program_path: PathBuf, words: &[&str]) -> Result<PathBuf> {
 
 /// The program that does spile's part of a bench, an example of the format's crate.
 fn driver(format: &str) -> Result<PathBuf> {
-    let (package, example) = (format!("spile-{format}"), format!("bench_{format}"));
-    let words = ["build", "--release", "--package", &package, "--example", &example];
+    example(&format!("spile-{format}"), &format!("bench_{format}"))
+}
+
+fn example(package: &str, example: &str) -> Result<PathBuf> {
+    let words = ["build", "--release", "--package", package, "--example", example];
     if !succeeds(&mut cargo(&words))? {
         return Err(format!("the bench of {package} does not build"));
     }

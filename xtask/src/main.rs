@@ -39,6 +39,7 @@ cargo xtask <command>
   bench gsd [OPTIONS]      measures against the C library, its Python package, hoomd-gsd and plain C
   bench sdf [OPTIONS]      measures against sdf-xarray, sdfr and plain C, writes its part
   bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
+  bench ops [OPTIONS]      measures conversions and comparisons against plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
@@ -76,6 +77,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["bench", "scda", rest @ ..] => bench::scda(rest),
         ["bench", "gsd", rest @ ..] => bench::gsd(rest),
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
+        ["bench", "ops", rest @ ..] => bench::ops(rest),
         ["bench", "iotk", rest @ ..] => bench::iotk(rest),
         ["dist"] => dist::run(),
         ["gallery"] => gallery::write(),

@@ -29,19 +29,19 @@ impl Cell {
         let mut text = self.path.clone();
         if !self.index.is_empty() {
             let index: Vec<String> = self.index.iter().map(ToString::to_string).collect();
-            text.push_str(&format!("[{}]", index.join(",")));
+            text.extend(["[", &index.join(","), "]"]);
         }
         match (&self.units, text.ends_with([')', '}'])) {
-            (Some(units), _) => text.push_str(&format!(" ({units})")),
+            (Some(units), _) => text.extend([" (", units, ")"]),
             // What ends the name are no units.
             (None, true) => text.push_str(" ()"),
             (None, false) => {}
         }
         match self.tag {
-            Some(Tag::Type(dtype)) => text.push_str(&format!(" {{{dtype}}}")),
+            Some(Tag::Type(dtype)) => text.extend([" {", &dtype.to_string(), "}"]),
             Some(Tag::Points { start, step }) => {
                 let [mut a, mut b] = [zmij::Buffer::new(), zmij::Buffer::new()];
-                text.push_str(&format!(" {{{} + {} k}}", a.format(start), b.format(step)));
+                text.extend([" {", a.format(start), " + ", b.format(step), " k}"]);
             }
             None => {}
         }

@@ -15,7 +15,7 @@ use spile_core::tree::{ROOT, Tree, Value};
 use crate::header::{Cell, Tag};
 use crate::record::{Fields, Records};
 use crate::scan::{self, Table};
-use crate::value;
+use crate::value::{self, Seen};
 
 pub(crate) struct File {
     source: Source,
@@ -134,10 +134,9 @@ fn column(table: &Table, first: usize) -> Column {
         }
     }
     let columns = first..first + group.len();
-    let seen =
-        table.seen[columns.clone()].iter().fold(Default::default(), |a: value::Seen, b| a.join(*b));
+    let seen = table.seen[columns.clone()].iter().fold(Seen::default(), |a, b| a.join(*b));
     let gaps = match &table.frames {
-        None => seen.empty,
+        None => seen.has(Seen::EMPTY),
         Some(frames) => {
             let width = table.cells.len();
             let apart = frames.empty.chunks_exact(width).any(|frame| {

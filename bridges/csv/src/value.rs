@@ -9,19 +9,26 @@ use crate::record::unquoted;
 /// What the fields of a column have been so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    pub(crate) whole: bool,
-    pub(crate) real: bool,
-    pub(crate) logical: bool,
-    pub(crate) text: bool,
-    /// Nothing between two commas.
-    pub(crate) empty: bool,
-    /// A text without letters, which some write where a number is missing.
-    blank: bool,
+    /// Kinds of fields, a bit each.
+    kinds: u8,
     /// Bytes of the longest text.
-    pub(crate) longest: usize,
+    longest: usize,
 }
 
 impl Seen {
+    const WHOLE: u8 = 1;
+    const REAL: u8 = 2;
+    const LOGICAL: u8 = 4;
+    const TEXT: u8 = 8;
+    /// Nothing between two commas.
+    pub(crate) const EMPTY: u8 = 16;
+    /// A text without letters, which some write where a number is missing.
+    const BLANK: u8 = 32;
+
+    pub(crate) fn has(self, kind: u8) -> bool {
+        self.kinds & kind != 0
+    }
+
     pub(crate) fn add(&mut self, field: &[u8]) {
         let mut length = field.len();
         if field.len() >= 2 && field[0] == b'"' {
@@ -29,35 +36,31 @@ impl Seen {
             length -= 1 + memchr::memchr_iter(b'"', field).count() / 2;
         }
         self.longest = self.longest.max(length);
-        match field {
-            [] => self.empty = true,
-            b"\"\"" => self.blank = true,
-            b"true" | b"false" => self.logical = true,
-            _ if is_whole(field) => self.whole = true,
-            _ if is_real(field) => self.real = true,
-            _ => self.text = true,
-        }
+        self.kinds |= match field {
+            [] => Self::EMPTY,
+            b"\"\"" => Self::BLANK,
+            b"true" | b"false" => Self::LOGICAL,
+            _ if is_whole(field) => Self::WHOLE,
+            _ if is_real(field) => Self::REAL,
+            _ => Self::TEXT,
+        };
     }
 
-    pub(crate) fn join(mut self, other: Self) -> Self {
-        self.whole |= other.whole;
-        self.real |= other.real;
-        self.logical |= other.logical;
-        self.text |= other.text;
-        self.empty |= other.empty;
-        self.blank |= other.blank;
-        self.longest = self.longest.max(other.longest);
-        self
+    pub(crate) fn join(self, other: Self) -> Self {
+        let longest = self.longest.max(other.longest);
+        Self { kinds: self.kinds | other.kinds, longest }
     }
 
     /// The type that holds all of them; `gaps`: something is missing where there are other values.
     pub(crate) fn dtype(self, gaps: bool) -> DType {
-        let numbers = self.whole || self.real;
-        let gaps = gaps || self.blank;
-        if self.text || (self.blank && !numbers) || (self.logical && (numbers || gaps)) {
+        let numbers = self.has(Self::WHOLE | Self::REAL);
+        let gaps = gaps || self.has(Self::BLANK);
+        let logical = self.has(Self::LOGICAL);
+        let mixed = logical && (numbers || gaps);
+        if self.has(Self::TEXT) || (self.has(Self::BLANK) && !numbers) || mixed {
             return DType::text(u32::try_from(self.longest).unwrap_or(u32::MAX));
         }
-        match (self.logical, self.real || gaps || !numbers) {
+        match (logical, self.has(Self::REAL) || gaps || !numbers) {
             (true, _) => DType::new(Kind::Bool, 1, DType::U8.order()).unwrap_or(DType::U8),
             (_, true) => DType::F64,
             _ => DType::I64,
@@ -119,10 +122,8 @@ pub(crate) fn parse(field: &[u8], dtype: DType, out: &mut [u8]) -> bool {
         }
         _ => {
             let Ok(text) = std::str::from_utf8(field) else { return false };
-            if matches!(text, "" | "\"\"") && dtype.kind() == Kind::Float {
-                with_number!(dtype, T => out.copy_from_slice(&(f64::NAN as T).to_le_bytes()), else return false);
-                return true;
-            }
+            let missing = matches!(text, "" | "\"\"") && dtype.kind() == Kind::Float;
+            let text = if missing { "NaN" } else { text };
             with_number!(dtype, T => match text.parse::<T>() {
                 Ok(value) => {
                     debug_assert_eq!(out.len(), T::SIZE);

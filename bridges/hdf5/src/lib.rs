@@ -38,6 +38,8 @@ mod btree;
 mod chunked;
 mod chunks;
 mod codec;
+#[cfg(test)]
+mod damage;
 mod dataset;
 mod datatype;
 mod group;

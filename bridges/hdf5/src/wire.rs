@@ -288,7 +288,8 @@ pub(crate) fn bytes_for(value: u64) -> usize {
 /// Fails unless `bytes` have this checksum.
 pub(crate) fn verify(bytes: &[u8], stored: u32, at: u64, name: &str) -> Result<()> {
     let sum = checksum(bytes);
-    if sum == stored {
+    // A fuzzer that has to guess checksums never gets behind them.
+    if sum == stored || cfg!(fuzzing) {
         return Ok(());
     }
     let message = format!("the checksum is {sum:#010x}, stored is {stored:#010x}");

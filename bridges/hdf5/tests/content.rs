@@ -14,7 +14,7 @@ use spile_core::tree::{Node, Value};
 use spile_hdf5::{Hdf5, NetCdf, write_index};
 
 fn path(name: &str) -> PathBuf {
-    let folder = if name.ends_with(".nc") { "netcdf" } else { "hdf5" };
+    let folder = if name == "weather.nc" { "netcdf" } else { "hdf5" };
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(folder).join(name)
 }
 
@@ -47,7 +47,7 @@ fn attributes_of_every_kind_come_back() {
             assert_eq!(attr(of, "fixed"), "fixed text".into());
             assert_eq!(attr(of, "long text"), "ä".repeat(300).into());
             assert_eq!(attr(of, "one"), Value::Int(1));
-            assert_eq!(attr(of, "pi"), Value::Float(3.14159));
+            assert_eq!(attr(of, "pi"), Value::Float("3.14159".parse().unwrap()));
             assert_eq!(attr(of, "yes"), Value::Bool(true));
             assert_eq!(attr(of, "z"), Value::Complex(1.5, -2.0));
             let row = |r: [i64; 3]| Value::List(r.map(Value::Int).into());

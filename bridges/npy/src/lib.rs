@@ -6,6 +6,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` `record` | the header and its dictionary; elements of several fields |
+//! | `letters` | texts of 32-bit characters |
 //! | `place` `inflate` | where an array's file lies: a file, a part of an archive, deflated |
 //! | `lib` | the tree view of one array |
 //! | `write` | one array of any tree |
@@ -25,12 +26,14 @@
 #![forbid(unsafe_code)]
 
 mod inflate;
+mod letters;
 pub mod npz;
 mod place;
 mod record;
 mod wire;
 mod write;
 
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region, Role, Score};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
@@ -85,13 +88,25 @@ impl Header {
         place: &Place<'_>,
     ) -> Result<NodeId> {
         let (fields, size) = match &self.element {
-            Element::One(dtype) => {
+            Element::One(dtype) | Element::Time(dtype, _) => {
                 let bytes = self.shape.bytes(dtype.size())?;
                 let layout = place.layout(self.data_offset, bytes, self.order);
+                let desc = ArrayDesc::new(*dtype, self.shape.clone(), layout);
+                let id = tree.add_array(parent, name, desc)?;
+                if let Element::Time(_, units) = &self.element {
+                    tree.node_mut(id).attrs.push(("units".into(), Value::Text(units.clone())));
+                }
+                return Ok(id);
+            }
+            Element::Letters(count, order) => {
+                let dtype = DType::text(4 * count);
+                let bytes = self.shape.bytes(dtype.size())?;
+                let layout =
+                    letters::layout(place, self.data_offset, bytes, *count, *order, self.order);
                 return tree.add_array(
                     parent,
                     name,
-                    ArrayDesc::new(*dtype, self.shape.clone(), layout),
+                    ArrayDesc::new(dtype, self.shape.clone(), layout),
                 );
             }
             Element::Record(fields, size) => (fields, *size as u64),
@@ -165,7 +180,9 @@ impl Reader for File {
                 id: None,
                 frame: None,
                 kind: match &self.header.element {
-                    Element::One(_) => self.header.descr.clone(),
+                    Element::One(_) | Element::Time(..) | Element::Letters(..) => {
+                        self.header.descr.clone()
+                    }
                     Element::Record(..) => array.dtype.numpy().unwrap_or_default(),
                 },
                 array: array.clone(),

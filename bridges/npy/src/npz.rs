@@ -5,15 +5,16 @@
 //! | `zip` | the structures of the archive, both ways |
 //! | `read` | members to tree |
 //! | `write` | any tree as an archive |
-//! | `check` | sums, and what is left over |
+//! | `check` `salvage` | sums, and what is left over; archives without a directory |
 
 mod check;
 mod read;
+mod salvage;
 mod write;
 mod zip;
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
@@ -36,7 +37,7 @@ static INFO: FormatInfo = FormatInfo {
     read: Grade::Partial,
     write: Grade::Complete,
     check: Grade::Complete,
-    salvage: Grade::None,
+    salvage: Grade::Partial,
 };
 
 impl Format for Npz {
@@ -69,5 +70,9 @@ impl Format for Npz {
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
         write::write_tree(content, sink, limits)
+    }
+
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+        salvage::salvage(source, target, limits)
     }
 }

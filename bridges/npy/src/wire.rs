@@ -29,6 +29,10 @@ pub(crate) struct Header {
 pub(crate) enum Element {
     /// A number, a text, bytes.
     One(DType),
+    /// Text of 32-bit characters, so many, in this order.
+    Letters(u32, ByteOrder),
+    /// Moments or spans of time: whole numbers of these units.
+    Time(DType, String),
     /// Several of them under names.
     Record(Vec<Field>, usize),
 }
@@ -36,9 +40,47 @@ pub(crate) enum Element {
 impl Element {
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::One(dtype) => dtype.size(),
+            Self::One(dtype) | Self::Time(dtype, _) => dtype.size(),
+            Self::Letters(count, _) => 4 * *count as usize,
             Self::Record(_, size) => *size,
         }
+    }
+}
+
+impl Element {
+    fn parse(descr: &str) -> Option<Self> {
+        if let Some(dtype) = DType::from_numpy(descr) {
+            return Some(Self::One(dtype));
+        }
+        let order = if descr.starts_with('>') { ByteOrder::Big } else { ByteOrder::Little };
+        let rest = descr.strip_prefix(['<', '>', '='])?;
+        if let Some(count) = rest.strip_prefix('U') {
+            // As many as fit a type that counts bytes.
+            return count
+                .parse()
+                .ok()
+                .filter(|n| *n <= u32::MAX / 4)
+                .map(|n| Self::Letters(n, order));
+        }
+        let (kind, units) = rest.split_at_checked(2)?;
+        let units = units.strip_prefix('[')?.strip_suffix(']')?;
+        let name = match units {
+            "ns" => "nanoseconds",
+            "us" => "microseconds",
+            "ms" => "milliseconds",
+            "s" => "seconds",
+            "m" => "minutes",
+            "h" => "hours",
+            "D" => "days",
+            // Months and years have no length, and NumPy allows any multiple.
+            _ => return None,
+        };
+        let units = match kind {
+            "M8" => format!("{name} since 1970-01-01"),
+            "m8" => name.to_string(),
+            _ => return None,
+        };
+        Some(Self::Time(DType::I64.with_order(order), units))
     }
 }
 
@@ -87,8 +129,8 @@ impl Header {
             (descr[..length].to_string(), Element::Record(fields, size))
         } else {
             let descr = quoted(descr).ok_or_else(|| bad("descr"))?;
-            let dtype = DType::from_numpy(&descr).ok_or_else(|| unsupported(&descr))?;
-            (descr, Element::One(dtype))
+            let element = Element::parse(&descr).ok_or_else(|| unsupported(&descr))?;
+            (descr, element)
         };
         let order = match entry(&text, "fortran_order") {
             Some(rest) if rest.starts_with("True") => Order::F,
@@ -139,6 +181,21 @@ fn tuple(text: &str) -> Option<Shape> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_and_times_have_types_of_their_own() {
+        let units = |descr: &str| match Element::parse(descr) {
+            Some(Element::Time(dtype, units)) => format!("{dtype} {units}"),
+            Some(other) => other.size().to_string(),
+            None => "none".into(),
+        };
+        assert_eq!(units("<M8[ns]"), "int64 nanoseconds since 1970-01-01");
+        assert_eq!(units(">m8[D]"), "int64-be days");
+        assert_eq!(units("<U5"), "20");
+        for bad in ["<M8[25s]", "<M8", "<U99999999999", "<U2000000000", "<M8[Y]", "O", "<q"] {
+            assert_eq!(units(bad), "none", "{bad}");
+        }
+    }
 
     #[test]
     fn dictionaries_are_read_as_numpy_writes_them() {

@@ -4,19 +4,25 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use spile_core::convert::text_of;
 use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, write_file};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
-use spile_core::sink::Overwrite;
+use spile_core::shape::Order;
+use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
+use spile_core::tree::Value;
 use spile_npy::Npz;
 
 fn golden(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/npz");
     std::fs::read(folder.join(name)).unwrap()
 }
+
+/// More than 32 bits count.
+const HOLE: u64 = 5 << 30;
 
 fn find(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).position(|w| w == wanted).unwrap()
@@ -51,6 +57,26 @@ fn fields_of_records_are_columns() {
     };
     assert_eq!((column("table/id"), column("table/x")), (vec![1.0, 2.0], vec![0.5, 1.5]));
     assert_eq!(column("one/x"), [1.5]);
+}
+
+#[test]
+fn texts_are_utf8_and_times_have_units() {
+    let limits = Limits::default();
+    for name in ["stored.npz", "deflated.npz"] {
+        let file = Npz.open(Source::memory(golden(name)), &limits).unwrap();
+        let node = |path: &str| file.tree().node(file.tree().find(path).unwrap());
+        let texts = |path: &str| {
+            let desc = node(path).array.as_ref().unwrap();
+            let array = Array::open(file.source(), file.tree(), desc, &limits).unwrap();
+            let bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+            let texts = bytes.chunks_exact(array.dtype().size()).map(text_of);
+            texts.collect::<Vec<String>>()
+        };
+        assert_eq!(texts("words"), ["größe", "\u{1f600} b", "", "x"]);
+        assert_eq!(texts("words be"), ["ab", "ç"]);
+        assert_eq!(node("when").attrs[0].1, Value::from("nanoseconds since 1970-01-01"));
+        assert_eq!(node("how long").attrs[0].1, Value::from("seconds"));
+    }
 }
 
 #[test]
@@ -100,7 +126,6 @@ fn sizes_over_4_gib_are_read_where_the_directory_has_them() {
     let bytes = std::fs::read(&small).unwrap();
 
     // The same archive with a hole of 5 GiB in the middle: everything behind it has 64-bit places.
-    const HOLE: u64 = 5 << 30;
     let entry = find(&bytes, b"PK\x01\x02");
     let path = temp.path().join("large.npz");
     let file = File::create(&path).unwrap();
@@ -135,4 +160,31 @@ fn sizes_over_4_gib_are_read_where_the_directory_has_them() {
     assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 4.0]);
     let report = Npz.check(&Source::open(&path).unwrap(), &limits, false).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
+}
+
+#[test]
+fn an_archive_cut_anywhere_keeps_its_whole_members() {
+    let limits = Limits::default();
+    let temp = tempfile::tempdir().unwrap();
+    for name in ["stored.npz", "deflated.npz", "streamed.npz"] {
+        let bytes = golden(name);
+        let directory = find(&bytes, b"PK\x01\x02");
+        let all = Npz.open(Source::memory(bytes.clone()), &limits).unwrap().tree().arrays().count();
+        let mut most = 0;
+        for cut in (1..directory).step_by(97).chain([directory, bytes.len() - 5]) {
+            let path = temp.path().join("saved.npz");
+            let mut sink = Sink::create(&path, Overwrite::Replace).unwrap();
+            let source = Source::memory(bytes[..cut].to_vec());
+            let Ok(saved) = Npz.salvage(&source, &mut sink, &limits) else { continue };
+            sink.commit().unwrap();
+            let kept = Npz.open(Source::open(&path).unwrap(), &limits).unwrap();
+            assert_eq!(kept.tree().arrays().count(), saved.kept.len(), "{name} cut to {cut}");
+            let report = Npz.check(&Source::open(&path).unwrap(), &limits, false).unwrap();
+            assert!(report.findings.is_empty(), "{name} cut to {cut}: {:?}", report.findings);
+            assert!(saved.kept.len() >= most, "{name}: less of {cut} bytes than of fewer");
+            most = saved.kept.len();
+        }
+        // A member whose sizes come behind it cannot be followed.
+        assert_eq!(most, if name == "streamed.npz" { 0 } else { all }, "{name}");
+    }
 }

@@ -210,12 +210,11 @@ pub(crate) fn write(fields: &Struct, out: &mut Vec<u8>) {
             Value::Bool(true) => 1,
             other => kind(other),
         };
-        match u8::try_from(id - before) {
-            Ok(step @ 1..=15) => out.push(step << 4 | kind),
-            _ => {
-                out.push(kind);
-                signed(i64::from(*id), out);
-            }
+        if let Ok(step @ 1..=15) = u8::try_from(id - before) {
+            out.push(step << 4 | kind);
+        } else {
+            out.push(kind);
+            signed(i64::from(*id), out);
         }
         before = *id;
         if !matches!(value, Value::Bool(_)) {
@@ -318,8 +317,8 @@ mod tests {
 
     #[test]
     fn depth_and_lengths_are_limited() {
-        assert!(Reader::new(&[0x19; 100_000], 0).read_struct().is_err());
-        assert!(Reader::new(&[0x1c; 100_000], 0).read_struct().is_err());
+        assert!(Reader::new(&vec![0x19; 100_000], 0).read_struct().is_err());
+        assert!(Reader::new(&vec![0x1c; 100_000], 0).read_struct().is_err());
         assert!(Reader::new(&[0x18, 0xff, 0xff, 0xff, 0xff, 0x0f, 1], 0).read_struct().is_err());
         assert!(
             Reader::new(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x0f, 1], 0).read_struct().is_err()

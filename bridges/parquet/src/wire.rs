@@ -43,7 +43,7 @@ pub(crate) enum Stored {
 impl Stored {
     pub(crate) fn of(dtype: DType) -> Option<Self> {
         match (dtype.kind(), dtype.size()) {
-            (Kind::Int | Kind::UInt, 4 | 8) | (Kind::Float, 4 | 8) => Some(Self::Plain),
+            (Kind::Int | Kind::UInt | Kind::Float, 4 | 8) => Some(Self::Plain),
             (Kind::Int | Kind::UInt, _) => Some(Self::Wide),
             (Kind::Bool, 1) => Some(Self::Bits),
             (Kind::Text, _) => Some(Self::Texts),

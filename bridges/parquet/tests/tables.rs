@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use spile_core::dtype::DType;
 use spile_core::format::{Dataset, Format as _, write_file};
-use spile_core::frames::{FrameCell, FrameTable, Moments};
+use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
@@ -53,18 +53,6 @@ fn pages_and_groups_are_one_array() {
 
 fn inline<T: Copy>(values: &[T], bytes: impl Fn(T) -> Vec<u8>) -> Arc<[u8]> {
     values.iter().flat_map(|v| bytes(*v)).collect::<Vec<u8>>().into()
-}
-
-struct Cells(Vec<Option<FrameCell>>);
-
-impl FrameTable for Cells {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn cell(&self, frame: u64) -> spile_core::error::Result<Option<FrameCell>> {
-        Ok(self.0[frame as usize].clone())
-    }
 }
 
 proptest! {

@@ -128,6 +128,7 @@ pub(crate) enum Command {
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
     Convert(cmd::convert::ConvertArgs),
+    Merge(cmd::merge::MergeArgs),
     Index(cmd::index::IndexArgs),
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),

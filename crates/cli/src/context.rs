@@ -7,6 +7,7 @@ use serde::Serialize;
 use spile::error::{Error, Result};
 use spile::format::Opened;
 use spile::limits::Limits;
+use spile::report::Finding;
 use spile::source::Source;
 use spile_ops::json::Failure;
 
@@ -101,23 +102,30 @@ impl Context {
     /// Opens a file in whatever format it is, or a folder that is one dataset, and tells what was
     /// noticed about it.
     pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
-        if !path.is_dir() {
+        let opened = if path.is_dir() {
+            let opened = spile::open(path, &self.limits)?;
+            if self.progress {
+                progress::watch(opened.reader.source());
+            }
+            opened
+        } else {
             let source = self.source(path)?;
-            return if self.derived {
-                spile::REGISTRY.open_derived(source, &self.limits)
+            if self.derived {
+                spile::REGISTRY.open_derived(source, &self.limits)?
             } else {
-                spile::REGISTRY.open(source, &self.limits)
-            };
-        }
-        let opened = spile::open(path, &self.limits)?;
-        if self.progress {
-            progress::watch(opened.reader.source());
-        }
-        for finding in opened.reader.findings() {
+                spile::REGISTRY.open(source, &self.limits)?
+            }
+        };
+        self.tell(path, opened.reader.findings());
+        Ok(opened)
+    }
+
+    /// Tells what was noticed while something was opened.
+    pub(crate) fn tell(&self, path: &Path, findings: &[Finding]) {
+        for finding in findings {
             let object = finding.object.as_ref().map_or(String::new(), |o| format!("{o}: "));
             self.warn(path, &format!("{object}{}", finding.message));
         }
-        Ok(opened)
     }
 
     /// Does `work` with every file, patterns expanded. One that fails is reported and the rest

@@ -247,7 +247,7 @@ fn files_that_are_not_there_or_not_ours() {
     let (code, err) = bad(&["."]);
     assert_eq!(code, 2);
     assert!(err.contains("a folder without files that belong together"), "{err}");
-    let (code, err) = bad(&["check", "."]);
+    let (code, err) = bad(&["scda", "unpack", ".", "-o", "x"]);
     assert_eq!(
         (code, err.as_str()),
         (2, ".: is a folder, not a file\nhint: name the files in it\n")

@@ -58,10 +58,14 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// Parses a line into `numbers`. Between numbers stand white space, commas, semicolons or `&`;
-/// `#` begins a comment.
+/// `#` begins a comment. Where semicolons or tabs stand between them, a comma is the decimal mark.
 pub(crate) fn parse_row(line: &[u8], numbers: &mut Vec<f64>) -> Row {
     numbers.clear();
     let line = line.split(|b| *b == b'#').next().unwrap_or(&[]);
+    if line.contains(&b',') && has_decimal_commas(line) {
+        let points: Vec<u8> = line.iter().map(|b| if *b == b',' { b'.' } else { *b }).collect();
+        return parse_row(&points, numbers);
+    }
     let mark = |b: &u8| matches!(b, b',' | b';' | b'&');
     let space = |b: &u8| matches!(b, b' ' | b'\t' | 0x0b | 0x0c);
     let mut fields = line.split(mark).peekable();
@@ -79,6 +83,14 @@ pub(crate) fn parse_row(line: &[u8], numbers: &mut Vec<f64>) -> Row {
         }
     }
     if numbers.is_empty() { Row::Blank } else { Row::Numbers }
+}
+
+/// Every comma stands in a number, and something else between the numbers.
+fn has_decimal_commas(line: &[u8]) -> bool {
+    let digit = |at: Option<usize>| at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_digit);
+    let inside = |at: usize| digit(at.checked_sub(1)) && digit(at.checked_add(1));
+    let mut commas = line.iter().enumerate().filter(|(_, b)| **b == b',');
+    line.iter().any(|b| matches!(b, b';' | b'\t')) && commas.all(|(at, _)| inside(at))
 }
 
 /// A number as C, Python or Fortran print it: `1.0D+00` too, and `1.0+100`.
@@ -281,6 +293,28 @@ mod tests {
         assert_eq!(number(b"-Inf"), Some(f64::NEG_INFINITY));
         for bad in ["1,5", "abc", "d5", "0x10", "1.5DD2", "", "-", "1-", "+-1", "1+2+3"] {
             assert_eq!(number(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_comma_is_a_decimal_mark_where_something_else_separates() {
+        let mut numbers = Vec::new();
+        for (line, expected) in [
+            ("1,5;-2,25e3;3", &[1.5, -2250.0, 3.0][..]),
+            ("1,5\t2,5", &[1.5, 2.5]),
+            ("1,5, 2", &[1.0, 5.0, 2.0]),
+            ("1,\t2,\t3", &[1.0, 2.0, 3.0]),
+            ("1,5;2,", &[1.0, 5.0, 2.0]),
+        ] {
+            assert_eq!(
+                (parse_row(line.as_bytes(), &mut numbers), &numbers[..]),
+                (Row::Numbers, expected),
+                "{line}"
+            );
+        }
+        // Neither thousands nor two marks in a number are guessed at.
+        for line in ["1.234,5;2", "1,234,5;2"] {
+            assert_eq!(parse_row(line.as_bytes(), &mut numbers), Row::Words, "{line}");
         }
     }
 

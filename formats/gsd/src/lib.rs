@@ -109,6 +109,7 @@ impl Format for Gsd {
             dtype: assemble::is_own_type,
             byte: DType::U8,
             name: |name| !name.contains('\0'),
+            adds: &[read::STEP],
         })
     }
 

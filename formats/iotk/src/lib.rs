@@ -133,6 +133,7 @@ impl Format for Iotk {
             dtype: plant::is_own_type,
             byte: DType::I8,
             name: plant::is_tag_name,
+            adds: &[],
         })
     }
 

@@ -117,6 +117,7 @@ impl Format for Scda {
             dtype: |_| true,
             byte: DType::U8,
             name: |_| true,
+            adds: &[],
         })
     }
 

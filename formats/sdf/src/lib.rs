@@ -115,6 +115,7 @@ impl Format for Sdf {
             dtype: foreign::is_own_type,
             byte: DType::opaque(1),
             name: foreign::is_block_name,
+            adds: &[],
         })
     }
 

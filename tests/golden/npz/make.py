@@ -16,6 +16,10 @@ arrays = {
     "name": np.array([b"ab", b"cde"]),
     "flags": wave > 0,
     "z": wave[0] + 1j,
+    "words": np.array([["größe", "\U0001f600 b"], ["", "x"]]),
+    "words be": np.array(["ab", "ç"]).astype(">U2"),
+    "when": np.array(["2020-01-02", "1969-12-31"], "M8[ns]"),
+    "how long": np.array([5, -3], "m8[s]"),
 }
 np.savez("stored.npz", **arrays)
 np.savez_compressed("deflated.npz", noise=random.integers(0, 255, 300, dtype="u1"), **arrays)

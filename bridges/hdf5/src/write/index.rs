@@ -77,6 +77,8 @@ pub fn write_index(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Re
 struct Ranges {
     parts: Vec<Extent>,
     order: Order,
+    /// Dimensions of the dataset before those of a frame.
+    before: usize,
 }
 
 impl Writer<'_> {
@@ -88,7 +90,7 @@ impl Writer<'_> {
         array: &ArrayDesc,
     ) -> Result<Option<usize>> {
         let bytes = array.shape.bytes(array.dtype.size())?;
-        let why = match ranges(&self.flat.layouts(id)?, array.dtype.size() as u64) {
+        let why = match ranges(&self.flat.layouts(id)?, array) {
             _ if bytes == 0 || array.shape.rank() >= super::MOST => None,
             Ok(found) if found.parts.len() <= PARTS => {
                 return Ok(self.point(id, array, &found, bytes));
@@ -125,9 +127,8 @@ impl Writer<'_> {
         let mut note = None;
         if found.order == Order::F && dims.len() > 1 {
             // Frames stay the slowest.
-            let first = usize::from(array.dims.first().is_some_and(|d| d == "frame"));
-            dims[first..].reverse();
-            pointers.reversed.insert(id, first);
+            dims[found.before..].reverse();
+            pointers.reversed.insert(id, found.before);
             note =
                 Some("the dimensions are in reverse order, because the first index runs fastest");
         }
@@ -151,7 +152,8 @@ impl Writer<'_> {
     }
 }
 
-fn ranges(cells: &[FrameCell], size: u64) -> std::result::Result<Ranges, &'static str> {
+fn ranges(cells: &[FrameCell], array: &ArrayDesc) -> std::result::Result<Ranges, &'static str> {
+    let size = array.dtype.size() as u64;
     let mut parts: Vec<Extent> = Vec::new();
     let mut order = None;
     for FrameCell { shape, layout } in cells {
@@ -180,5 +182,11 @@ fn ranges(cells: &[FrameCell], size: u64) -> std::result::Result<Ranges, &'stati
             }
         }
     }
-    Ok(Ranges { parts, order: order.unwrap_or(Order::C) })
+    let order = order.unwrap_or(Order::C);
+    let rank = cells.first().map_or(0, |cell| cell.shape.rank());
+    let before = array.shape.rank().saturating_sub(rank);
+    if order == Order::F && cells.len() > 1 && before == 0 {
+        return Err("its frames have different lengths along the index that runs fastest");
+    }
+    Ok(Ranges { parts, order, before })
 }

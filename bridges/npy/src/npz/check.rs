@@ -25,7 +25,7 @@ pub(super) fn check(source: &Source, limits: &Limits) -> Result<Report> {
         }
     };
     report.findings.extend_from_slice(file.findings());
-    let mut buffers = (vec![0; PIECE], vec![0; PIECE]);
+    let mut buffers = Buffers::default();
     for member in &file.directory.members {
         let object = format!("\"{}\"", member.name);
         match sum(source, member, &mut buffers) {
@@ -54,10 +54,19 @@ pub(super) fn check(source: &Source, limits: &Limits) -> Result<Report> {
     Ok(report)
 }
 
+/// What is used again from member to member.
+#[derive(Default)]
+pub(super) struct Buffers {
+    stored: Vec<u8>,
+    inflated: Vec<u8>,
+}
+
 /// The sum of a member's content. Members that are not read have been told of; their sum is right.
-fn sum(source: &Source, member: &Member, buffers: &mut (Vec<u8>, Vec<u8>)) -> Result<u32> {
+pub(super) fn sum(source: &Source, member: &Member, buffers: &mut Buffers) -> Result<u32> {
     let Ok(place) = member.place(source) else { return Ok(member.crc) };
-    let (stored, inflated) = buffers;
+    let Buffers { stored, inflated } = buffers;
+    stored.resize(PIECE, 0);
+    inflated.resize(PIECE, 0);
     let mut sum = Crc::new();
     let mut stream = Decompress::new(false);
     let (mut at, end) = (member.data, member.data + member.stored);

@@ -10,6 +10,7 @@ use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
+use spile_core::source::Source;
 use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
 
@@ -22,7 +23,7 @@ pub(super) const DESCRIPTION: &str = "spile.json";
 
 pub(super) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
     let flat = Flat::new(content, limits)?;
-    let mut archive = Archive { sink, members: Vec::new(), end: 0 };
+    let mut archive = Archive::new(sink);
     // First, so that the file is known by its beginning even where it has no arrays.
     archive.bytes(DESCRIPTION, flat.description.text(limits)?.as_bytes())?;
     for (id, node, array) in flat.tree().arrays() {
@@ -36,13 +37,25 @@ pub(super) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
 }
 
 /// An archive in the making.
-struct Archive<'a> {
+pub(super) struct Archive<'a> {
     sink: &'a mut Sink,
     members: Vec<Member>,
     end: u64,
 }
 
-impl Archive<'_> {
+impl<'a> Archive<'a> {
+    pub(super) fn new(sink: &'a mut Sink) -> Self {
+        Self { sink, members: Vec::new(), end: 0 }
+    }
+
+    /// A member of another archive, as it is there.
+    pub(super) fn copy(&mut self, source: &Source, member: &Member) -> Result<()> {
+        let new = member.moved(self.end)?;
+        self.sink.seek(new.data);
+        self.sink.copy_from(source, member.data, member.stored)?;
+        self.add(new, member.crc)
+    }
+
     fn array(&mut self, name: &str, flat: &Flat<'_>, id: NodeId, array: &ArrayDesc) -> Result<()> {
         let dtype = array.dtype.with_order(ByteOrder::Little);
         // A type that NumPy lacks is bytes there.
@@ -82,12 +95,12 @@ impl Archive<'_> {
     fn add(&mut self, mut member: Member, crc: u32) -> Result<()> {
         member.crc = crc;
         self.sink.write_all_at(member.header, &member.local())?;
-        self.end = member.data + member.size;
+        self.end = member.data + member.stored;
         self.members.push(member);
         Ok(())
     }
 
-    fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         self.sink.write_all_at(self.end, &zip::directory(&self.members, self.end))
     }
 }

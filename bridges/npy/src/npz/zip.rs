@@ -154,6 +154,30 @@ fn end64(source: &Source, end: u64) -> Result<Option<(u64, u64, u64, u64)>> {
         .at(at))
 }
 
+/// The 64-bit numbers among the extra fields (4.5.3).
+struct Wide<'a>(Wire<'a>);
+
+fn zip64(fields: &[u8], at: u64) -> Result<Wide<'_>> {
+    let mut extra = Wire::new(fields, at, ByteOrder::Little, "npz-003");
+    let mut wide = Wire::new(&[], at, ByteOrder::Little, "npz-003");
+    while extra.remaining() >= 4 {
+        let (kind, len) = (extra.u16()?, extra.u16()?);
+        // Some writers leave bytes at the end that are no field.
+        let Ok(field) = extra.take(usize::from(len)) else { break };
+        if kind == ZIP64 {
+            wide = Wire::new(field, at, ByteOrder::Little, "npz-003");
+        }
+    }
+    Ok(Wide(wide))
+}
+
+impl Wide<'_> {
+    /// A number, or the next of those that do not fit 32 bits.
+    fn number(&mut self, short: u32) -> Result<u64> {
+        if short == ELSEWHERE && self.0.remaining() > 0 { self.0.u64() } else { Ok(short.into()) }
+    }
+}
+
 impl Member {
     /// One entry of the directory (4.3.12).
     fn entry(wire: &mut Wire<'_>) -> Result<Self> {
@@ -167,22 +191,11 @@ impl Member {
         wire.skip(8)?;
         let header = wire.u32()?;
         let name = String::from_utf8_lossy(wire.take(name)?).into_owned();
-        let mut extra = Wire::new(wire.take(extra)?, at, ByteOrder::Little, "npz-003");
+        let mut wide = zip64(wire.take(extra)?, at)?;
         wire.skip(comment)?;
-        let mut wide = Wire::new(&[], at, ByteOrder::Little, "npz-003");
-        while extra.remaining() >= 4 {
-            let (kind, len) = (extra.u16()?, extra.u16()?);
-            // Some writers leave bytes at the end that are no field.
-            let Ok(field) = extra.take(usize::from(len)) else { break };
-            if kind == ZIP64 {
-                wide = Wire::new(field, at, ByteOrder::Little, "npz-003");
-            }
-        }
         // Only the fields that do not fit are there, in this order (4.5.3).
-        let mut number = |short: u32| -> Result<u64> {
-            if short == ELSEWHERE && wide.remaining() > 0 { wide.u64() } else { Ok(short.into()) }
-        };
-        let (size, stored, header) = (number(size)?, number(stored)?, number(header)?);
+        let (size, stored) = (wide.number(size)?, wide.number(stored)?);
+        let header = wide.number(header)?;
         Ok(Self { name, method, flags, crc, stored, size, header, data: 0 })
     }
 
@@ -224,6 +237,62 @@ impl Member {
         Ok(Place { source, offset: self.data, len: self.size, deflated })
     }
 
+    /// The member whose own header is at `at`, if there is one.
+    pub(crate) fn local_at(source: &Source, at: u64) -> Result<Option<Self>> {
+        let bytes = fetch(source, at.min(source.len()), LOCAL_LEN as usize)?;
+        if bytes.len() < LOCAL_LEN as usize || !bytes.starts_with(&LOCAL) {
+            return Ok(None);
+        }
+        let mut wire = Wire::new(&bytes, at, ByteOrder::Little, "npz-002");
+        wire.skip(6)?;
+        let (flags, method) = (wire.u16()?, wire.u16()?);
+        wire.skip(4)?;
+        let (crc, stored, size) = (wire.u32()?, wire.u32()?, wire.u32()?);
+        let [name, extra] = [wire.u16()?, wire.u16()?].map(u64::from);
+        let start = at + LOCAL_LEN;
+        let bytes = fetch(source, start, (name + extra) as usize)?;
+        let Some((name, fields)) = bytes.split_at_checked(name as usize) else { return Ok(None) };
+        let name = String::from_utf8_lossy(name).into_owned();
+        let mut wide = zip64(fields, at)?;
+        let (size, stored) = (wide.number(size)?, wide.number(stored)?);
+        let data = start + bytes.len() as u64;
+        Ok(Some(Self { name, method, flags, crc, stored, size, header: at, data }))
+    }
+
+    /// Its sizes follow its data, or were never written.
+    pub(crate) fn is_open(&self) -> bool {
+        let unknown = self.stored == 0 || self.stored == u64::from(ELSEWHERE);
+        unknown && self.crc == 0
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.method == 0
+    }
+
+    /// Sets the size of a stored member, once that is known.
+    pub(crate) fn settle(&mut self, size: u64) {
+        (self.stored, self.size) = (size, size);
+    }
+
+    /// Where the next header may be: some members have their sizes again behind their data (4.3.9).
+    pub(crate) fn behind(&self, source: &Source, end: u64) -> Result<u64> {
+        for gap in [0, 12, 16, 20, 24] {
+            let at = end.saturating_add(gap);
+            let mark = fetch(source, at.min(source.len()), 4)?;
+            if mark == LOCAL || mark == ENTRY {
+                return Ok(at);
+            }
+        }
+        Ok(end)
+    }
+
+    /// The same member in an archive where it begins at `header`.
+    pub(crate) fn moved(&self, header: u64) -> Result<Self> {
+        let mut member = Self::stored(&self.name, self.size, header)?;
+        (member.method, member.crc, member.stored) = (self.method, self.crc, self.stored);
+        Ok(member)
+    }
+
     /// A stored member that begins at `header`, with its data at a round number.
     pub(crate) fn stored(name: &str, size: u64, header: u64) -> Result<Self> {
         let short = u16::try_from(name.len()).ok().filter(|n| *n < 1 << 15);
@@ -240,7 +309,7 @@ impl Member {
     /// The 64-bit sizes for the local header, which has either both or none (4.5.3).
     fn wide(&self) -> Vec<u8> {
         let mut field = Vec::new();
-        if self.size >= u64::from(ELSEWHERE) {
+        if self.size.max(self.stored) >= u64::from(ELSEWHERE) {
             field.extend(ZIP64.to_le_bytes());
             field.extend(16_u16.to_le_bytes());
             field.extend(self.size.to_le_bytes());

@@ -23,7 +23,6 @@ use crate::print::{Output, style, text};
 /// is told before anything is written. --dry-run tells only that, --strict refuses it. The new file appears whole or not
 /// at all. --verify reads it again and compares every value.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct ConvertArgs {
     /// The file; - is standard input
     #[arg(value_name = "FILE")]
@@ -31,6 +30,14 @@ pub(crate) struct ConvertArgs {
     /// The new file
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// How a new file is written.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
+pub(super) struct HowArgs {
     /// The format of the new file
     #[arg(short, long, value_name = "FORMAT")]
     to: Option<String>,
@@ -51,87 +58,118 @@ pub(crate) struct ConvertArgs {
 }
 
 pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let format = convert::target(&spile::REGISTRY, args.to.as_deref(), &args.output)?;
+    let format = args.how.target(&args.output)?;
     let opened = context.open(&args.file).map_err(|e| e.with_path(&args.file))?;
-    let pick = args.pick.pick()?;
-    let subset;
-    let content: &dyn Reader = if pick.is_all() {
-        &*opened.reader
-    } else {
-        subset = Subset::new(&*opened.reader, &pick, &context.limits)?;
-        &subset
-    };
-    let place = |e: Error| e.with_path(&args.file);
-    let plan = convert::plan(format, content, &context.limits).map_err(place)?;
-    let losses = &plan.losses;
-    if args.strict && !losses.is_empty() {
-        let name = format.info().name;
-        let lost = text::count(losses.len() as u64, "thing");
-        return Err(Error::argument(format!(
-            "{lost} would be lost in {name}, first {}",
-            told(&losses[0])
-        ))
-        .with_path(&args.file)
-        .hint("--dry-run lists all of them; without --strict they are left out"));
-    }
-    let mut differences = Vec::new();
-    if !args.dry_run {
-        let replace = overwrite(args.overwrite);
-        convert(format, content, &plan, &args.output, replace, &context.limits).map_err(place)?;
-        if args.verify {
-            let found = convert::verify(format, content, &plan, &args.output, &context.limits)?;
-            differences = found.differences;
-        }
-    }
-    report(args, format, content, &plan, &differences, context, out)?;
-    Ok(if differences.is_empty() { Exit::Yes } else { Exit::No })
+    let job = Job { from: &args.file, to: &args.output, format, how: &args.how };
+    job.run(&*opened.reader, context, out)
 }
 
-fn report(
-    args: &ConvertArgs,
-    format: &dyn Format,
-    content: &dyn Reader,
-    plan: &Plan,
-    differences: &[Row],
-    context: &Context,
-    out: &mut Output,
-) -> Result<()> {
-    let bytes = convert::size(&args.output).ok();
-    let arrays = content.tree().arrays().count() as u64;
-    if context.json {
-        let mut document = out.document()?;
-        document.field("file", &args.file.to_string_lossy())?;
-        document.field("output", &args.output.to_string_lossy())?;
-        document.field("format", format.info().name)?;
-        document.field("written", &!args.dry_run)?;
-        document.field("arrays", &arrays)?;
-        document.field("described", &plan.described)?;
-        document.field("lost", &plan.losses)?;
-        document.field("differences", differences)?;
-        return document.end();
+impl HowArgs {
+    /// The format of a new file.
+    pub(super) fn target(&self, output: &Path) -> Result<&'static dyn Format> {
+        convert::target(&spile::REGISTRY, self.to.as_deref(), output)
     }
-    for loss in &plan.losses {
-        context.warn(&args.file, &format!("lost: {}", told(loss)));
-    }
-    for difference in differences {
-        let word = out.paint(style::BAD, "differs:");
-        writeln!(out, "{word} {}", text::clean(&told(difference)))?;
-    }
-    if !context.quiet {
-        let name = shown(&args.output);
-        let what = text::count(arrays, "array");
-        let title = format.info().name;
-        let described = if plan.described { ", with a description" } else { "" };
-        match (args.dry_run, bytes) {
-            (false, Some(bytes)) => {
-                let checked = if args.verify && differences.is_empty() { ", verified" } else { "" };
-                let size = text::size(bytes);
-                writeln!(out, "{name}: {title}, {what}, {size}{described}{checked}")?;
-            }
-            _ => writeln!(out, "{name}: would be {title}, {what}{described}")?,
+}
+
+/// A new file to be written.
+pub(super) struct Job<'a> {
+    /// The file, or the first of the files, it is made from.
+    pub(super) from: &'a Path,
+    pub(super) to: &'a Path,
+    pub(super) format: &'static dyn Format,
+    pub(super) how: &'a HowArgs,
+}
+
+impl Job<'_> {
+    /// Plans, writes, verifies and tells.
+    pub(super) fn run(
+        &self,
+        content: &dyn Reader,
+        context: &Context,
+        out: &mut Output,
+    ) -> Result<Exit> {
+        let pick = self.how.pick.pick()?;
+        if pick.is_all() {
+            return self.write(content, context, out);
         }
+        self.write(&Subset::new(content, &pick, &context.limits)?, context, out)
     }
-    Ok(out.flush()?)
+
+    fn write(&self, content: &dyn Reader, context: &Context, out: &mut Output) -> Result<Exit> {
+        let Self { from, to, format, how } = *self;
+        let place = |e: Error| e.with_path(from);
+        let plan = convert::plan(format, content, &context.limits).map_err(place)?;
+        let losses = &plan.losses;
+        if how.strict && !losses.is_empty() {
+            let name = format.info().name;
+            let lost = text::count(losses.len() as u64, "thing");
+            return Err(Error::argument(format!(
+                "{lost} would be lost in {name}, first {}",
+                told(&losses[0])
+            ))
+            .with_path(from)
+            .hint("--dry-run lists all of them; without --strict they are left out"));
+        }
+        let mut differences = Vec::new();
+        if !how.dry_run {
+            let replace = overwrite(how.overwrite);
+            convert(format, content, &plan, to, replace, &context.limits).map_err(place)?;
+            if how.verify {
+                let found = convert::verify(format, content, &plan, to, &context.limits)?;
+                differences = found.differences;
+            }
+        }
+        self.report(content, &plan, &differences, context, out)?;
+        Ok(if differences.is_empty() { Exit::Yes } else { Exit::No })
+    }
+
+    fn report(
+        &self,
+        content: &dyn Reader,
+        plan: &Plan,
+        differences: &[Row],
+        context: &Context,
+        out: &mut Output,
+    ) -> Result<()> {
+        let Self { from, to, format, how } = *self;
+        let bytes = convert::size(to).ok();
+        let arrays = content.tree().arrays().count() as u64;
+        if context.json {
+            let mut document = out.document()?;
+            document.field("file", &from.to_string_lossy())?;
+            document.field("output", &to.to_string_lossy())?;
+            document.field("format", format.info().name)?;
+            document.field("written", &!how.dry_run)?;
+            document.field("arrays", &arrays)?;
+            document.field("described", &plan.described)?;
+            document.field("lost", &plan.losses)?;
+            document.field("differences", differences)?;
+            return document.end();
+        }
+        for loss in &plan.losses {
+            context.warn(from, &format!("lost: {}", told(loss)));
+        }
+        for difference in differences {
+            let word = out.paint(style::BAD, "differs:");
+            writeln!(out, "{word} {}", text::clean(&told(difference)))?;
+        }
+        if !context.quiet {
+            let name = shown(to);
+            let what = text::count(arrays, "array");
+            let title = format.info().name;
+            let described = if plan.described { ", with a description" } else { "" };
+            match (how.dry_run, bytes) {
+                (false, Some(bytes)) => {
+                    let checked =
+                        if how.verify && differences.is_empty() { ", verified" } else { "" };
+                    let size = text::size(bytes);
+                    writeln!(out, "{name}: {title}, {what}, {size}{described}{checked}")?;
+                }
+                _ => writeln!(out, "{name}: would be {title}, {what}{described}")?,
+            }
+        }
+        Ok(out.flush()?)
+    }
 }
 
 fn told(row: &Row) -> String {

@@ -15,6 +15,7 @@ pub(crate) mod iotk;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod map;
+pub(crate) mod merge;
 pub(crate) mod plot;
 pub(crate) mod salvage;
 pub(crate) mod scda;
@@ -42,6 +43,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Check(args) => check::run(args, context, out),
         Command::Convert(args) => convert::run(args, context, out),
         Command::Diff(args) => diff::run(args, context, out),
+        Command::Merge(args) => merge::run(args, context, out),
         Command::Hash(args) => hash::run(args, context, out),
         Command::Index(args) => index::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),

@@ -38,6 +38,8 @@ pub struct Holds {
     pub byte: DType,
     /// Objects of this name.
     pub name: fn(&str) -> bool,
+    /// Arrays that a writer adds of its own accord.
+    pub adds: &'static [&'static str],
 }
 
 /// What lies in the place of an array: the same bytes.
@@ -66,6 +68,9 @@ pub fn lay(content: &dyn Reader, holds: &Holds, limits: &Limits) -> Result<Datas
             description.frames =
                 description.frames.map(|frames| Frames { times: Some(TIMES.into()), ..frames });
         }
+    }
+    for path in holds.adds {
+        description.made(*path);
     }
     let (mut moved, mut casts) = (HashMap::new(), HashMap::new());
     for (id, node, array) in from.arrays() {

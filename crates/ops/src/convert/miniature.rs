@@ -1,6 +1,7 @@
 //! A file in miniature: everything that is said, and arrays of a few zeros in the place of those with
 //! data. What a format does to it, it does to the file, in no time.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use spile_core::error::Result;
@@ -27,7 +28,7 @@ pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> 
     let old = whole.tree();
     let mut tree = Tree::new(limits);
     tree.node_mut(ROOT).attrs.clone_from(old.attrs());
-    let mut sizes = Sizes { longest: 0, kept: 0 };
+    let mut sizes = Sizes::of(old)?;
     // Nodes are added in the same order, so they have the same numbers.
     for (_, node) in old.iter() {
         let id = match &node.array {
@@ -54,10 +55,10 @@ pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> 
 fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc> {
     let mut small = array.clone();
     if let Layout::Same(_) = array.layout {
-        small.shape = sizes.reduced(&array.shape, array.dtype.size());
+        small.shape = sizes.reduced(&array.shape);
         return Ok(small);
     }
-    small.shape = sizes.reduced(&array.shape, array.dtype.size());
+    small.shape = sizes.reduced(&array.shape);
     small.layout = match &tree.resolve(array)?.layout {
         Layout::PerFrame(table) => {
             let mut cells = Vec::new();
@@ -65,7 +66,7 @@ fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc>
                 cells.push(match table.cell(frame)? {
                     None => None,
                     Some(cell) => {
-                        let shape = sizes.reduced(&cell.shape, array.dtype.size());
+                        let shape = sizes.reduced(&cell.shape);
                         let layout = zeros(array, &shape, &cell.layout, sizes)?;
                         Some(FrameCell { shape, layout })
                     }
@@ -77,7 +78,7 @@ fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc>
             {
                 let mut later = (FRAMES..table.len()).map(|frame| table.cell(frame).transpose());
                 if let Some(cell) = later.find_map(|cell| cell).transpose()? {
-                    let shape = sizes.reduced(&cell.shape, array.dtype.size());
+                    let shape = sizes.reduced(&cell.shape);
                     let layout = zeros(array, &shape, &cell.layout, sizes)?;
                     *last = Some(FrameCell { shape, layout });
                 }
@@ -104,20 +105,63 @@ fn zeros(array: &ArrayDesc, shape: &Shape, layout: &Layout, sizes: &mut Sizes) -
     Ok(Layout::Plain { extents: Extents::one(0, bytes), order })
 }
 
-/// Bytes of the longest array, and of those that keep their shape.
+/// Bytes of the longest array, and the lengths that become shorter: everywhere, so that what has the same
+/// number of rows still has.
 struct Sizes {
     longest: u64,
-    kept: u64,
+    long: HashSet<u64>,
 }
 
 impl Sizes {
-    fn reduced(&mut self, shape: &Shape, size: usize) -> Shape {
-        let bytes = shape.bytes(size).unwrap_or(u64::MAX);
-        if let Some(kept) = self.kept.checked_add(bytes).filter(|kept| *kept <= KEPT) {
-            self.kept = kept;
-            return shape.clone();
+    fn of(tree: &Tree) -> Result<Self> {
+        let (mut kept, mut long) = (0_u64, HashSet::new());
+        let mut add = |shape: &Shape, size: usize| {
+            let bytes = shape.bytes(size).unwrap_or(u64::MAX);
+            match kept.checked_add(bytes).filter(|kept| *kept <= KEPT) {
+                Some(more) => kept = more,
+                None => long.extend(shape.lengths().iter().filter(|n| **n > LENGTH)),
+            }
+        };
+        for (_, _, array) in tree.arrays() {
+            let desc = tree.resolve(array)?;
+            add(&desc.shape, desc.dtype.size());
+            if let Layout::PerFrame(table) = &desc.layout {
+                for frame in 0..table.len().min(FRAMES) {
+                    if let Some(cell) = table.cell(frame)? {
+                        add(&cell.shape, desc.dtype.size());
+                    }
+                }
+            }
         }
-        let length = |n: &u64| if *n <= LENGTH { *n } else { LENGTH + n % 2 };
+        Ok(Self { longest: 0, long })
+    }
+
+    fn reduced(&self, shape: &Shape) -> Shape {
+        let length = |n: &u64| if self.long.contains(n) { LENGTH + n % 2 } else { *n };
         Shape::new(shape.lengths().iter().map(length).collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spile_core::dtype::DType;
+
+    #[test]
+    fn what_has_as_many_rows_still_has() {
+        let limits = Limits::default();
+        let mut tree = Tree::new(&limits);
+        for (name, dtype, shape) in [
+            ("small", DType::U8, &[3_000_001][..]),
+            ("large", DType::F64, &[3_000_001, 3]),
+            ("other", DType::F64, &[17]),
+        ] {
+            let layout = Layout::Fill(vec![0; dtype.size()].into());
+            tree.add_array(ROOT, name, ArrayDesc::new(dtype, Shape::new(shape), layout)).unwrap();
+        }
+        let small = miniature(&Dataset::new(Source::memory([]), tree), &limits).unwrap();
+        let shapes: Vec<_> =
+            small.tree.arrays().map(|(_, _, a)| a.shape.lengths().to_vec()).collect();
+        assert_eq!(shapes, [vec![5], vec![5, 3], vec![17]]);
     }
 }

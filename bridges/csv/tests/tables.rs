@@ -1,0 +1,163 @@
+//! Tables read back to the same bits, whatever the types, frames and odd values.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use spile_core::dtype::DType;
+use spile_core::format::{Dataset, Format as _, Reader, write_file};
+use spile_core::frames::{Cells, FrameCell, Moments};
+use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::Overwrite;
+use spile_core::source::Source;
+use spile_core::tree::{ROOT, Tree, Value};
+use spile_csv::Csv;
+
+fn written(content: &Dataset) -> (String, Box<dyn Reader>) {
+    let limits = Limits::default();
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.csv");
+    write_file(&Csv, content, &path, Overwrite::Never, &limits).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    (text.clone(), Csv.open(Source::memory(text), &limits).unwrap())
+}
+
+/// All values of an array; NaN of any kind are the same.
+fn values(file: &dyn Reader, path: &str, frame: u64) -> Option<(DType, Shape, Vec<u8>)> {
+    let limits = Limits::default();
+    let node = file.tree().node(file.tree().find(path).unwrap());
+    let desc = node.array.as_ref().unwrap();
+    let array = Array::open_frame(file.source(), file.tree(), desc, frame, &limits).unwrap()?;
+    let mut bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+    if array.dtype() == DType::F64 {
+        for number in bytes.as_chunks_mut::<8>().0 {
+            if f64::from_le_bytes(*number).is_nan() {
+                *number = f64::NAN.to_le_bytes();
+            }
+        }
+    }
+    Some((array.dtype(), array.shape().clone(), bytes))
+}
+
+fn inline(dtype: DType, shape: &[u64], bytes: Vec<u8>) -> ArrayDesc {
+    ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), Order::C))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn every_type_comes_back(rows in 0_u64..40, seed in any::<u64>()) {
+        let limits = Limits::default();
+        let mut tree = Tree::new(&limits);
+        let mut state = seed | 1;
+        let mut noise = move |n: u64| -> Vec<u8> {
+            let byte = |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            };
+            (0..n).map(byte).collect()
+        };
+        let types = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float64"];
+        for name in types {
+            let dtype: DType = name.parse().unwrap();
+            let bytes = noise(rows * dtype.size() as u64);
+            tree.add_array(ROOT, name, inline(dtype, &[rows], bytes)).unwrap();
+        }
+        let floats: Vec<u8> = noise(rows * 3).iter().flat_map(|b| (f32::from(*b) / 7.0).to_le_bytes()).collect();
+        tree.add_array(ROOT, "v (odd)", inline(DType::F32, &[rows, 3], floats)).unwrap();
+        let bools: Vec<u8> = noise(rows).iter().map(|b| b & 1).collect();
+        tree.add_array(ROOT, "ok", inline("bool8".parse().unwrap(), &[rows], bools)).unwrap();
+        let letters = b"a,\"\n x\0\0";
+        let texts: Vec<u8> = (0..rows as usize).flat_map(|k| {
+            let mut text = letters[k % 6..6].to_vec();
+            text.resize(6, 0);
+            text
+        }).collect();
+        tree.add_array(ROOT, "step", inline(DType::text(6), &[rows], texts)).unwrap();
+        let content = Dataset::new(Source::memory([]), tree);
+        let (text, back) = written(&content);
+        for (_, node, _) in content.tree.arrays() {
+            prop_assert_eq!(values(&content, &node.path, 0), values(&*back, &node.path, 0), "{}\n{}", node.path, text);
+        }
+    }
+
+    #[test]
+    fn frames_come_back(lengths in proptest::collection::vec(0_u64..4, 1..10)) {
+        let limits = Limits::default();
+        let mut tree = Tree::new(&limits);
+        let frames = |dtype: DType, width: u64, absent: u64| {
+            let cell = |(k, rows): (usize, &u64)| {
+                let bytes: Vec<u8> = (0..rows * width * dtype.size() as u64).map(|b| (b * 29) as u8 % 100 + k as u8).collect();
+                let lengths = if width == 1 { vec![*rows] } else { vec![*rows, width] };
+                let layout = Layout::Inline(bytes.into(), Order::C);
+                (*rows > 0 && k as u64 % 3 != absent).then(|| FrameCell { shape: Shape::new(lengths), layout })
+            };
+            let cells: Vec<_> = lengths.iter().enumerate().map(cell).collect();
+            let shape = cells.iter().flatten().next().map_or(Shape::new(vec![0; if width == 1 { 1 } else { 2 }]), |c| c.shape.clone());
+            let shape = if width > 1 { Shape::new([shape.lengths()[0], width]) } else { shape };
+            ArrayDesc::new(dtype, shape, Layout::PerFrame(Arc::new(Cells(cells))))
+        };
+        tree.add_array(ROOT, "n", frames(DType::I32, 1, 9)).unwrap();
+        tree.add_array(ROOT, "v", frames(DType::F32, 3, 1)).unwrap();
+        tree.add_array(ROOT, "frame", frames(DType::U8, 1, 2)).unwrap();
+        let moments = (0..lengths.len() as u64).map(|k| (Some(7 * k), Some(k as f64 / 3.0)));
+        tree.set_frames(Arc::new(Moments(moments.collect())));
+        let content = Dataset::new(Source::memory([]), tree);
+        let (text, back) = written(&content);
+        let axes = [content.tree.frames().unwrap(), back.tree().frames().unwrap()];
+        prop_assert_eq!(axes[0].len(), axes[1].len());
+        for k in 0..axes[0].len() {
+            prop_assert_eq!(axes[0].step(k).unwrap(), axes[1].step(k).unwrap());
+            prop_assert_eq!(axes[0].time(k).unwrap(), axes[1].time(k).unwrap());
+            for (_, node, _) in content.tree.arrays() {
+                prop_assert_eq!(values(&content, &node.path, k), values(&*back, &node.path, k), "{} {}\n{}", node.path, k, text);
+            }
+        }
+    }
+}
+
+#[test]
+fn units_and_even_points_are_in_the_names() {
+    let limits = Limits::default();
+    let mut tree = Tree::new(&limits);
+    let bytes: Vec<u8> = [1.5_f64, 0.1, -0.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut desc = inline(DType::F64, &[3], bytes);
+    (desc.dims, desc.coords) = (vec!["t".into()], vec![Coord::Uniform { start: 1.0, step: 0.1 }]);
+    let id = tree.add_array(ROOT, "u", desc.clone()).unwrap();
+    tree.node_mut(id).attrs.push(("units".into(), Value::from("V")));
+    let (text, back) = written(&Dataset::new(Source::memory([]), tree));
+    assert_eq!(text, "\"t {1.0 + 0.1 k}\",\"u (V)\"\n1.0,1.5\n1.1,0.1\n1.2,-0.0\n");
+    let node = back.tree().node(back.tree().find("u").unwrap());
+    let own = node.array.as_ref().unwrap();
+    assert_eq!((&own.dims, &own.coords), (&desc.dims, &desc.coords));
+    assert_eq!(node.attrs, [("units".to_string(), Value::from("V"))]);
+    assert_eq!(back.tree().len(), 1);
+}
+
+#[test]
+fn rows_of_any_number_are_read_in_blocks() {
+    let limits = Limits::default();
+    let rows = 200_000_u64;
+    let text = |k: u64| format!("{k},{}\n", k as f64 / 8.0);
+    let table = format!("\"n\",\"x\"\n{}", (0..rows).map(text).collect::<String>());
+    let file = Csv.open(Source::memory(table), &limits.with_memory(4 << 20)).unwrap();
+    let node = file.tree().node(file.tree().find("x").unwrap());
+    let array =
+        Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits).unwrap();
+    let last = array.read_f64(&"-2:".parse().unwrap(), Axes::Stored).unwrap();
+    assert_eq!(last, [(rows - 2) as f64 / 8.0, (rows - 1) as f64 / 8.0]);
+    // A field that is no number is an error that names it, and only where it is read.
+    let broken = Csv.open(Source::memory("\"x {int8}\",\"y\"\n1,2\n300,3\n"), &limits).unwrap();
+    let node =
+        |path: &str| broken.tree().node(broken.tree().find(path).unwrap()).array.clone().unwrap();
+    let read = |desc: &ArrayDesc| {
+        Array::open(broken.source(), broken.tree(), desc, &limits)?
+            .read(&Selection::all(), Axes::Stored)
+    };
+    let error = read(&node("x")).unwrap_err();
+    assert!(error.code() == "csv-004" && error.message().contains("300"), "{error}");
+    assert!(read(&node("y")).is_ok());
+}

@@ -1,0 +1,80 @@
+//! Wrong bytes behind right checksums: most structures cannot be reached by damage alone.
+
+use std::path::{Path, PathBuf};
+
+use spile_core::error::{Error, ErrorKind};
+use spile_core::format::Reader;
+use spile_core::limits::Limits;
+use spile_core::read::Array;
+use spile_core::source::Source;
+
+use crate::read::File;
+use crate::wire::checksum;
+
+/// Structures that end with their checksum.
+const CHECKED: [&[u8; 4]; 11] = [
+    b"OHDR", b"OCHK", b"BTHD", b"BTLF", b"BTIN", b"FRHP", b"FHIB", b"FAHD", b"FADB", b"EAHD",
+    b"EAIB",
+];
+
+/// Opens and reads all that can be read; errors are fine if they blame the file.
+fn exercise(bytes: Vec<u8>, limits: &Limits) -> bool {
+    let blame = |error: Error| {
+        let fine = !matches!(error.kind(), ErrorKind::Io | ErrorKind::Argument);
+        assert!(fine && !error.code().is_empty(), "{error:?}");
+    };
+    let file = match File::open(Source::memory(bytes), limits) {
+        Ok(file) => file,
+        Err(error) => {
+            blame(error);
+            return false;
+        }
+    };
+    for (_, _, desc) in file.tree().arrays() {
+        // A header that lies may promise any number of zeros.
+        let small = desc.bytes().is_ok_and(|bytes| bytes < 1 << 20);
+        let read = Array::open(file.source(), file.tree(), desc, limits);
+        let read =
+            read.and_then(|array| if small { array.all()?.stream(|_, _| Ok(())) } else { Ok(()) });
+        let _ = read.map_err(blame);
+    }
+    true
+}
+
+#[test]
+fn structures_that_lie_with_right_checksums_are_errors_at_most() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/hdf5");
+    let limits = Limits { memory: 16 << 20, nodes: 10_000, depth: 100 };
+    let names = ["many_new", "chunks_new", "links_new", "attributes_new", "scales_new", "long_new"];
+    let (mut cases, mut opened) = (0, 0);
+    for name in names {
+        let path: PathBuf = folder.join(name).with_extension("h5");
+        let good = std::fs::read(&path).unwrap();
+        let file = File::open(Source::memory(good.clone()), &limits).unwrap();
+        let mut regions = Vec::new();
+        let mut keep = |region: spile_core::format::Region| {
+            regions.push((region.offset as usize, region.len as usize));
+            Ok(())
+        };
+        file.regions(&mut keep).unwrap();
+        for (offset, len) in regions {
+            let letters = &good[offset..offset + len.min(4)];
+            if len < 8 || !CHECKED.iter().any(|known| &known[..] == letters) {
+                continue;
+            }
+            let end = offset + len - 4;
+            // All of the short structures, some of the long ones.
+            for at in (offset + 4..end).step_by(1 + len / 50) {
+                for value in [0, 1, 0xff, good[at] ^ 0x10] {
+                    let mut bad = good.clone();
+                    bad[at] = value;
+                    let sum = checksum(&bad[offset..end]).to_le_bytes();
+                    bad[end..end + 4].copy_from_slice(&sum);
+                    opened += u32::from(exercise(bad, &limits));
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert!(cases > 2000 && opened > cases / 2, "{opened} of {cases} opened");
+}
