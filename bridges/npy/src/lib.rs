@@ -39,7 +39,6 @@ use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
-use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
