@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use spile::error::{Error, Result};
 use spile::format::Reader;
+use spile::index::{Indexed, write_h5};
+use spile::limits::Limits;
 use spile::sink::Sink;
+use spile_ops::index::LeftOut;
 use spile_ops::subset::Subset;
 
-use super::{index_h5, overwrite};
+use super::overwrite;
 use crate::args::PickArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -30,7 +33,7 @@ pub(crate) struct IndexArgs {
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     /// As HDF5 with external storage
-    #[arg(long, conflicts_with_all = ["strict", "select", "frames"])]
+    #[arg(long)]
     h5: bool,
     /// Refuse to leave out anything
     #[arg(long)]
@@ -42,11 +45,15 @@ pub(crate) struct IndexArgs {
     pick: PickArgs,
 }
 
+/// What an index has, and what it has not.
+struct Done {
+    arrays: u64,
+    /// Bytes of the original that it points to, where they were counted.
+    bytes: Option<u64>,
+    left_out: Vec<LeftOut>,
+}
+
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    if args.h5 {
-        let replace = overwrite(args.overwrite);
-        return index_h5::run(&args.file, &args.output, replace, context, out);
-    }
     let place = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(place)?;
     let pick = args.pick.pick()?;
@@ -57,39 +64,56 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
         subset = Subset::new(&*opened.reader, &pick, &context.limits)?;
         &subset
     };
-    let index = spile_ops::index(content, &context.limits).map_err(place)?;
-    if let (true, Some(first)) = (args.strict, index.left_out.first()) {
-        let count = text::count(index.left_out.len() as u64, "array");
-        let message = format!("{count} would be left out, first {}: {}", first.path, first.why);
-        return Err(Error::argument(message)
-            .with_path(&args.file)
-            .hint("without --strict they are left out; `spile convert` to Zarr has them all"));
-    }
     let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
-    let mut buffered = BufWriter::new(&mut sink);
+    let form = if args.h5 { hdf5 } else { kerchunk };
+    let done = form(content, &mut sink, &context.limits)
+        .map_err(|e| place(e).with_format(opened.format.info().name))?;
+    if let (true, Some(first)) = (args.strict, done.left_out.first()) {
+        let count = text::count(done.left_out.len() as u64, "array");
+        let message = format!("{count} would be left out, first {}: {}", first.path, first.why);
+        return Err(Error::argument(message).with_path(&args.file).hint(
+            "without --strict they are left out; `spile convert` to Zarr or HDF5 has them all",
+        ));
+    }
+    sink.commit()?;
+    report(args, &done, context, out)?;
+    Ok(if done.left_out.is_empty() { Exit::Yes } else { Exit::Partial })
+}
+
+/// Kerchunk's JSON.
+fn kerchunk(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
+    let index = spile_ops::index(content, limits)?;
+    let mut buffered = BufWriter::new(sink);
     index.write(&mut buffered)?;
     buffered.flush()?;
-    drop(buffered);
-    sink.commit()?;
-    let exit = if index.left_out.is_empty() { Exit::Yes } else { Exit::Partial };
+    Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
+}
+
+/// HDF5 with external storage.
+fn hdf5(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
+    let Indexed { arrays, left } = write_h5(content, sink, limits)?;
+    let left_out = left.into_iter().map(|left| LeftOut { path: left.path, why: left.why });
+    Ok(Done { arrays: arrays as u64, bytes: None, left_out: left_out.collect() })
+}
+
+fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) -> Result<()> {
     if context.json {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
         document.field("output", &args.output.to_string_lossy())?;
-        document.field("arrays", &index.arrays)?;
-        document.field("bytes", &index.bytes)?;
-        document.field("left_out", &index.left_out)?;
-        document.end()?;
-        return Ok(exit);
+        document.field("arrays", &done.arrays)?;
+        document.field("bytes", &done.bytes)?;
+        document.field("left_out", &done.left_out)?;
+        return document.end();
     }
-    for left in &index.left_out {
+    for left in &done.left_out {
         context.warn(&args.file, &format!("left out: {}: {}", left.path, left.why));
     }
     if !context.quiet {
         let name = text::clean(&args.output.to_string_lossy()).into_owned();
-        let (arrays, size) = (text::count(index.arrays, "array"), text::size(index.bytes));
-        writeln!(out, "{name}: {arrays}, {size} in place")?;
-        out.flush()?;
+        let arrays = text::count(done.arrays, "array");
+        let size = done.bytes.map_or(String::new(), |bytes| format!(", {}", text::size(bytes)));
+        writeln!(out, "{name}: {arrays}{size} in place")?;
     }
-    Ok(exit)
+    Ok(out.flush()?)
 }

@@ -9,7 +9,6 @@ pub(crate) mod formats;
 pub(crate) mod gsd;
 pub(crate) mod hash;
 pub(crate) mod index;
-pub(crate) mod index_h5;
 pub(crate) mod info;
 pub(crate) mod iotk;
 pub(crate) mod ls;
