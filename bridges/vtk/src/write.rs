@@ -283,7 +283,7 @@ impl<'a> Moment<'a> {
 
 /// What a file of the plan says besides its numbers.
 fn described(moment: &Moment<'_>, plan: &Plan) -> Result<String> {
-    let mut tree = moment.tree().clone();
+    let mut tree = still(moment.tree(), moment.limits)?;
     if let (Some(frame), Some(axis)) = (moment.frame, moment.tree().frames()) {
         let attrs = &mut tree.node_mut(ROOT).attrs;
         attrs.retain(|(name, _)| name != "step" && name != "time");
@@ -304,4 +304,26 @@ fn described(moment: &Moment<'_>, plan: &Plan) -> Result<String> {
     }
     // Two hyphens end a comment.
     Ok(description.text(moment.limits)?.replace("--", "-\\u002d"))
+}
+
+/// The same nodes without frames: a file is one of them.
+fn still(moving: &Tree, limits: &Limits) -> Result<Tree> {
+    let mut tree = Tree::new(limits);
+    tree.node_mut(ROOT).attrs.clone_from(moving.attrs());
+    // Nodes are added in the same order, so they have the same numbers.
+    for (_, node) in moving.iter() {
+        let id = match &node.array {
+            None => tree.add_group(node.parent, &node.name)?,
+            Some(array) => {
+                let mut array = array.clone();
+                if let Layout::PerFrame(_) = array.layout {
+                    array.layout = Layout::Fill(vec![0; array.dtype.size()].into());
+                }
+                tree.add_array(node.parent, &node.name, array)?
+            }
+        };
+        let copy = tree.node_mut(id);
+        (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
+    }
+    Ok(tree)
 }
