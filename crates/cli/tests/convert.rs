@@ -61,9 +61,13 @@ fn there_and_back(path: &Path, reader: &dyn Reader, limits: &Limits) -> Tally {
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let mut tally = Tally::default();
     let writable = spile::REGISTRY.0.iter().filter(|f| f.info().write != Grade::None);
-    // Endings of VTK are different files; those of others hardly differ and have tests elsewhere.
+    // Endings of VTK are different files, and IOTK is records or text; those of others hardly differ.
     let forms = writable.flat_map(|f| {
-        let count = if f.info().name == "vtk" { f.info().extensions.len() } else { 1 };
+        let count = match f.info().name {
+            "vtk" => f.info().extensions.len(),
+            "iotk" => 2,
+            _ => 1,
+        };
         f.info().extensions.iter().take(count).map(move |ending| (f, *ending))
     });
     for (format, ending) in forms {

@@ -67,7 +67,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "SDF 1.1 (2023), revisions to 1.4",
     extensions: &["sdf"],
     read: Grade::Complete,
-    write: Grade::Partial,
+    write: Grade::Complete,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };

@@ -64,6 +64,9 @@ enum Class {
     Bytes,
 }
 
+/// Bytes of an 80-bit number, whatever room it has.
+const X87_BYTES: usize = 10;
+
 /// Compares all elements.
 pub(crate) fn compare(first: &Array, second: &Array, rules: &Rules) -> Result<Gap> {
     let pair = Pair::new(first, second, rules);
@@ -152,11 +155,14 @@ impl<'a> Pair<'a> {
                     convert::to_f64(convert::part(array.dtype()), array.map(), bytes, reals);
                 }
                 let [a, b] = &buffers.reals;
-                // Digits that doubles do not have.
-                let wide = alike && convert::part(first.dtype()).size() > 8;
+                // Digits that doubles do not have; behind those of 80 bits is room for anything.
+                let number = convert::part(first.dtype());
+                let word = number.size();
+                let used = if number.kind() == Kind::X87 { X87_BYTES.min(word) } else { word };
+                let wide = alike && word > 8;
                 for (k, (a, b)) in a.iter().zip(b).enumerate() {
                     let element = k / parts;
-                    let hidden = || one[element * size..][..size] != two[element * size..][..size];
+                    let hidden = || one[k * word..][..used] != two[k * word..][..used];
                     let same = a == b || (a.is_nan() && b.is_nan() && self.rules.nan_equal);
                     if same && !(wide && self.rules.is_exact() && hidden()) {
                         continue;
