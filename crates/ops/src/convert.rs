@@ -9,11 +9,13 @@ mod miniature;
 use std::collections::HashSet;
 use std::path::Path;
 
+use serde::Serialize;
 use spile_core::description::lay;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file, write_scratch};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
+use spile_core::report::Finding;
 use spile_core::sink::Overwrite;
 use spile_core::tree::NodeId;
 
@@ -58,8 +60,25 @@ fn names(registry: &Registry) -> String {
 pub struct Plan {
     /// What cannot be said in the format is kept in a description beside the arrays.
     pub described: bool,
+    /// What is done to arrays for that.
+    pub steps: Vec<Step>,
     /// What would not be the same.
     pub losses: Vec<Row>,
+}
+
+impl Plan {
+    fn native(losses: Vec<Row>) -> Self {
+        Self { described: false, steps: Vec::new(), losses }
+    }
+}
+
+/// What is done to an array so that the format holds it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// The array.
+    pub path: String,
+    /// In words.
+    pub how: String,
 }
 
 /// The way of writing `content` as `format` that keeps most; an error where it cannot be written.
@@ -76,22 +95,23 @@ pub fn plan(
     let known = format.info().extensions;
     let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
     let native = losses(format, &small, &small, ending, limits);
-    let Some(holds) = format.holds() else {
-        return native.map(|losses| Plan { described: false, losses });
+    let holds = match (&native, format.holds()) {
+        (Ok(losses), _) if losses.is_empty() => None,
+        (_, holds) => holds,
     };
-    if let Ok(losses) = &native
-        && losses.is_empty()
-    {
-        return native.map(|losses| Plan { described: false, losses });
-    }
-    let laid = lay(&small, &holds, limits);
-    let described = laid.and_then(|laid| losses(format, &small, &laid, ending, limits));
+    let Some(holds) = holds else { return native.map(Plan::native) };
+    let described = lay(&small, &holds, limits).and_then(|laid| {
+        let losses = losses(format, &small, &laid, ending, limits)?;
+        let step = |note: &Finding| Step {
+            path: note.object.clone().unwrap_or_default(),
+            how: note.message.clone(),
+        };
+        Ok(Plan { described: true, steps: laid.findings.iter().map(step).collect(), losses })
+    });
     match (native, described) {
-        (Ok(native), Ok(described)) if native.len() <= described.len() => {
-            Ok(Plan { described: false, losses: native })
-        }
-        (_, Ok(losses)) => Ok(Plan { described: true, losses }),
-        (native, Err(_)) => native.map(|losses| Plan { described: false, losses }),
+        (Ok(native), Ok(plan)) if native.len() <= plan.losses.len() => Ok(Plan::native(native)),
+        (_, Ok(plan)) => Ok(plan),
+        (native, Err(_)) => native.map(Plan::native),
     }
 }
 

@@ -145,9 +145,15 @@ impl Job<'_> {
             document.field("written", &!how.dry_run)?;
             document.field("arrays", &arrays)?;
             document.field("described", &plan.described)?;
+            document.field("steps", &plan.steps)?;
             document.field("lost", &plan.losses)?;
             document.field("differences", differences)?;
             return document.end();
+        }
+        if how.dry_run || context.verbose {
+            for step in &plan.steps {
+                writeln!(out, "{}", text::clean(&format!("{}: {}", step.path, step.how)))?;
+            }
         }
         for loss in &plan.losses {
             context.warn(from, &format!("lost: {}", told(loss)));

@@ -13,6 +13,7 @@ use crate::format::{Dataset, Reader};
 use crate::frames::{FrameAxis, FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Layout};
 use crate::limits::Limits;
+use crate::report::Report;
 use crate::shape::{Order, Shape};
 use crate::tree::{ROOT, Tree, Value};
 use crate::wire::ByteOrder;
@@ -51,7 +52,8 @@ struct Recast {
     cast: Option<Cast>,
 }
 
-/// Lays out `content` so that a format with these abilities holds all of it.
+/// Lays out `content` so that a format with these abilities holds all of it. What was done to arrays is
+/// told as notes.
 pub fn lay(content: &dyn Reader, holds: &Holds, limits: &Limits) -> Result<Dataset> {
     let flat = Flat::lay(content, holds.frames, limits)?;
     let mut description = flat.description.clone();
@@ -73,12 +75,23 @@ pub fn lay(content: &dyn Reader, holds: &Holds, limits: &Limits) -> Result<Datas
         description.made(*path);
     }
     let (mut moved, mut casts) = (HashMap::new(), HashMap::new());
+    let mut report = Report::default();
     for (id, node, array) in from.arrays() {
-        let recast = match flat.cells(id)? {
+        let cells = flat.cells(id)?;
+        let mut steps = Vec::new();
+        if cells.is_some() {
+            steps.push("frames end to end".to_string());
+        }
+        let recast = match cells {
             Some((layout, cell)) => stack(array.dtype, &array.shape, layout, cell, holds),
             None => recast(array, holds).map_err(|e| e.in_object(format!("\"{}\"", node.path)))?,
         };
         let Recast { dtype, shape, layout, cast } = recast;
+        if dtype != array.dtype {
+            steps.push(format!("{} as single bytes", array.dtype));
+        } else if shape.rank() < array.shape.rank() {
+            steps.push(format!("{} dimensions as {}", array.shape.rank(), shape.rank()));
+        }
         if let Some(cast) = cast {
             casts.insert(node.path.clone(), cast);
         }
@@ -89,7 +102,11 @@ pub fn lay(content: &dyn Reader, holds: &Holds, limits: &Limits) -> Result<Datas
         let new = tree.node_mut(id);
         new.attrs = units;
         if new.path != node.path {
+            steps.push(format!("under the name {}", new.path));
             moved.insert(node.path.clone(), new.path.clone());
+        }
+        if !steps.is_empty() {
+            report.note("core-description", steps.join(", ")).in_object(node.path.clone());
         }
     }
     description.moved(&moved);
@@ -101,7 +118,8 @@ pub fn lay(content: &dyn Reader, holds: &Holds, limits: &Limits) -> Result<Datas
     let about =
         "names, types, shapes, attributes and coordinates of everything in this file, as JSON";
     tree.node_mut(id).attrs = vec![("comment".into(), Value::from(about))];
-    Ok(Dataset { summary: content.summary(), ..Dataset::new(content.source().clone(), tree) })
+    let (source, summary) = (content.source().clone(), content.summary());
+    Ok(Dataset { source, tree, summary, findings: report.findings })
 }
 
 /// The times of all frames, if they have any.
