@@ -1,7 +1,7 @@
 //! Plain arrays and what is said about them, put together to the tree they come from.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::lay::NAME;
 use super::{Cast, Description, Frames, Held, Said, SaidArray, coords};
@@ -200,7 +200,8 @@ impl<'a> Dresser<'a> {
         };
         let bytes = cell.bytes(size)?;
         let rows = Rows::Even { count, cell: cell.clone() };
-        Ok(stacked(native, bytes, bytes.checked_mul(count), rows, order).map(|l| (cell, l)))
+        let layout = self.stacked(native, bytes, bytes.checked_mul(count), rows, order);
+        Ok(layout.map(|layout| (cell, layout)))
     }
 
     fn rows(
@@ -236,8 +237,37 @@ impl<'a> Dresser<'a> {
         let tail = (!scalars).then(|| tail.to_vec());
         let shape = cell_shape(tail.as_deref(), first);
         let rows = Rows::Ragged { starts, there, tail };
-        let layout = stacked(native, bytes, bytes.checked_mul(total), rows, order);
+        let layout = self.stacked(native, bytes, bytes.checked_mul(total), rows, order);
         Ok(layout.map(|layout| (shape, layout)))
+    }
+
+    /// Frames of `native`, which has as many `bytes` as all of them together.
+    fn stacked(
+        &self,
+        native: &ArrayDesc,
+        row_bytes: u64,
+        bytes: Option<u64>,
+        rows: Rows,
+        order: Order,
+    ) -> Option<Layout> {
+        if bytes? != native.bytes().ok()? {
+            return None;
+        }
+        // As they lie in the file, whatever their shape; what cannot be cut stays whole.
+        let whole = match (&native.layout, native.order()) {
+            (Layout::Text { .. }, _) => Whole::Text {
+                desc: native.clone(),
+                source: self.source.clone(),
+                limits: *self.limits,
+                numbers: OnceLock::new(),
+            },
+            (layout, Order::C) => Whole::Layout(layout.clone()),
+            (layout, Order::F) => Whole::Layout(layout.in_order(Order::C)?),
+        };
+        if let Whole::Layout(layout) = &whole {
+            layout.rows(0, row_bytes.min(bytes?))?;
+        }
+        Some(Layout::PerFrame(Arc::new(Stacked { whole, row_bytes, rows, order })))
     }
 
     fn sizes(&self, native: &ArrayDesc, sizes: &str) -> Result<Option<(Shape, Layout)>> {
@@ -342,26 +372,6 @@ fn whole(native: &ArrayDesc, cast: &Cast, size: usize) -> Result<Option<(Shape, 
     Ok(native.layout.in_order(cast.order()).map(|layout| (shape, layout)))
 }
 
-/// `bytes` is what all frames have together.
-fn stacked(
-    native: &ArrayDesc,
-    row_bytes: u64,
-    bytes: Option<u64>,
-    rows: Rows,
-    order: Order,
-) -> Option<Layout> {
-    // As they lie in the file, whatever their shape; what cannot be cut stays whole.
-    let whole = match native.order() {
-        Order::C => native.layout.clone(),
-        Order::F => native.layout.in_order(Order::C)?,
-    };
-    if bytes? != native.bytes().ok()? {
-        return None;
-    }
-    whole.rows(0, row_bytes.min(bytes?))?;
-    Some(Layout::PerFrame(Arc::new(Stacked { whole, row_bytes, rows, order })))
-}
-
 fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
     tail.map_or_else(Shape::scalar, |tail| {
         Shape::new(std::iter::once(rows).chain(tail.iter().copied()).collect::<Vec<_>>())
@@ -370,11 +380,39 @@ fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
 
 /// Frames that lie one after the other.
 struct Stacked {
-    whole: Layout,
+    whole: Whole,
     row_bytes: u64,
     rows: Rows,
     /// Of the elements of a frame.
     order: Order,
+}
+
+/// All frames of an array.
+enum Whole {
+    /// Bytes that can be cut.
+    Layout(Layout),
+    /// Numbers as text, all of which are read to know one.
+    Text { desc: ArrayDesc, source: Source, limits: Limits, numbers: OnceLock<Vec<u8>> },
+}
+
+impl Whole {
+    fn part(&self, first: u64, len: u64) -> Result<Option<Layout>> {
+        let (desc, source, limits, numbers) = match self {
+            Self::Layout(layout) => return Ok(layout.rows(first, len)),
+            Self::Text { desc, source, limits, numbers } => (desc, source, limits, numbers),
+        };
+        if numbers.get().is_none() {
+            let array = Array::open(source, &Tree::new(limits), desc, limits)?;
+            // Another thread may have been faster; it read the same.
+            let _ = numbers.set(array.read(&Selection::all(), Axes::Stored)?);
+        }
+        let part = |numbers: &Vec<u8>| {
+            let end = usize::try_from(first.checked_add(len)?).ok()?;
+            let part = numbers.get(usize::try_from(first).ok()?..end)?;
+            Some(Layout::Inline(part.into(), Order::C))
+        };
+        Ok(numbers.get().and_then(part))
+    }
 }
 
 enum Rows {
@@ -410,7 +448,7 @@ impl FrameTable for Stacked {
             _ => return Ok(None),
         };
         let bytes = |rows: u64| rows.saturating_mul(self.row_bytes);
-        let layout = self.whole.rows(bytes(first), bytes(rows));
+        let layout = self.whole.part(bytes(first), bytes(rows))?;
         let layout = layout.and_then(|layout| layout.in_order(self.order));
         Ok(layout.map(|layout| FrameCell { shape, layout }))
     }
