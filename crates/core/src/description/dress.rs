@@ -9,7 +9,7 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::format::Reader;
 use crate::frames::{FrameCell, FrameTable, Moments};
-use crate::layout::{ArrayDesc, Coord, Layout, Linear};
+use crate::layout::{ArrayDesc, Codec, Coord, Layout, Linear};
 use crate::limits::Limits;
 use crate::read::{Array, Axes};
 use crate::select::Selection;
@@ -152,11 +152,15 @@ impl<'a> Dresser<'a> {
             Held::Own => Some(native.clone()),
             _ => without_frames(native)?,
         };
-        let Some(native) = &native else { return Ok(None) };
+        let Some(mut native) = native else { return Ok(None) };
         let cast = array.cast.as_ref();
-        let Some(dtype) = dressed_type(array.dtype, native.dtype, cast) else {
+        let Some(mut dtype) = dressed_type(array.dtype, native.dtype, cast) else {
             return Ok(None);
         };
+        if cast.is_some_and(|cast| cast.big_endian) && little(&mut native.layout, dtype.word()) {
+            dtype = dtype.with_order(ByteOrder::Little);
+        }
+        let native = &native;
         let size = dtype.size();
         let parts = match (&array.held, cast) {
             (Held::Whole | Held::Own, None) => Some((native.shape.clone(), native.layout.clone())),
@@ -349,6 +353,42 @@ fn dressed_type(said: DType, native: DType, cast: Option<&Cast>) -> Option<DType
     let alike = said.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
     let fits = alike || (carried && carrier);
     (fits && said.size() == native.size()).then(|| said.with_order(native.order()))
+}
+
+/// What is in memory or written as text is always little-endian: numbers of `word` bytes that were not
+/// are turned round. False where the bytes are in the file, and keep their order.
+fn little(layout: &mut Layout, word: usize) -> bool {
+    match layout {
+        Layout::Text { codec, .. } => {
+            *codec = Arc::new(Turned { codec: codec.clone(), word });
+            true
+        }
+        Layout::Inline(bytes, _) => {
+            let mut turned = bytes.to_vec();
+            turned.chunks_exact_mut(word).for_each(<[u8]>::reverse);
+            *bytes = turned.into();
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Numbers whose first byte was the highest.
+struct Turned {
+    codec: Arc<dyn Codec>,
+    word: usize,
+}
+
+impl Codec for Turned {
+    fn name(&self) -> &str {
+        self.codec.name()
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        self.codec.decode(stored, out)?;
+        out.chunks_exact_mut(self.word).for_each(<[u8]>::reverse);
+        Ok(())
+    }
 }
 
 /// An array of a file that has everything in frames, if it is in the first one only.
