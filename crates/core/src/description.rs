@@ -9,6 +9,7 @@ pub mod json;
 mod dress;
 mod lay;
 mod reader;
+mod stacked;
 
 pub use lay::{Holds, lay};
 pub use reader::dressed;

@@ -1,0 +1,130 @@
+//! Tables of frames over arrays that hold all frames, or frames of another shape.
+
+use std::sync::{Arc, OnceLock};
+
+use super::Cast;
+use crate::error::Result;
+use crate::frames::{FrameCell, FrameTable};
+use crate::layout::{ArrayDesc, Layout};
+use crate::limits::Limits;
+use crate::read::{Array, Axes};
+use crate::select::Selection;
+use crate::shape::{Order, Shape};
+use crate::source::Source;
+use crate::tree::Tree;
+
+pub(super) fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
+    tail.map_or_else(Shape::scalar, |tail| {
+        Shape::new(std::iter::once(rows).chain(tail.iter().copied()).collect::<Vec<_>>())
+    })
+}
+
+/// Frames that lie one after the other.
+pub(super) struct Stacked {
+    pub(super) whole: Whole,
+    pub(super) row_bytes: u64,
+    pub(super) rows: Rows,
+    /// Of the elements of a frame.
+    pub(super) order: Order,
+}
+
+/// All frames of an array.
+pub(super) enum Whole {
+    /// Bytes that can be cut.
+    Layout(Layout),
+    /// Numbers as text, all of which are read to know one.
+    Text { desc: ArrayDesc, source: Source, limits: Limits, numbers: OnceLock<Vec<u8>> },
+}
+
+impl Whole {
+    fn part(&self, first: u64, len: u64) -> Result<Option<Layout>> {
+        let (desc, source, limits, numbers) = match self {
+            Self::Layout(layout) => return Ok(layout.rows(first, len)),
+            Self::Text { desc, source, limits, numbers } => (desc, source, limits, numbers),
+        };
+        if numbers.get().is_none() {
+            let array = Array::open(source, &Tree::new(limits), desc, limits)?;
+            // Another thread may have been faster; it read the same.
+            let _ = numbers.set(array.read(&Selection::all(), Axes::Stored)?);
+        }
+        let part = |numbers: &Vec<u8>| {
+            let end = usize::try_from(first.checked_add(len)?).ok()?;
+            let part = numbers.get(usize::try_from(first).ok()?..end)?;
+            Some(Layout::Inline(part.into(), Order::C))
+        };
+        Ok(numbers.get().and_then(part))
+    }
+}
+
+pub(super) enum Rows {
+    Even {
+        count: u64,
+        cell: Shape,
+    },
+    Ragged {
+        /// Rows before each frame, and the total at the end.
+        starts: Vec<u64>,
+        there: Vec<bool>,
+        /// Lengths of the other dimensions; none where a frame has one element.
+        tail: Option<Vec<u64>>,
+    },
+}
+
+impl FrameTable for Stacked {
+    fn len(&self) -> u64 {
+        match &self.rows {
+            Rows::Even { count, .. } => *count,
+            Rows::Ragged { there, .. } => there.len() as u64,
+        }
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let k = frame as usize;
+        let (first, rows, shape) = match &self.rows {
+            Rows::Even { count, cell } if frame < *count => (frame, 1, cell.clone()),
+            Rows::Ragged { starts, there, tail } if there.get(k) == Some(&true) => {
+                let rows = starts[k + 1] - starts[k];
+                (starts[k], rows, cell_shape(tail.as_deref(), rows))
+            }
+            _ => return Ok(None),
+        };
+        let bytes = |rows: u64| rows.saturating_mul(self.row_bytes);
+        let layout = self.whole.part(bytes(first), bytes(rows))?;
+        let layout = layout.and_then(|layout| layout.in_order(self.order));
+        Ok(layout.map(|layout| FrameCell { shape, layout }))
+    }
+}
+
+/// Frames whose shape is another.
+pub(super) struct Recast {
+    pub(super) table: Arc<dyn FrameTable>,
+    pub(super) cast: Cast,
+    /// Bytes of an element, and of one that the file has.
+    pub(super) size: usize,
+    pub(super) held: usize,
+}
+
+impl FrameTable for Recast {
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
+        let bytes = cell.shape.bytes(self.held)?;
+        let mut lengths = self.cast.shape.clone();
+        // The first length may be another in every frame.
+        if let [first, tail @ ..] = &mut lengths[..] {
+            let row = Shape::new(&*tail).bytes(self.size)?;
+            *first = bytes.checked_div(row).unwrap_or(*first);
+        }
+        let shape = Shape::new(lengths);
+        let layout = cell.layout.in_order(self.cast.order());
+        let fits = shape.bytes(self.size)? == bytes;
+        Ok(layout.filter(|_| fits).map(|layout| FrameCell { shape, layout }))
+    }
+
+    fn instead(&self, frame: u64) -> Result<Option<String>> {
+        self.table.instead(frame)
+    }
+}
