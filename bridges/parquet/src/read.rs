@@ -14,7 +14,7 @@ use spile_core::report::{Finding, Report};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 
 use crate::column::{Leaf, bad, columns, structs};
 use crate::wire::{self, Stored};
@@ -154,23 +154,11 @@ impl Plain<'_> {
             };
             let path = path.trim_start_matches('/');
             let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let parent = node_at(&mut self.tree, above)?;
+            let parent = self.tree.node_at(above)?;
             self.tree.add_array(parent, name, desc)?;
         }
         Ok(self.tree)
     }
-}
-
-/// The node of that path, made where it is missing; an array may have others below it.
-fn node_at(tree: &mut Tree, path: &str) -> Result<NodeId> {
-    let mut at = ROOT;
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        at = match tree.child(at, part) {
-            Some(id) => id,
-            None => tree.add_group(at, part)?,
-        };
-    }
-    Ok(at)
 }
 
 /// The array that begins with the first of these columns: its path, the lengths of a row, and how many

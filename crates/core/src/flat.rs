@@ -148,7 +148,8 @@ impl<'a> Flat<'a> {
                 // No array of one shape can hold these.
                 return Ok(None);
             }
-            rows.push(own.first().map_or(1, |n| *n as i64));
+            let first = own.first().copied().unwrap_or(1);
+            rows.push(i64::try_from(first).map_err(|_| Error::limit("more rows than fit a file"))?);
         }
         let cell = first.unwrap_or_else(|| array.shape.clone());
         if cell.rank() != array.dims.len() {
@@ -164,8 +165,10 @@ impl<'a> Flat<'a> {
             desc.coords.insert(0, Coord::None);
             stack = Stack { node: id, frames, elements: None, even: cell.count().unwrap_or(0) };
         } else {
-            let present = rows.iter().filter_map(|n| u64::try_from(*n).ok());
-            let lengths = std::iter::once(present.sum()).chain(tail.iter().copied());
+            let mut present = rows.iter().filter_map(|n| u64::try_from(*n).ok());
+            let all = present.try_fold(0_u64, u64::checked_add);
+            let all = all.ok_or_else(|| Error::limit("more rows than fit a file"))?;
+            let lengths = std::iter::once(all).chain(tail.iter().copied());
             desc.shape = Shape::new(lengths.collect::<Vec<_>>());
             if desc.dims.is_empty() {
                 desc.dims.push("frame".into());

@@ -253,6 +253,19 @@ impl Tree {
         Ok(at)
     }
 
+    /// The node at `path`, made as a group with the groups above it where they are missing; unlike in
+    /// [`Tree::group_at`] an array may have others below it.
+    pub fn node_at(&mut self, path: &str) -> Result<NodeId> {
+        let mut at = ROOT;
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            at = match self.child(at, part) {
+                Some(id) => id,
+                None => self.add_group(at, part)?,
+            };
+        }
+        Ok(at)
+    }
+
     fn add(&mut self, parent: NodeId, name: &str, array: Option<ArrayDesc>) -> Result<NodeId> {
         if self.nodes.len() as u64 >= self.limits.nodes.min(u64::from(u32::MAX)) {
             return Err(Error::limit(format!("more than {} objects", self.limits.nodes)));

@@ -6,7 +6,7 @@ use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::limits::Limits;
 use spile_core::report::{Finding, Report};
 use spile_core::source::Source;
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 
 use super::ENDING;
 use super::write::DESCRIPTION;
@@ -88,21 +88,9 @@ fn add(
         _ => named(e),
     })?;
     let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let parent = node_at(tree, above)?;
+    let parent = tree.node_at(above)?;
     header.add_to(tree, parent, name, &place).map_err(named)?;
     Ok(())
-}
-
-/// The node of that path, made where it is missing; an array may have others below it.
-fn node_at(tree: &mut Tree, path: &str) -> Result<NodeId> {
-    let mut at = ROOT;
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        at = match tree.child(at, part) {
-            Some(id) => id,
-            None => tree.add_group(at, part)?,
-        };
-    }
-    Ok(at)
 }
 
 impl Reader for File {

@@ -64,6 +64,8 @@ struct Dresser<'a> {
 
 impl<'a> Dresser<'a> {
     fn tree(mut self) -> Result<Tree> {
+        // Whoever goes through frames that take no bytes must come to an end.
+        self.limits.allow(self.frame_count().saturating_mul(32), "the frames")?;
         let mut tree = Tree::new(self.limits);
         tree.node_mut(ROOT).attrs.clone_from(&self.said.attrs);
         let mut added: Vec<(NodeId, &SaidArray)> = Vec::new();
@@ -158,7 +160,9 @@ impl<'a> Dresser<'a> {
         let Some(mut dtype) = dressed_type(array.dtype, native.dtype, cast) else {
             return Ok(None);
         };
-        if cast.is_some_and(|cast| cast.big_endian) && little(&mut native.layout, dtype.word()) {
+        if cast.is_some_and(|cast| cast.big_endian)
+            && little(&mut native.layout, dtype.word().max(1))
+        {
             dtype = dtype.with_order(ByteOrder::Little);
         }
         let native = &native;
@@ -321,7 +325,6 @@ impl<'a> Dresser<'a> {
         };
         let steps = line(&frames.steps, Kind::UInt)?;
         let times = line(&frames.times, Kind::Float)?;
-        self.limits.allow(frames.count.saturating_mul(32), "the frames")?;
         let own = self.plain.frames().filter(|_| frames.own);
         let at = |line: &Option<Vec<[u8; 8]>>, k: u64| line.as_ref()?.get(k as usize).copied();
         let mut moments = Vec::new();

@@ -139,6 +139,25 @@ fn what_does_not_fit_the_description_stays_as_it_is() {
 }
 
 #[test]
+fn frames_without_bytes_are_limited_in_number() {
+    let limits = Limits::default();
+    let mut tree = Tree::new(&limits);
+    let none = Layout::Inline([].into(), Order::C);
+    tree.add_array(ROOT, "x", ArrayDesc::new(DType::U8, Shape::new([0]), none)).unwrap();
+    for own in ["true", "false"] {
+        let text = format!(
+            r#"{{"spile":1,"frames":{{"count":1152921504606846976,"own":{own}}},"nodes":[{{"path":"x",
+               "array":{{"dtype":"|u1","dims":["n"],"held":"frames","cast":{{"shape":[0]}}}}}}]}}"#
+        );
+        let said = Description::parse(text.as_bytes(), &limits).unwrap();
+        let Err(error) = said.dress(&Source::memory([]), &tree, &limits) else {
+            panic!("so many frames were taken");
+        };
+        assert_eq!(error.kind(), crate::error::ErrorKind::Limit, "{error}");
+    }
+}
+
+#[test]
 fn large_frames_and_many_small_ones_are_handed_out_in_order() {
     let limits = Limits::default();
     let numbers: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();

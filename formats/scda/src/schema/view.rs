@@ -111,7 +111,7 @@ impl View<'_> {
     }
 
     fn group(&mut self, group: Group) -> Result<usize> {
-        let node = self.node_at(&group.group)?;
+        let node = self.tree.node_at(&group.group)?;
         self.root_described |= node == ROOT;
         self.hold(&group.attrs)?;
         self.tree.node_mut(node).attrs.extend(group.attrs);
@@ -136,7 +136,7 @@ impl View<'_> {
         }
         desc.map = field.map.as_ref().map(Into::into);
         let (group, name) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
-        let parent = self.node_at(group)?;
+        let parent = self.tree.node_at(group)?;
         let id = self.tree.add_array(parent, name, desc)?;
         self.hold(&field.attrs)?;
         let node = self.tree.node_mut(id);
@@ -144,19 +144,6 @@ impl View<'_> {
         node.attrs.clone_from(&field.attrs);
         self.fields.push((id, field));
         Ok(2)
-    }
-
-    /// The node of that path, made where it is missing. Unlike groups of other formats it may be
-    /// an array: what was written with something below it comes back so.
-    fn node_at(&mut self, path: &str) -> Result<NodeId> {
-        let mut at = ROOT;
-        for part in path.split('/').filter(|part| !part.is_empty()) {
-            at = match self.tree.child(at, part) {
-                Some(id) => id,
-                None => self.tree.add_group(at, part)?,
-            };
-        }
-        Ok(at)
     }
 
     /// Attributes stay in memory: all of them together are in the budget.
