@@ -1,0 +1,58 @@
+"""Trajectories of the HOOMD schema."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["Trajectory"]
+
+
+class Trajectory(Sequence):
+    """The frames of a GSD file, each with everything filled in, in the words of ``gsd.hoomd``:
+    ``frame.particles.position``, ``frame.bonds.group``, ``frame.box``, ``frame.log``.
+
+    >>> trajectory = spile.open(golden("gsd/py-5.0.1/traj_log.gsd")).hoomd  # doctest: +SKIP
+    """
+
+    __slots__ = ("_inner", "_length")
+
+    def __init__(self, inner):
+        self._inner = inner
+        self._length = len(inner)
+
+    def __len__(self):
+        return self._length
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self._inner.read(k) for k in range(*index.indices(self._length))]
+        frame = index + self._length if index < 0 else index
+        if not 0 <= frame < self._length:
+            raise IndexError(f"there is no frame {index}; the file has {self._length}")
+        return self._inner.read(frame)
+
+    def log(self):
+        """Steps and all logged quantities over all frames, by name, as ``gsd.hoomd.read_log`` gives
+        them. Where frames have no value, real numbers are NaN and others zero."""
+        columns = {}
+        for name, column in self._inner.log().items():
+            if not isinstance(column, tuple):
+                columns[name] = column
+                continue
+            values, missing = column
+            if missing and values.dtype.kind == "f":
+                values[missing] = np.nan
+            columns[name] = values
+        return columns
+
+    def to_pandas(self):
+        """Steps and logged single values as a table; rows are frames."""
+        import pandas as pd
+
+        columns = self.log()
+        steps = columns.pop("configuration/step")
+        single = {name.removeprefix("log/"): v for name, v in columns.items() if v.ndim == 1}
+        return pd.DataFrame(single, index=pd.Index(steps, name="step"))
+
+    def __repr__(self):
+        return f"<spile trajectory of {self._length} frames>"
