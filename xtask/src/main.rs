@@ -17,6 +17,7 @@ mod dist;
 mod doors;
 mod fuzz;
 mod gallery;
+mod python;
 mod readme;
 mod shell;
 mod step;
@@ -32,6 +33,7 @@ const HELP: &str = "\
 cargo xtask <command>
 
   test                     all that CI runs; installs what it needs when it can
+  python                   the tests of the Python package alone
   doors                    checks which crate sees which, and the other rules of the house
   fuzz [SECONDS] [TARGET]  runs every fuzz target, SECONDS in all (30), or one of them
   bench taf [OPTIONS]      measures against NumPy, h5py and plain C, writes docs/performance.md
@@ -71,6 +73,7 @@ fn run(words: &[&str]) -> Result<bool> {
             Ok(true)
         }
         ["test"] => Ok(test::run()),
+        ["python"] => python::run(),
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", "taf", rest @ ..] => bench::taf(rest),

@@ -9,22 +9,20 @@ use spile::convert;
 use spile::limits::Limits;
 use spile::source::Source;
 use spile_gsd::schema::{self, Snapshot, Values};
+use spile_gsd::wire::Type;
 
 use crate::failure::Result;
 
 /// A file of the HOOMD schema.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Trajectory {
-    inner: schema::Trajectory,
-    /// Real numbers are stored as `float`, as all files were before schema 2.0.
-    single: bool,
+    inner: Arc<schema::Trajectory>,
 }
 
 impl Trajectory {
     pub(crate) fn new(source: &Source, limits: &Limits) -> spile::error::Result<Self> {
         let file = spile_gsd::File::from_source(source, limits)?;
-        let single = file.header().schema_version >> 16 < 2;
-        Ok(Self { inner: schema::Trajectory::new(file)?, single })
+        Ok(Self { inner: Arc::new(schema::Trajectory::new(file)?) })
     }
 }
 
@@ -37,7 +35,7 @@ impl Trajectory {
     /// A frame with everything filled in: what it lacks is that of frame 0, or the default.
     fn read(&self, py: Python<'_>, frame: u64) -> Result<Frame> {
         let snapshot = py.detach(|| self.inner.read(frame))?;
-        Ok(Frame { snapshot: Arc::new(snapshot), single: self.single })
+        Ok(Frame(Arc::new(Read { trajectory: self.inner.clone(), number: frame, snapshot })))
     }
 
     /// All logged quantities over all frames, in the order of the file; `None` marks frames without.
@@ -63,23 +61,50 @@ impl Trajectory {
     }
 }
 
+/// A frame that has been read, and where.
+struct Read {
+    trajectory: Arc<schema::Trajectory>,
+    number: u64,
+    snapshot: Snapshot,
+}
+
+impl Read {
+    /// Rows of `width` real numbers, in the precision that the file has.
+    fn reals<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        values: &[f64],
+        width: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        let file = self.trajectory.file();
+        let chunk = match file.find_chunk(self.number, name)? {
+            None => file.find_chunk(0, name)?,
+            own => own,
+        };
+        let array = if chunk.is_some_and(|chunk| chunk.place.kind == Type::Double) {
+            PyArray1::from_slice(py, values).into_any()
+        } else {
+            PyArray1::from_iter(py, values.iter().map(|x| *x as f32)).into_any()
+        };
+        table(array, width)
+    }
+}
+
 /// A frame.
 #[pyclass(frozen, module = "spile._spile")]
-pub(crate) struct Frame {
-    snapshot: Arc<Snapshot>,
-    single: bool,
-}
+pub(crate) struct Frame(Arc<Read>);
 
 #[pymethods]
 impl Frame {
     #[getter]
     fn step(&self) -> u64 {
-        self.snapshot.step
+        self.0.snapshot.step
     }
 
     #[getter]
     fn dimensions(&self) -> u8 {
-        self.snapshot.dimensions
+        self.0.snapshot.dimensions
     }
 
     /// `gsd.hoomd` keeps step, dimensions and box there.
@@ -91,12 +116,12 @@ impl Frame {
     /// Lx, Ly, Lz, xy, xz, yz.
     #[getter]
     fn r#box<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.box_, 1, self.single)
+        self.0.reals(py, "configuration/box", &self.0.snapshot.box_, 1)
     }
 
     #[getter]
     fn particles(&self) -> Particles {
-        Particles { snapshot: self.snapshot.clone(), single: self.single }
+        Particles(self.0.clone())
     }
 
     #[getter]
@@ -132,14 +157,14 @@ impl Frame {
     /// Length of each constraint.
     #[getter]
     fn constraint_value<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.constraint_value, 1, self.single)
+        self.0.reals(py, "constraints/value", &self.0.snapshot.constraint_value, 1)
     }
 
     /// Logged quantities; what has no value here is left out.
     #[getter]
     fn log<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, values) in &self.snapshot.log {
+        for (name, values) in &self.0.snapshot.log {
             if let Some(values) = values {
                 dict.set_item(name, elements(py, values)?)?;
             }
@@ -151,7 +176,7 @@ impl Frame {
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, values) in &self.snapshot.state {
+        for (name, values) in &self.0.snapshot.state {
             dict.set_item(name, elements(py, values)?)?;
         }
         Ok(dict)
@@ -160,95 +185,92 @@ impl Frame {
 
 impl Frame {
     fn links(&self, which: fn(&Snapshot) -> &schema::Links, width: usize) -> Links {
-        Links { snapshot: self.snapshot.clone(), which, width }
+        Links { frame: self.0.clone(), which, width }
     }
 }
 
 /// The particles of a frame.
 #[pyclass(frozen, module = "spile._spile")]
-pub(crate) struct Particles {
-    snapshot: Arc<Snapshot>,
-    single: bool,
-}
+pub(crate) struct Particles(Arc<Read>);
 
 #[pymethods]
 impl Particles {
     #[getter(N)]
     fn n(&self) -> u32 {
-        self.snapshot.particles.n
+        self.0.snapshot.particles.n
     }
 
     #[getter]
     fn types(&self) -> Vec<String> {
-        self.snapshot.particles.types.clone()
+        self.0.snapshot.particles.types.clone()
     }
 
     /// Shape of each type, as JSON.
     #[getter]
     fn type_shapes(&self) -> Vec<String> {
-        self.snapshot.particles.type_shapes.clone()
+        self.0.snapshot.particles.type_shapes.clone()
     }
 
     #[getter]
     fn typeid<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &self.snapshot.particles.typeid)
+        PyArray1::from_slice(py, &self.0.snapshot.particles.typeid)
     }
 
     #[getter]
     fn mass<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.mass, 1, self.single)
+        self.0.reals(py, "particles/mass", &self.0.snapshot.particles.mass, 1)
     }
 
     #[getter]
     fn charge<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.charge, 1, self.single)
+        self.0.reals(py, "particles/charge", &self.0.snapshot.particles.charge, 1)
     }
 
     #[getter]
     fn diameter<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.diameter, 1, self.single)
+        self.0.reals(py, "particles/diameter", &self.0.snapshot.particles.diameter, 1)
     }
 
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        PyArray1::from_slice(py, &self.snapshot.particles.body)
+        PyArray1::from_slice(py, &self.0.snapshot.particles.body)
     }
 
     #[getter]
     fn moment_inertia<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.moment_inertia, 3, self.single)
+        self.0.reals(py, "particles/moment_inertia", &self.0.snapshot.particles.moment_inertia, 3)
     }
 
     #[getter]
     fn position<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.position, 3, self.single)
+        self.0.reals(py, "particles/position", &self.0.snapshot.particles.position, 3)
     }
 
     #[getter]
     fn orientation<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.orientation, 4, self.single)
+        self.0.reals(py, "particles/orientation", &self.0.snapshot.particles.orientation, 4)
     }
 
     #[getter]
     fn velocity<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.velocity, 3, self.single)
+        self.0.reals(py, "particles/velocity", &self.0.snapshot.particles.velocity, 3)
     }
 
     #[getter]
     fn angmom<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        reals(py, &self.snapshot.particles.angmom, 4, self.single)
+        self.0.reals(py, "particles/angmom", &self.0.snapshot.particles.angmom, 4)
     }
 
     #[getter]
     fn image<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        table(PyArray1::from_slice(py, &self.snapshot.particles.image).into_any(), 3)
+        table(PyArray1::from_slice(py, &self.0.snapshot.particles.image).into_any(), 3)
     }
 }
 
 /// Bonds, angles and all else that joins particles.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Links {
-    snapshot: Arc<Snapshot>,
+    frame: Arc<Read>,
     which: fn(&Snapshot) -> &schema::Links,
     width: usize,
 }
@@ -257,40 +279,25 @@ pub(crate) struct Links {
 impl Links {
     #[getter(N)]
     fn n(&self) -> u32 {
-        (self.which)(&self.snapshot).n
+        (self.which)(&self.frame.snapshot).n
     }
 
     #[getter]
     fn types(&self) -> Vec<String> {
-        (self.which)(&self.snapshot).types.clone()
+        (self.which)(&self.frame.snapshot).types.clone()
     }
 
     #[getter]
     fn typeid<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &(self.which)(&self.snapshot).typeid)
+        PyArray1::from_slice(py, &(self.which)(&self.frame.snapshot).typeid)
     }
 
     /// Particles of each.
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let group = PyArray1::from_slice(py, &(self.which)(&self.snapshot).group);
+        let group = PyArray1::from_slice(py, &(self.which)(&self.frame.snapshot).group);
         table(group.into_any(), self.width)
     }
-}
-
-/// Rows of `width` real numbers, in the precision that the file has.
-fn reals<'py>(
-    py: Python<'py>,
-    values: &[f64],
-    width: usize,
-    single: bool,
-) -> Result<Bound<'py, PyAny>> {
-    let array = if single {
-        PyArray1::from_iter(py, values.iter().map(|x| *x as f32)).into_any()
-    } else {
-        PyArray1::from_slice(py, values).into_any()
-    };
-    table(array, width)
 }
 
 fn table(array: Bound<'_, PyAny>, width: usize) -> Result<Bound<'_, PyAny>> {

@@ -1,8 +1,9 @@
 """Opens the files that simulations and instruments leave behind.
 
 >>> import spile
->>> file = spile.open(golden("taf/good/type_int16_mapped.taf"))  # doctest: +SKIP
->>> file["data"][:3, 0]  # doctest: +SKIP
+>>> file = spile.open(golden("sdf/epoch3d_0001.sdf"))
+>>> file["Electric Field/Ex"][2:4, ..., -1].shape
+(2, 10)
 
 `open` gives a lazy mapping of groups and arrays; nothing but metadata is read before an array is
 indexed. The verbs of the command line are functions of the same names: `info`, `check`, `diff`,

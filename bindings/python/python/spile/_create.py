@@ -371,6 +371,8 @@ class FrameWriter:
 def _chunk(values):
     """A logged quantity as a chunk: rows and columns."""
     dtype, shape, content = block(values)
+    if dtype[1] == "S":
+        dtype, shape = "|S1", [content.size]
     if len(shape) > 2:
         raise ArgumentError("a GSD chunk has at most two dimensions")
     rows, columns = (*shape, 1, 1)[:2]

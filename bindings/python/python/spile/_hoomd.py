@@ -11,7 +11,9 @@ class Trajectory(Sequence):
     """The frames of a GSD file, each with everything filled in, in the words of ``gsd.hoomd``:
     ``frame.particles.position``, ``frame.bonds.group``, ``frame.box``, ``frame.log``.
 
-    >>> trajectory = spile.open(golden("gsd/py-5.0.1/traj_log.gsd")).hoomd  # doctest: +SKIP
+    >>> trajectory = spile.open(golden("gsd/py-5.0.1/hoomd_many_frames.gsd")).hoomd
+    >>> trajectory[3].particles.N, sorted(trajectory.log())[0]
+    (4, 'configuration/step')
     """
 
     __slots__ = ("_inner", "_length")

@@ -183,22 +183,28 @@ class Padded(Lazy):
     def __init__(self, array):
         self.array = array
         rows = np.maximum(array._lengths()[0], 0)
-        most = int(rows.max(initial=0))
-        self.shape = (len(rows), most, *array._about[2][1:])
+        lengths = array._about[2]
+        most = (int(rows.max(initial=0)), *lengths[1:]) if lengths else ()
+        self.shape = (len(rows), *most)
         self.dtype = array.dtype.newbyteorder("=")
 
     def _read(self, key):
-        frames, rest = key[0], key[1:]
-        one = not isinstance(frames, slice)
-        numbers = [frames] if one else range(*frames.indices(self.shape[0]))
-        empty = np.nan if self.dtype.kind in "fc" else 0
-        out = np.full((len(numbers), *self.shape[1:]), empty, self.dtype)
-        for place, frame in enumerate(numbers):
-            part = self.array._part((), int(frame), True)
-            if part is not None:
-                out[place, : len(part)] = part
-        out = out[(slice(None), *rest)]
-        return out[0] if one else out
+        return filled(key, self.shape, self.dtype, lambda k: self.array._part((), k, True))
+
+
+def filled(key, shape, dtype, read):
+    """Frames on top of each other, each as far as it goes."""
+    frames, rest = key[0], key[1:]
+    one = not isinstance(frames, slice)
+    numbers = [int(frames)] if one else range(*frames.indices(shape[0]))
+    empty = np.nan if np.dtype(dtype).kind in "fc" else np.zeros((), dtype)
+    out = np.full((len(numbers), *shape[1:]), empty, dtype)
+    for place, frame in enumerate(numbers):
+        part = read(frame)
+        if part is not None:
+            out[(place, *[slice(0, n) for n in np.shape(part)[:1]])] = part
+    out = out[(slice(None), *rest)]
+    return out[0] if one else out
 
 
 _COLUMNS = {
@@ -288,17 +294,11 @@ class _Column:
         self.dtype = dtype
 
     def __call__(self, key):
-        frames, rest = key[0], key[1:]
-        one = not isinstance(frames, slice)
-        numbers = [int(frames)] if one else range(*frames.indices(self.shape[0]))
-        empty = np.nan if np.dtype(self.dtype).kind == "f" else 0
-        out = np.full((len(numbers), *self.shape[1:]), empty, self.dtype)
-        for place, frame in enumerate(numbers):
-            read = self.trajectory[frame]
-            part = read.box if self.name == "box" else getattr(read.particles, self.name)
-            out[place, : len(part)] = part
-        out = out[(slice(None), *rest)]
-        return out[0] if one else out
+        return filled(key, self.shape, self.dtype, self.read)
+
+    def read(self, frame):
+        read = self.trajectory[frame]
+        return read.box if self.name == "box" else getattr(read.particles, self.name)
 
 
 class _Log:

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .errors import ArgumentError, SpileError
+from .errors import ArgumentError, LimitError
 
 __all__ = ["Array", "File", "Group"]
 
 #: Bytes that `Array.stream` hands out at once unless told.
 CHUNK = 16 << 20
+
+#: Evenly spaced points that are worth an array.
+MOST_POINTS = 1 << 26
 
 
 class Handle:
@@ -118,8 +121,8 @@ class Group(Mapping):
         """All arrays of the group and below it, by their paths from here.
 
         >>> file = spile.open(golden("sdf/epoch1d_normal_0001.sdf"))
-        >>> [path for path in file.arrays() if path.startswith("Electric")]
-        ['Electric Field/Ex']
+        >>> [path for path in file.arrays() if path.startswith("Electric")][:2]
+        ['Electric Field/Ex', 'Electric Field/Ey']
         """
         paths, arrays, children = self._handle.tree
         found, todo = {}, list(reversed(children.get(self._number, ())))
@@ -215,7 +218,9 @@ class File(Group):
     def hoomd(self):
         """Frames and logs of the HOOMD schema, in the words of ``gsd.hoomd``.
 
-        >>> frame = spile.open(golden("gsd/py-5.0.1/traj.gsd")).hoomd[0]  # doctest: +SKIP
+        >>> frame = spile.open(golden("gsd/py-5.0.1/hoomd_full.gsd")).hoomd[0]
+        >>> frame.particles.position.shape, frame.bonds.N
+        ((20, 3), 3)
         """
         from ._hoomd import Trajectory
 
@@ -245,7 +250,7 @@ class Array:
 
     >>> field = spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"]
     >>> field.shape, field.dims, field.dtype
-    ((12, 10, 8), ('X', 'Y', 'Z'), dtype('<f8'))
+    ((12, 10, 8), ('X', 'Y', 'Z'), dtype('float64'))
     >>> field[2, ..., ::-3].shape
     (10, 3)
 
@@ -358,10 +363,18 @@ class Array:
         for name, coord, length in zip(self._about[3], self._about[4], self._about[2]):
             if isinstance(coord, tuple):
                 start, step = coord
+                if length > MOST_POINTS:
+                    raise LimitError(f"{self.path} has {length} points along {name}: see grid")
                 points[name] = start + step * np.arange(length)
             elif coord is not None:
                 points[name] = Array(self._handle, coord, self._at)
         return points
+
+    @property
+    def grid(self):
+        """``(start, step)`` of the dimensions whose points are evenly spaced."""
+        found = zip(self._about[3], self._about[4])
+        return {name: coord for name, coord in found if isinstance(coord, tuple)}
 
     @property
     def below(self):
@@ -404,7 +417,7 @@ class Array:
         """The array without a copy, read-only: where its bytes lie together in memory or in a file
         that was opened with ``mmap=True``, and mean what they say."""
         if not (self._mapped or self._bool or self._about[1] is None or self._about[7]):
-            if self.frames is None:
+            if self.frames is None and self.dtype.itemsize:
                 seen = self._handle.open.view(self._number, frame=self._at)
                 if seen is not None:
                     order = "F" if self._about[8] else "C"

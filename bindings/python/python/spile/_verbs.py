@@ -36,7 +36,7 @@ def _frames(frames):
 def info(file, *, derived=False, max_memory=None):
     """What a person wants to know first.
 
-    >>> spile.info(golden("taf/good/type_flt64.taf"))["format"]
+    >>> spile.info(golden("taf/good/type_flt64_mapped.taf"))["format"]
     'taf'
     """
     return json.loads(_spile.info(_opened(file, max_memory, derived)))
@@ -96,7 +96,7 @@ def hash(file, *, native=False, select=(), frames=None, max_memory=None, progres
     """Sums (SHA-256) of the content, whatever its format (``digest``), and of each array; with
     `native`, of the format's own objects.
 
-    >>> len(spile.hash(golden("taf/good/type_flt64.taf"))["digest"])
+    >>> len(spile.hash(golden("taf/good/type_flt64_mapped.taf"))["digest"])
     64
     """
     return json.loads(
@@ -129,7 +129,7 @@ def convert(
     """Writes a file as another format, told by the ending of `output` or by `to`. What that cannot
     hold is in ``lost``; with `strict` it is an error. The new file appears whole or not at all.
 
-    >>> done = spile.convert(golden("taf/good/type_flt64.taf"), here / "t.nc", verify=True)
+    >>> done = spile.convert(golden("taf/good/type_flt64_mapped.taf"), here / "t.nc", verify=True)
     >>> done["format"], done["lost"], done["differences"]
     ('netcdf', [], [])
     """

@@ -15,17 +15,13 @@ from xarray.core import indexing
 
 from ._open import open
 from ._spile import probe
-from ._tree import File, Group
+from ._tree import MOST_POINTS, File, Group
 from .errors import SpileError
 
 __all__ = ["SpileBackend", "dataset"]
 
 #: Formats that nobody else opens with xarray; the others are opened when the engine is named.
 OWN = {"scda", "sdf", "taf", "gsd", "iotk"}
-
-
-#: Evenly spaced points that are worth an index.
-MOST_POINTS = 1 << 26
 
 
 class Lazy(BackendArray):
@@ -199,110 +195,6 @@ def moments(builder, handle, dim="frame"):
         builder.add("step", xr.Variable((dim,), steps), coord=True)
     if not np.isnan(times).all():
         builder.add("time", xr.Variable((dim,), times, {"units": "s"}), coord=True)
-
-
-def dataset(self, group):
-        data = {n: v for n, v in self.variables.items() if n not in self.coords}
-        coords = {n: v for n, v in self.variables.items() if n in self.coords}
-        file = group._handle.open
-        attrs = {"filename": group._handle.name, **file.summary(), **group.attrs}
-        return xr.Dataset(data, coords, attrs)
-
-
-_PLAIN = str.maketrans("/ -", "___")
-
-
-def plain(builder, group, **_):
-    """Any tree: dimensions get names that are their own, as in Zarr and NetCDF files of spile."""
-    handle = group._handle
-    dimensions, owned = handle.open.dimensions()
-    used = {}
-    for array in group.arrays().values():
-        places = owned[array._number]
-        used.update(dict.fromkeys(places))
-        # Points stand under the name of their dimension.
-        if not (len(places) == 1 and dimensions[places[0]][2] == array._number):
-            variable(builder, builder.name(array.path), array, [dimensions[k][0] for k in places])
-    for name, length, coord in (dimensions[k] for k in used):
-        if isinstance(coord, tuple) and length <= MOST_POINTS:
-            start, step = coord
-            builder.add(name, xr.Variable((name,), start + step * np.arange(length)), coord=True)
-        elif isinstance(coord, int):
-            array = handle.node(coord)
-            label = name if array.frames is None else f"{name}_moving"
-            variable(builder, label, array, [name], coord=True)
-    moments(builder, handle)
-
-
-def variable(builder, name, array, dims, coord=False):
-    """An array along dimensions of these names."""
-    if array._about[7]:
-        ragged(builder, name, array)
-    elif array.frames is not None and array.ragged:
-        by_frame(builder, name, array, dims)
-    else:
-        dims = dims if array.frames is None else ["frame", *dims]
-        builder.add(name, lazy(dims, array, attrs_of(array)), coord)
-
-
-def attrs_of(array):
-    attrs = array.attrs
-    attrs.setdefault("long_name", array.path.replace("/", " ").replace("_", " "))
-    return attrs
-
-
-def ragged(builder, name, array):
-    """Elements of different lengths, as bytes end to end and where each begins."""
-    offsets = array.offsets
-    end = array.path.translate(_PLAIN)
-    rows = Computed((int(offsets[-1]),), "u1", lambda key: array._part(key, None, True))
-    builder.add(name, lazy((f"{end}_byte",), rows, attrs_of(array)))
-    about = {"sample_dimension": f"{end}_byte"}
-    builder.add(f"{name}_offsets", xr.Variable((f"{end}_offset",), offsets, about))
-
-
-def by_frame(builder, name, array, dims):
-    """Frames of different lengths end to end, and how many rows each has (CF's contiguous ragged
-    arrays)."""
-    rows = np.maximum(array._lengths()[0], 0)
-    row = f"{array.path.translate(_PLAIN)}_row"
-    joined = Joined(array, int(rows.sum()))
-    builder.add(name, lazy((row, *dims[1:]), joined, attrs_of(array)))
-    builder.add(f"{name}_rows", xr.Variable(("frame",), rows, {"sample_dimension": row}))
-
-
-class Joined(Lazy):
-    """Frames end to end; only those are read that have some of the rows."""
-
-    def __init__(self, array, rows):
-        self.array = array
-        self.shape = (rows, *array._about[2][1:])
-        self.dtype = array.dtype.newbyteorder("=")
-
-    def _read(self, key):
-        first, rest = key[0], key[1:]
-        starts = self.array.offsets.astype("i8")
-        wanted = np.arange(self.shape[0])[first]
-        low, high = (wanted.min(), wanted.max() + 1) if wanted.size else (0, 0)
-        begin = max(int(np.searchsorted(starts, low, "right")) - 1, 0)
-        end = int(np.searchsorted(starts, high, "left"))
-        parts = [self.array._part((), frame, True) for frame in range(begin, end)]
-        parts = [np.atleast_1d(part) for part in parts if part is not None]
-        whole = np.concatenate(parts) if parts else np.empty((0, *self.shape[1:]), self.dtype)
-        return whole[(wanted - int(starts[begin]), *rest)]
-
-
-def moments(builder, handle, dim="frame"):
-    """Steps and times of the frames."""
-    if handle.open.frames is None:
-        return
-    steps, times = handle.open.moments()
-    if any(step is not None for step in steps):
-        values = np.array([-1 if step is None else step for step in steps], "i8")
-        builder.add("step", xr.Variable((dim,), values), coord=True)
-    if any(time is not None for time in times):
-        values = np.array([np.nan if time is None else time for time in times])
-        builder.add("time", xr.Variable((dim,), values, {"units": "s"}), coord=True)
 
 
 def dataset(

@@ -154,6 +154,7 @@ impl ValuesGiven<'_> {
             Type::Int64,
             Type::Float,
             Type::Double,
+            Type::Character,
         ];
         let kind = kinds.into_iter().find(|kind| kind.dtype().numpy().as_ref() == Some(&self.0));
         let kind = kind.ok_or_else(|| {
