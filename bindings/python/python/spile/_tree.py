@@ -16,6 +16,12 @@ CHUNK = 16 << 20
 MOST_POINTS = 1 << 26
 
 
+def evenly(start, step, length):
+    """Evenly spaced points. A file may say that they begin at infinity."""
+    with np.errstate(all="ignore"):
+        return start + step * np.arange(length)
+
+
 class Handle:
     """The compiled file and its tree, shared by all groups and arrays."""
 
@@ -365,7 +371,7 @@ class Array:
                 start, step = coord
                 if length > MOST_POINTS:
                     raise LimitError(f"{self.path} has {length} points along {name}: see grid")
-                points[name] = start + step * np.arange(length)
+                points[name] = evenly(start, step, length)
             elif coord is not None:
                 points[name] = Array(self._handle, coord, self._at)
         return points

@@ -15,7 +15,7 @@ from xarray.core import indexing
 
 from ._open import open
 from ._spile import probe
-from ._tree import MOST_POINTS, File, Group
+from ._tree import MOST_POINTS, File, Group, evenly
 from .errors import SpileError
 
 __all__ = ["SpileBackend", "dataset"]
@@ -119,8 +119,7 @@ def plain(builder, group, **_):
             variable(builder, builder.name(array.path), array, [dimensions[k][0] for k in places])
     for name, length, coord in (dimensions[k] for k in used):
         if isinstance(coord, tuple) and length <= MOST_POINTS:
-            start, step = coord
-            builder.add(name, xr.Variable((name,), start + step * np.arange(length)), coord=True)
+            builder.add(name, xr.Variable((name,), evenly(*coord, length)), coord=True)
         elif isinstance(coord, int):
             array = handle.node(coord)
             label = name if array.frames is None else f"{name}_moving"
