@@ -13,6 +13,7 @@
 //! | `gsd` | `bench gsd`, against the C library, its Python package, hoomd-gsd and plain C |
 //! | `iotk` | `bench iotk`, against gfortran and plain C |
 //! | `ops` | `bench ops`, conversions and comparisons against plain C |
+//! | `python` | `bench python`, against sdf-xarray, gsd.hoomd and NumPy |
 //! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
@@ -20,6 +21,7 @@ mod gsd;
 mod iotk;
 mod ops;
 mod page;
+mod python;
 mod report;
 mod rounds;
 mod sample;
@@ -86,6 +88,11 @@ pub(crate) fn ops(words: &[&str]) -> Result<bool> {
 /// `bench gsd`.
 pub(crate) fn gsd(words: &[&str]) -> Result<bool> {
     gsd::run(&Options::parse(words)?)
+}
+
+/// `bench python`.
+pub(crate) fn python(words: &[&str]) -> Result<bool> {
+    python::run(&Options::parse(words)?)
 }
 
 /// `bench sdf`.

@@ -40,13 +40,14 @@ cargo xtask <command>
   bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
   bench gsd [OPTIONS]      measures against the C library, its Python package, hoomd-gsd and plain C
   bench sdf [OPTIONS]      measures against sdf-xarray, sdfr and plain C, writes its part
+  bench python [OPTIONS]   measures the package against sdf-xarray, gsd.hoomd and NumPy
   bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
   bench ops [OPTIONS]      measures conversions and comparisons against plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
       --keep               keeps the files (taf: in target/bench, others: in memory)
-  dist                     builds the static binary and the C library
+  dist                     builds the static binary, the C library and the wheel
   readme [--check]         rewrites (or compares) the table of formats in README.md
   gallery                  draws the pictures of docs/gallery.md
   help                     this text
@@ -79,6 +80,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["bench", "taf", rest @ ..] => bench::taf(rest),
         ["bench", "scda", rest @ ..] => bench::scda(rest),
         ["bench", "gsd", rest @ ..] => bench::gsd(rest),
+        ["bench", "python", rest @ ..] => bench::python(rest),
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
         ["bench", "ops", rest @ ..] => bench::ops(rest),
         ["bench", "iotk", rest @ ..] => bench::iotk(rest),

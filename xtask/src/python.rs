@@ -13,7 +13,7 @@ use crate::step::{Counts, Outcome, Steps};
 use crate::tools;
 
 /// What the tests need besides what the interop scripts do.
-const PACKAGES: &[&str] = &["maturin", "wheel", "pytest", "dask[array]", "distributed"];
+const PACKAGES: &[&str] = &["maturin", "wheel", "pytest", "mypy", "dask[array]", "distributed"];
 
 /// The quick loop of who works on the package: its crate alone is built.
 pub(crate) fn run() -> Result<bool> {
@@ -25,6 +25,14 @@ pub(crate) fn run() -> Result<bool> {
     steps.run("python", || test(&module, &interop_packages()));
     println!("{}", steps.summary());
     Ok(!steps.failed())
+}
+
+/// Installs the package as people have it.
+pub(crate) fn release(python: &Path) -> Result<()> {
+    if !succeeds(&mut cargo(&["build", "--release", "--package", "spile-python"]))? {
+        return Err("the Python package does not build".into());
+    }
+    install(python, &pack(python, &target().join("release/libspile_python.so"))?)
 }
 
 /// The Python packages that scripts of `tests/interop` need.

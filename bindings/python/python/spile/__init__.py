@@ -12,10 +12,11 @@ when xarray is installed; NumPy is all that spile itself needs.
 """
 
 from . import errors
+from ._array import Array
 from ._create import create
 from ._open import open, open_series
 from ._spile import __version__
-from ._tree import Array, File, Group
+from ._tree import File, Group
 from ._verbs import check, convert, diff, formats, hash, info, salvage
 from .errors import SpileError
 

@@ -1,31 +1,35 @@
 """Writing: trees of arrays as files of any format, scda sections, frames of GSD files."""
 
+from __future__ import annotations
+
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from . import _spile
-from ._tree import Array, Group
+from ._array import Array
+from ._tree import Group
 from .errors import ArgumentError
 
 __all__ = ["FrameWriter", "SectionWriter", "create"]
 
 
 def create(
-    path,
-    content=None,
+    path: str | os.PathLike[str],
+    content: Any = None,
     *,
-    format=None,
-    attrs=None,
-    coords=None,
-    steps=None,
-    times=None,
-    overwrite=False,
-    strict=False,
-    **options,
-):
+    format: str | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    coords: Mapping[str, Any] | None = None,
+    steps: Any = None,
+    times: Any = None,
+    overwrite: bool = False,
+    strict: bool = False,
+    **options: Any,
+) -> Any:
     """Writes a new file, whole or not at all.
 
     Parameters
@@ -87,7 +91,7 @@ def create(
     return json.loads(done)
 
 
-def _writer(path, format, overwrite, options):
+def _writer(path: str, format: str | None, overwrite: bool, options: dict[str, Any]) -> Any:
     ending = os.path.splitext(path)[1].lstrip(".").lower()
     if (format or ending) in ("scda", "scd"):
         return SectionWriter(path, overwrite=overwrite, **options)
@@ -96,7 +100,7 @@ def _writer(path, format, overwrite, options):
     raise ArgumentError("content is missing; only scda and gsd files are written piece by piece")
 
 
-def block(array):
+def block(array: Any) -> tuple[str, list[int], np.ndarray]:
     """Type, lengths and bytes, as the compiled half takes them: little-endian, in C order."""
     array = np.asarray(array)
     if array.dtype.kind == "U":
@@ -108,14 +112,14 @@ def block(array):
     return array.dtype.str.replace("=", "<"), list(shape), array.reshape(-1).view("u1")
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """A value of Python, where NumPy has its own."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return str(value) if isinstance(value, os.PathLike) else value
 
 
-def _plain_attrs(attrs):
+def _plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
     plain = {str(name): _plain(value) for name, value in attrs.items()}
     return {name: value for name, value in plain.items() if value is not None and not isinstance(value, dict)}
 
@@ -123,18 +127,19 @@ def _plain_attrs(attrs):
 class _Nodes:
     """The tree that is to be written, flat."""
 
-    def __init__(self, coords, framed):
-        self.coords = {}
+    def __init__(self, coords: Mapping[str, Any], framed: bool) -> None:
+        self.coords: dict[str, str | tuple[float, float]] = {}
         self.framed = framed
-        self.frames = None
-        self.nodes = []
+        self.frames: int | None = None
+        self.nodes: list[tuple[str, Any, Any, dict[str, Any]]] = []
         for name, points in coords.items():
             if isinstance(points, tuple) and len(points) == 2 and np.isscalar(points[0]):
-                self.coords[name] = (float(points[0]), float(points[1]))
+                start, step = points
+                self.coords[name] = (float(start), float(step))
             else:
                 self.array(name, points, (name,), {})
 
-    def group(self, path, content):
+    def group(self, path: str, content: Any) -> None:
         if hasattr(content, "data_vars") and hasattr(content, "coords"):
             content = {n: (v.dims, v.values, v.attrs) for n, v in content.variables.items()}
         if not isinstance(content, Mapping):
@@ -145,7 +150,7 @@ class _Nodes:
         for name, part in content.items():
             self.part(f"{path}/{name}" if path else str(name), part)
 
-    def part(self, path, part):
+    def part(self, path: str, part: Any) -> None:
         if isinstance(part, Mapping):
             self.group(path, part)
         elif isinstance(part, Array):
@@ -158,14 +163,14 @@ class _Nodes:
         else:
             self.array(path, part, (), {})
 
-    def array(self, path, values, dims, attrs):
+    def array(self, path: str, values: Any, dims: Any, attrs: Mapping[str, Any]) -> None:
         values = np.asarray(values)
         if len(dims) not in (0, values.ndim):
             raise ArgumentError(f"{path} has {values.ndim} dimensions and {len(dims)} names for them")
         dims = [str(name) for name in dims]
         if self.framed and dims[:1] == ["frame"]:
             self.frames = len(values)
-            blocks = [block(part) for part in values]
+            blocks: Any = [block(part) for part in values]
             dims = dims[1:]
         else:
             blocks = block(values)
@@ -173,7 +178,7 @@ class _Nodes:
                 self.coords.setdefault(dims[0], path)
         self.nodes.append((path, blocks, dims, _plain_attrs(attrs)))
 
-    def moments(self, steps, times):
+    def moments(self, steps: Any, times: Any) -> list[Any] | None:
         if not self.framed:
             return None
         count = len(steps if steps is not None else times)
@@ -183,8 +188,8 @@ class _Nodes:
         times = [None] * count if times is None else [float(time) for time in times]
         return list(zip(steps, times))
 
-    def rows(self):
-        def points(path, name):
+    def rows(self) -> list[Any]:
+        def points(path: str, name: str) -> Any:
             found = self.coords.get(name)
             return None if found == path else found
 
@@ -194,7 +199,7 @@ class _Nodes:
         ]
 
 
-def _bytes(text):
+def _bytes(text: Any) -> bytes:
     return text.encode() if isinstance(text, str) else bytes(text)
 
 
@@ -202,21 +207,29 @@ class SectionWriter:
     """Writes the sections of an scda file, in the words of its paper. The file appears when the writer
     is closed; one that is left with an error never does."""
 
-    def __init__(self, path, *, user="", vendor=None, level=9, overwrite=False):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | bytes = "",
+        vendor: str | bytes | None = None,
+        level: int = 9,
+        overwrite: bool = False,
+    ) -> None:
         vendor = None if vendor is None else _bytes(vendor)
         self._inner = _spile.Sections(
             os.fspath(path), _bytes(user), vendor=vendor, level=level, overwrite=overwrite
         )
 
-    def inline(self, data, *, user=""):
+    def inline(self, data: bytes, *, user: str | bytes = "") -> None:
         """A section of 32 bytes."""
         self._inner.inline(_bytes(user), _bytes(data))
 
-    def block(self, data, *, user="", encode=False):
+    def block(self, data: bytes, *, user: str | bytes = "", encode: bool = False) -> None:
         """Bytes; with `encode`, compressed."""
         self._inner.block(_bytes(user), _bytes(data), encode)
 
-    def array(self, data, *, user="", encode=False):
+    def array(self, data: Any, *, user: str | bytes = "", encode: bool = False) -> None:
         """Elements of the same size: the first dimension of an array, or a list of bytes."""
         if isinstance(data, (list, tuple)):
             parts = [bytes(part) for part in data]
@@ -230,7 +243,7 @@ class SectionWriter:
         size = content.size // count if count else 0
         self._inner.array(_bytes(user), count, size, content.tobytes(), encode)
 
-    def varray(self, data, *, user="", encode=False):
+    def varray(self, data: Any, *, user: str | bytes = "", encode: bool = False) -> None:
         """Elements of different sizes: a list of bytes or arrays."""
         parts = [
             bytes(part) if isinstance(part, (bytes, bytearray)) else block(part)[2].tobytes()
@@ -238,14 +251,14 @@ class SectionWriter:
         ]
         self._inner.varray(_bytes(user), [len(p) for p in parts], b"".join(parts), encode)
 
-    def close(self):
+    def close(self) -> None:
         """Finishes the file."""
         self._inner.close()
 
-    def __enter__(self):
+    def __enter__(self) -> SectionWriter:
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.close()
         else:
@@ -266,13 +279,13 @@ _REALS = {
 _SIGNED = {"body": 1, "image": 3}
 
 
-def _get(thing, name):
+def _get(thing: Any, name: str) -> Any:
     if thing is None:
         return None
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
-def _flat(values, dtype):
+def _flat(values: Any, dtype: str) -> np.ndarray:
     return np.ascontiguousarray(values, dtype).reshape(-1)
 
 
@@ -298,7 +311,15 @@ class FrameWriter:
     (array([2., 2., 2.], dtype=float32), array([0. , 0.5, 1. ]))
     """
 
-    def __init__(self, path, *, application="spile", double=False, append=False, overwrite=False):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        application: str = "spile",
+        double: bool = False,
+        append: bool = False,
+        overwrite: bool = False,
+    ) -> None:
         self._inner = _spile.Frames(
             os.fspath(path),
             application=application,
@@ -307,7 +328,7 @@ class FrameWriter:
             overwrite=overwrite,
         )
 
-    def append(self, frame):
+    def append(self, frame: Any) -> None:
         """Adds a frame."""
         about = _get(frame, "configuration") or frame
         particles = _get(frame, "particles")
@@ -321,7 +342,7 @@ class FrameWriter:
         shapes = _get(particles, "type_shapes")
         if shapes is not None:
             shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
-        links = {}
+        links: dict[str, Any] = {}
         for name, width in _WIDTHS.items():
             part = _get(frame, name)
             group = _get(part, "group")
@@ -348,27 +369,27 @@ class FrameWriter:
             {name: _chunk(values) for name, values in (_get(frame, "log") or {}).items()},
         )
 
-    def extend(self, frames):
+    def extend(self, frames: Iterable[Any]) -> None:
         """Adds frames."""
         for frame in frames:
             self.append(frame)
 
-    def flush(self):
+    def flush(self) -> None:
         """Makes all frames so far visible to readers."""
         self._inner.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Finishes the file."""
         self._inner.close()
 
-    def __enter__(self):
+    def __enter__(self) -> FrameWriter:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _chunk(values):
+def _chunk(values: Any) -> tuple[str, int, int, np.ndarray]:
     """A logged quantity as a chunk: rows and columns."""
     dtype, shape, content = block(values)
     if dtype[1] == "S":

@@ -1,13 +1,21 @@
 """Trajectories of the HOOMD schema."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+    from . import _spile
 
 __all__ = ["Trajectory"]
 
 
-class Trajectory(Sequence):
+class Trajectory(Sequence[Any]):
     """The frames of a GSD file, each with everything filled in, in the words of ``gsd.hoomd``:
     ``frame.particles.position``, ``frame.bonds.group``, ``frame.box``, ``frame.log``.
 
@@ -18,14 +26,14 @@ class Trajectory(Sequence):
 
     __slots__ = ("_inner", "_length")
 
-    def __init__(self, inner):
+    def __init__(self, inner: _spile.Trajectory) -> None:
         self._inner = inner
         self._length = len(inner)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self._inner.read(k) for k in range(*index.indices(self._length))]
         frame = index + self._length if index < 0 else index
@@ -33,7 +41,7 @@ class Trajectory(Sequence):
             raise IndexError(f"there is no frame {index}; the file has {self._length}")
         return self._inner.read(frame)
 
-    def log(self):
+    def log(self) -> dict[str, np.ndarray]:
         """Steps and all logged quantities over all frames, by name, as ``gsd.hoomd.read_log`` gives
         them. Where frames have no value, real numbers are NaN and others zero."""
         columns = {}
@@ -47,7 +55,7 @@ class Trajectory(Sequence):
             columns[name] = values
         return columns
 
-    def to_pandas(self):
+    def to_pandas(self) -> pandas.DataFrame:
         """Steps and logged single values as a table; rows are frames."""
         import pandas as pd
 
@@ -56,5 +64,5 @@ class Trajectory(Sequence):
         single = {name.removeprefix("log/"): v for name, v in columns.items() if v.ndim == 1}
         return pd.DataFrame(single, index=pd.Index(steps, name="step"))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<spile trajectory of {self._length} frames>"

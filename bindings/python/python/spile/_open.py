@@ -1,9 +1,13 @@
 """Opening: one file of any kind, or many of one run."""
 
+from __future__ import annotations
+
 import functools
 import glob as _glob
 import os
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 from ._spile import File as _File
 from ._tree import File
@@ -12,7 +16,7 @@ from .errors import ArgumentError, SpileError
 __all__ = ["open", "open_series"]
 
 
-def source(file):
+def source(file: Any) -> tuple[str | None, bytes | None]:
     """What the compiled half takes for `file`: a path, or bytes."""
     if isinstance(file, (bytes, bytearray, memoryview)):
         return None, bytes(file)
@@ -28,7 +32,7 @@ def source(file):
     raise TypeError(f"spile opens paths, bytes and files, not {type(file).__name__}")
 
 
-def _remote(url):
+def _remote(url: str) -> bytes:
     try:
         import fsspec
     except ImportError:
@@ -37,7 +41,7 @@ def _remote(url):
         return _whole(file)
 
 
-def _whole(file):
+def _whole(file: Any) -> bytes:
     """All bytes of a file-like object, from its beginning where it can go there."""
     if hasattr(file, "seek") and getattr(file, "seekable", lambda: True)():
         file.seek(0)
@@ -47,7 +51,9 @@ def _whole(file):
     return bytes(content)
 
 
-def open(file, *, derived=False, mmap=False, max_memory=None):
+def open(
+    file: Any, *, derived: bool = False, mmap: bool = False, max_memory: int | None = None
+) -> File:
     """Opens a file in whatever format it is, and reads its metadata.
 
     Parameters
@@ -75,14 +81,14 @@ def open(file, *, derived=False, mmap=False, max_memory=None):
     ('sdf', 'V/m')
     """
     path, data = source(file)
-    options = {"derived": derived, "mmap": mmap, "max_memory": max_memory}
+    options: dict[str, Any] = {"derived": derived, "mmap": mmap, "max_memory": max_memory}
     handle = _File.open(path, data, **options)
     name = path if path is not None else getattr(file, "name", None) or "bytes"
     how = (reopened, ((path and os.path.abspath(path)), data, tuple(options.items())))
     return File(handle, str(name), how)
 
 
-def reopened(path, data, options):
+def reopened(path: str | None, data: bytes | None, options: tuple[Any, ...]) -> File:
     """The other end of a pickle: arrays of the same file share it."""
     if path is None:
         return File(_File.open(None, data, **dict(options)), "bytes", (reopened, (path, data, options)))
@@ -91,11 +97,16 @@ def reopened(path, data, options):
 
 
 @functools.lru_cache(maxsize=128)
-def _shared(path, options, _changed, _size):
+def _shared(path: str, options: tuple[Any, ...], _changed: int, _size: int) -> File:
     return File(_File.open(path, None, **dict(options)), path, (reopened, (path, None, options)))
 
 
-def open_series(files, *, errors="warn", max_memory=None):
+def open_series(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    errors: str = "warn",
+    max_memory: int | None = None,
+) -> File:
     """Opens many files of one run as one dataset: a file is a frame.
 
     Frames are in the order of their times. Arrays may come and go and particles may change in
@@ -123,7 +134,7 @@ def open_series(files, *, errors="warn", max_memory=None):
     return _series(tuple(paths), errors, max_memory)
 
 
-def _paths(files):
+def _paths(files: Any) -> list[str]:
     if isinstance(files, (str, os.PathLike)):
         pattern = os.fspath(files)
         if os.path.isdir(pattern):
@@ -132,7 +143,7 @@ def _paths(files):
     return [os.path.abspath(os.fspath(path)) for path in files]
 
 
-def _series(paths, errors, max_memory):
+def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File:
     folder = os.path.dirname(paths[0])
     handle = _File.series(folder, list(paths), max_memory=max_memory)
     left_out = [row for row in handle.findings() if row[0] == "error"]

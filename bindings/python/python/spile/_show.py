@@ -2,6 +2,8 @@
 
 from html import escape
 
+from ._tree import node as node_of
+
 #: Lines of a tree that anybody reads.
 LINES = 60
 
@@ -48,7 +50,7 @@ def tree(group):
                 return
             last = place == len(below) - 1
             name = paths[child].rpartition("/")[2]
-            text = f" {_line(handle.node(child))}" if arrays[child] else "/"
+            text = f" {_line(node_of(handle, child))}" if arrays[child] else "/"
             lines.append(f"{bars}{'└── ' if last else '├── '}{name}{text}")
             walk(child, bars + ("    " if last else "│   "))
 
@@ -96,7 +98,7 @@ def html(group):
             if shown[0] > 500:
                 out.append("<div class='t'>...</div>")
                 break
-            node = handle.node(child)
+            node = node_of(handle, child)
             name = escape(paths[child].rpartition("/")[2])
             text = escape(_line(node)) if arrays[child] else "/"
             inner = _attributes(node.attrs) + part(child)

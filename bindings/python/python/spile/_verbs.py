@@ -4,8 +4,13 @@ Results are dictionaries as ``spile VERB --json`` prints them (``docs/json.md``)
 called now and then with the bytes read so far and the bytes of the file.
 """
 
+from __future__ import annotations
+
+import builtins
 import json
 import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from . import _spile
 from ._open import open, source
@@ -13,27 +18,30 @@ from ._tree import File
 
 __all__ = ["check", "convert", "diff", "formats", "hash", "info", "salvage"]
 
+#: Called with the bytes read so far and the bytes of the file.
+Progress = Callable[[int, int], object]
 
-def _opened(file, max_memory=None, derived=False):
+
+def _opened(file: Any, max_memory: int | None = None, derived: bool = False) -> _spile.File:
     """The compiled file of something that is open, or can be opened."""
     if not isinstance(file, File):
         file = open(file, max_memory=max_memory, derived=derived)
     return file._handle.open
 
 
-def _words(patterns):
+def _words(patterns: str | Iterable[str]) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
-def _frames(frames):
+def _frames(frames: int | str | builtins.slice | None) -> str | None:
     """``5``, ``"0:100:10"`` or a slice."""
-    if isinstance(frames, slice):
+    if isinstance(frames, builtins.slice):
         ends = (frames.start, frames.stop, frames.step)
         return ":".join("" if end is None else str(end) for end in ends)
     return None if frames is None else str(frames)
 
 
-def info(file, *, derived=False, max_memory=None):
+def info(file: Any, *, derived: bool = False, max_memory: int | None = None) -> dict[str, Any]:
     """What a person wants to know first.
 
     >>> spile.info(golden("taf/good/type_flt64_mapped.taf"))["format"]
@@ -42,7 +50,13 @@ def info(file, *, derived=False, max_memory=None):
     return json.loads(_spile.info(_opened(file, max_memory, derived)))
 
 
-def check(file, *, strict=False, max_memory=None, progress=None):
+def check(
+    file: Any,
+    *,
+    strict: bool = False,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """Looks for everything that is wrong with a file: ``ok``, and the ``findings``.
 
     >>> spile.check(golden("sdf/hand_truncated.sdf"))["ok"]
@@ -53,21 +67,21 @@ def check(file, *, strict=False, max_memory=None, progress=None):
 
 
 def diff(
-    first,
-    second,
+    first: Any,
+    second: Any,
     *,
-    atol=0.0,
-    rtol=0.0,
-    ulp=0,
-    nan_differs=False,
-    values=False,
-    select=(),
-    ignore=(),
-    map=None,
-    frames=None,
-    max_memory=None,
-    progress=None,
-):
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    ulp: int = 0,
+    nan_differs: bool = False,
+    values: bool = False,
+    select: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    map: Mapping[str, str] | None = None,
+    frames: int | str | builtins.slice | None = None,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """How two files differ, of whatever formats: an empty list of ``differences`` if they do not.
 
     >>> one = golden("sdf/epoch1d_normal_0001.sdf")
@@ -92,7 +106,15 @@ def diff(
     )
 
 
-def hash(file, *, native=False, select=(), frames=None, max_memory=None, progress=None):
+def hash(
+    file: Any,
+    *,
+    native: bool = False,
+    select: str | Iterable[str] = (),
+    frames: int | str | builtins.slice | None = None,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """Sums (SHA-256) of the content, whatever its format (``digest``), and of each array; with
     `native`, of the format's own objects.
 
@@ -111,21 +133,21 @@ def hash(file, *, native=False, select=(), frames=None, max_memory=None, progres
 
 
 def convert(
-    file,
-    output,
+    file: Any,
+    output: str | os.PathLike[str],
     *,
-    to=None,
-    dry_run=False,
-    strict=False,
-    verify=False,
-    overwrite=False,
-    select=(),
-    frames=None,
-    slice=(),
-    derived=False,
-    max_memory=None,
-    progress=None,
-):
+    to: str | None = None,
+    dry_run: bool = False,
+    strict: bool = False,
+    verify: bool = False,
+    overwrite: bool = False,
+    select: str | Iterable[str] = (),
+    frames: int | str | builtins.slice | None = None,
+    slice: Mapping[str, int | str | builtins.slice] | str | Iterable[str] = (),
+    derived: bool = False,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """Writes a file as another format, told by the ending of `output` or by `to`. What that cannot
     hold is in ``lost``; with `strict` it is an error. The new file appears whole or not at all.
 
@@ -133,7 +155,7 @@ def convert(
     >>> done["format"], done["lost"], done["differences"]
     ('netcdf', [], [])
     """
-    if isinstance(slice, dict):
+    if isinstance(slice, Mapping):
         slice = [f"{name}={_frames(part)}" for name, part in slice.items()]
     return json.loads(
         _spile.convert(
@@ -152,7 +174,14 @@ def convert(
     )
 
 
-def salvage(file, output=None, *, overwrite=False, max_memory=None, progress=None):
+def salvage(
+    file: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+    max_memory: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """Saves what can be read of a damaged file into a sound one: what was ``kept``, what ``lost``.
     Without `output` that is NAME-salvaged beside the old one.
 
@@ -168,7 +197,7 @@ def salvage(file, output=None, *, overwrite=False, max_memory=None, progress=Non
     return json.loads(done)
 
 
-def formats():
+def formats() -> list[dict[str, Any]]:
     """The formats that spile knows, and how far.
 
     >>> [row["name"] for row in spile.formats()][:5]

@@ -15,7 +15,8 @@ from xarray.core import indexing
 
 from ._open import open
 from ._spile import probe
-from ._tree import MOST_POINTS, File, Group, evenly
+from ._array import MOST_POINTS, evenly
+from ._tree import File, Group, node
 from .errors import SpileError
 
 __all__ = ["SpileBackend", "dataset"]
@@ -121,7 +122,7 @@ def plain(builder, group, **_):
         if isinstance(coord, tuple) and length <= MOST_POINTS:
             builder.add(name, xr.Variable((name,), evenly(*coord, length)), coord=True)
         elif isinstance(coord, int):
-            array = handle.node(coord)
+            array = node(handle, coord)
             label = name if array.frames is None else f"{name}_moving"
             variable(builder, label, array, [name], coord=True)
     moments(builder, handle)
@@ -275,7 +276,7 @@ class SpileBackend(BackendEntrypoint):
             if arrays[number] and not below:
                 continue
             builder = Builder(drop_variables)
-            for array in (handle.node(child) for child in below if arrays[child]):
+            for array in (node(handle, child) for child in below if arrays[child]):
                 dims = [dimensions[k][0] for k in owned[array._number]]
                 variable(builder, builder.name(array.name), array, dims)
             # What is below an array stands beside it.

@@ -12,6 +12,11 @@ file), ``code`` (the rule that was broken) and ``hint`` (a way out).
 core-unknown
 """
 
+from __future__ import annotations
+
+
+from typing import Any
+
 __all__ = [
     "ArgumentError",
     "ExistsError",
@@ -31,16 +36,16 @@ class SpileError(Exception):
 
     def __init__(
         self,
-        message="",
+        message: str = "",
         *,
-        code=None,
-        path=None,
-        format=None,
-        object=None,
-        frame=None,
-        offset=None,
-        hint=None,
-    ):
+        code: str | None = None,
+        path: str | None = None,
+        format: str | None = None,
+        object: str | None = None,
+        frame: int | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
@@ -51,14 +56,14 @@ class SpileError(Exception):
         self.offset = offset
         self.hint = hint
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.message
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.message, self.__dict__.copy())
 
 
-def _again(kind, message, place):
+def _again(kind: type[SpileError], message: str, place: dict[str, Any]) -> SpileError:
     error = kind(message)
     error.__dict__.update(place)
     return error
