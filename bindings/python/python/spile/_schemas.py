@@ -44,17 +44,19 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None):
         if kind.endswith("mesh"):
             meshes[path] = mesh = _Mesh(handle, path)
             names[handle.open.id(number)] = mesh
+    variables = []
     for array in arrays:
         about = array.attrs
-        kind = about.get("sdf_type", "")
         parent, _, label = array.path.rpartition("/")
         mesh = meshes.get(parent)
-        if mesh is not None and "derived" not in about and not kind:
+        if mesh is None and "derived" not in about:
+            variables.append((array, about))
+        elif mesh is not None and "derived" not in about and "sdf_type" not in about:
             mesh.axes[label] = array
     probes = {probe_names} if isinstance(probe_names, str) else set(probe_names or ())
     wanted = _Wanted(builder, handle, meshes, names, lead, keep_particles, probes)
-    for array in arrays:
-        wanted.variable(array)
+    for array, about in variables:
+        wanted.variable(array, about)
     wanted.coordinates()
     if series:
         moments(builder, handle, "time")
@@ -76,13 +78,11 @@ class _Wanted:
         self.lead = lead
         self.particles = particles
         self.probes = probes
+        #: Dimensions by mesh, names and lengths: most variables have those of others.
+        self.known = {}
 
-    def variable(self, array):
-        about = array.attrs
+    def variable(self, array, about):
         kind = about.get("sdf_type", "")
-        parent = array.path.rpartition("/")[0]
-        if parent in self.meshes or "derived" in about:
-            return
         if array._about[7]:
             ragged(self.builder, self.builder.name(array.path), array)
             return
@@ -90,7 +90,7 @@ class _Wanted:
         attrs = {"full_name": full, "point_data": kind in POINTS, **about}
         if kind == "constant" and (found := _UNITS.match(full)):
             full, attrs["units"] = found[1], found[2]
-        attrs["long_name"] = re.sub(r"[/_\-]", " ", full)
+        attrs["long_name"] = full.translate(_SPACED)
         if kind in POINTS:
             mesh = self.by_id.get(about.get("mesh"))
             probe = full.partition("/")[0]
@@ -120,7 +120,12 @@ class _Wanted:
 
     def grid(self, array, about):
         """The dimensions of a variable on a mesh, or of anything else."""
-        mesh = self.by_id.get(about.get("mesh"))
+        place = about.get("mesh"), array._about[3], array._about[2]
+        if place not in self.known:
+            self.known[place] = self.dimensions(array, self.by_id.get(place[0]))
+        return self.known[place]
+
+    def dimensions(self, array, mesh):
         dims = []
         for label, length in zip(array._about[3], array._about[2]):
             axis = mesh.axes.get(label) if mesh else None
@@ -174,6 +179,7 @@ class _Wanted:
 
 
 _PLAIN = str.maketrans("/ -", "___")
+_SPACED = str.maketrans("/_-", "   ")
 
 
 class Padded(Lazy):

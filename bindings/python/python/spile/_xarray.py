@@ -97,11 +97,28 @@ class Builder:
             self.coords.add(name)
 
     def dataset(self, group):
-        data = {n: v for n, v in self.variables.items() if n not in self.coords}
+        """Coordinates go through xarray's front door, where they get their indexes. Everything else is
+        known to fit: looking at thousands of variables once more would be most of the time that it
+        takes to open them."""
         coords = {n: v for n, v in self.variables.items() if n in self.coords}
+        data = {n: v for n, v in self.variables.items() if n not in self.coords}
         file = group._handle.open
         attrs = {"filename": group._handle.name, **file.summary(), **group.attrs}
-        return xr.Dataset(data, coords, attrs)
+        made = xr.Dataset(coords=coords, attrs=attrs)
+        try:
+            return made._replace(variables={**data, **made._variables}, dims=sizes(data, made.sizes))
+        except (AttributeError, TypeError):
+            return xr.Dataset(data, coords, attrs)
+
+
+def sizes(variables, known):
+    """Dimensions and their lengths; what does not agree is for xarray to complain about."""
+    found = dict(known)
+    for variable in variables.values():
+        for dim, length in zip(variable.dims, variable.shape):
+            if found.setdefault(dim, length) != length:
+                raise TypeError(f"{dim} has more than one length")
+    return found
 
 
 _PLAIN = str.maketrans("/ -", "___")
