@@ -438,8 +438,10 @@ impl Index {
         let overlaps = |from: u64, bytes: u64| offset < from.saturating_add(bytes) && from < end;
         let Block { location, allocated } = self.header.index;
         let in_index = overlaps(location, allocated.saturating_mul(form.entry_size()));
-        let in_names =
-            self.header.names.is_some_and(|n| overlaps(n.location, n.allocated.saturating_mul(SLOT)));
+        let in_names = self
+            .header
+            .names
+            .is_some_and(|n| overlaps(n.location, n.allocated.saturating_mul(SLOT)));
         if offset < form.header_size() || (len > 0 && (in_index || in_names)) {
             return Err(Fault::Location);
         }
@@ -449,7 +451,11 @@ impl Index {
     /// What is wrong with an entry. A file that someone is writing may have grown since it was
     /// opened: then nothing is.
     #[cold]
-    fn look_again(&self, checked: std::result::Result<Place, Fault>, entry: &Entry) -> Result<Place> {
+    fn look_again(
+        &self,
+        checked: std::result::Result<Place, Fault>,
+        entry: &Entry,
+    ) -> Result<Place> {
         let (code, message) = match checked {
             Ok(place) => {
                 let Place { offset, len, .. } = place;
@@ -466,9 +472,7 @@ impl Index {
             }
             Err(Fault::Checksum) => ("gsd-013", "the checksum of the entry is wrong".into()),
             Err(Fault::Type) => ("gsd-007", format!("there is no element type {}", entry.code)),
-            Err(Fault::Flags) => {
-                ("gsd-008", format!("flags {} where there are none", entry.flags))
-            }
+            Err(Fault::Flags) => ("gsd-008", format!("flags {} where there are none", entry.flags)),
             Err(Fault::Name) => {
                 ("gsd-011", format!("name number {} of {}", entry.id, self.names.len()))
             }

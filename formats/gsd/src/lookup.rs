@@ -17,6 +17,9 @@ const PAGE: u64 = 128;
 /// Pages of an index that is kept as a whole, once it was read: 32 MiB.
 const MOST_HELD: u64 = 8192;
 
+/// Pages of it that are read at once by who reads frames in order: 128 KiB.
+const STRETCH: u64 = 32;
+
 /// Pages of a larger one that are kept, each in its own slot.
 const SLOTS: u64 = 64;
 
@@ -140,9 +143,24 @@ impl Index {
         if let Some(held) = held.get() {
             return Ok(Page::Held(&held.bytes));
         }
-        let bytes = self.read_page(page)?;
-        let sorted = self.form() == Form::List && bytes.as_chunks().0.is_sorted_by_key(key);
-        Ok(Page::Held(&held.get_or_init(|| Held { bytes, sorted }).bytes))
+        self.hold(page)?;
+        Ok(held.get().map_or(Page::Held(&[]), |held| Page::Held(&held.bytes)))
+    }
+
+    /// Reads a page that is kept. Who has come from the page before will need the next ones too: a
+    /// jump between data and index for each of them would make the system forget to read ahead.
+    fn hold(&self, page: u64) -> Result<()> {
+        let Some(all) = self.pages.held.get() else { return Ok(()) };
+        let here = page as usize;
+        let in_order = here > 0 && all[here - 1].get().is_some();
+        let bytes = self.read_pages(page, if in_order { STRETCH } else { 1 })?;
+        for (held, bytes) in all[here..].iter().zip(bytes.chunks(PAGE as usize * self.size())) {
+            held.get_or_init(|| Held {
+                bytes: bytes.to_vec(),
+                sorted: self.form() == Form::List && bytes.as_chunks().0.is_sorted_by_key(key),
+            });
+        }
+        Ok(())
     }
 
     fn slot_page(&self, page: u64) -> Result<Arc<[u8]>> {
@@ -154,13 +172,13 @@ impl Index {
             return Ok(bytes.clone());
         }
         drop(held);
-        let bytes: Arc<[u8]> = self.read_page(page)?.into();
+        let bytes: Arc<[u8]> = self.read_pages(page, 1)?.into();
         *slot.write().unwrap_or_else(PoisonError::into_inner) = Some((page, bytes.clone()));
         Ok(bytes)
     }
 
-    fn read_page(&self, page: u64) -> Result<Vec<u8>> {
-        let count = PAGE.min(self.count.saturating_sub(page * PAGE));
+    fn read_pages(&self, page: u64, pages: u64) -> Result<Vec<u8>> {
+        let count = (pages * PAGE).min(self.count.saturating_sub(page * PAGE));
         let mut bytes = vec![0; count as usize * self.size()];
         self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
         Ok(bytes)
