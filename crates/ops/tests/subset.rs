@@ -29,11 +29,13 @@ fn array(content: &dyn Reader, limits: &Limits) -> (ArrayDesc, Array) {
 
 /// Lengths and, for each, a part of it.
 fn parts() -> impl Strategy<Value = Vec<(u64, String)>> {
-    let part = (1..7_u64).prop_flat_map(|len| {
+    let some = (1..24_u64).prop_flat_map(|len| {
         let n = len as i64;
         (Just(len), -n..n, -n..=n, prop_oneof![Just(1_i64), Just(1), -3..-1_i64, 2..4_i64])
     });
-    let text = part.prop_map(|(len, start, stop, step)| (len, format!("{start}:{stop}:{step}")));
+    let some = some.prop_map(|(len, start, stop, step)| (len, format!("{start}:{stop}:{step}")));
+    let all = (1..24_u64).prop_map(|len| (len, ":".to_string()));
+    let text = prop_oneof![some, all];
     prop::collection::vec(text, 1..4)
 }
 
