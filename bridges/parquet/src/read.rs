@@ -36,7 +36,7 @@ impl File {
         let rows = footer.size(3).ok_or_else(|| bad("the number of rows", start))?;
         let mut report = Report::default();
         let mut leaves = columns(&source, &footer, start, rows, limits, &mut report)?;
-        for leaf in leaves.iter_mut().filter(|leaf| leaf.stored == Stored::Texts) {
+        for leaf in leaves.iter_mut().filter(|leaf| leaf.dtype.kind() == Kind::Text) {
             leaf.longest(&source, limits)?;
         }
         let mut plain = Plain { leaves: &leaves, rows, frames: None, tree: Tree::new(limits) };

@@ -51,6 +51,22 @@ fn pages_and_groups_are_one_array() {
     assert!(files[0].findings().iter().any(|finding| finding.code == "parquet-021"), "the gaps");
 }
 
+#[test]
+fn bytes_keep_the_zeros_at_their_end() {
+    let limits = Limits::default();
+    let mut tree = Tree::new(&limits);
+    let bytes = [1, 0, 0, 0, 0, 0, 9, 8, 0];
+    let layout = Layout::Inline(Arc::from(bytes), Order::C);
+    let array = ArrayDesc::new(DType::opaque(3), Shape::new([3]), layout);
+    tree.add_array(ROOT, "raw", array).unwrap();
+    let content = Dataset::new(Source::memory([]), tree);
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("raw.parquet");
+    write_file(&Parquet, &content, &path, Overwrite::Never, &limits).unwrap();
+    let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
+    assert_same_content(&content, &*back);
+}
+
 fn inline<T: Copy>(values: &[T], bytes: impl Fn(T) -> Vec<u8>) -> Arc<[u8]> {
     values.iter().flat_map(|v| bytes(*v)).collect::<Vec<u8>>().into()
 }
