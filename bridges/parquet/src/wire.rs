@@ -25,7 +25,10 @@ const BYTE_ARRAY: i32 = 6;
 
 /// Encodings.
 pub(crate) const PLAIN: i64 = 0;
+pub(crate) const OLD_DICTIONARY: i64 = 2;
 pub(crate) const RLE: i64 = 3;
+pub(crate) const BIT_PACKED: i64 = 4;
+pub(crate) const DICTIONARY: i64 = 8;
 
 /// How a type lies in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
