@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::{Element, PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use spile::convert;
@@ -82,12 +82,11 @@ impl Read {
             None => file.find_chunk(0, name)?,
             own => own,
         };
-        let array = if chunk.is_some_and(|chunk| chunk.place.kind == Type::Double) {
-            PyArray1::from_slice(py, values).into_any()
-        } else {
-            PyArray1::from_iter(py, values.iter().map(|x| *x as f32)).into_any()
-        };
-        table(array, width)
+        if chunk.is_some_and(|chunk| chunk.place.kind == Type::Double) {
+            return table(PyArray1::from_slice(py, values), width);
+        }
+        let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+        table(PyArray1::from_vec(py, single), width)
     }
 }
 
@@ -263,7 +262,7 @@ impl Particles {
 
     #[getter]
     fn image<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        table(PyArray1::from_slice(py, &self.0.snapshot.particles.image).into_any(), 3)
+        table(PyArray1::from_slice(py, &self.0.snapshot.particles.image), 3)
     }
 }
 
@@ -296,15 +295,17 @@ impl Links {
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let group = PyArray1::from_slice(py, &(self.which)(&self.frame.snapshot).group);
-        table(group.into_any(), self.width)
+        table(group, self.width)
     }
 }
 
-fn table(array: Bound<'_, PyAny>, width: usize) -> Result<Bound<'_, PyAny>> {
+/// Rows of `width`; a plain column where that is one.
+fn table<T: Element>(array: Bound<'_, PyArray1<T>>, width: usize) -> Result<Bound<'_, PyAny>> {
     if width == 1 {
-        return Ok(array);
+        return Ok(array.into_any());
     }
-    Ok(array.call_method1("reshape", ((-1, width),))?)
+    let rows = array.len() / width;
+    Ok(array.reshape([rows, width])?.into_any())
 }
 
 /// The elements of a chunk.

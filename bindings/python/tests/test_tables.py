@@ -19,6 +19,16 @@ def test_columns_become_series_and_frames(tmp_path):
         spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"].to_pandas()
 
 
+def test_tables_of_arrow(tmp_path):
+    pytest.importorskip("pyarrow")
+    t = np.linspace(0, 1, 6)
+    spile.create(tmp_path / "t.csv", {"t": ("t", t), "v": ("t", t**2)})
+    table = spile.open(tmp_path / "t.csv").to_arrow()
+    np.testing.assert_array_equal(table["v"].to_numpy(), t**2)
+    log = spile.open(golden("gsd/py-5.0.1/hoomd_many_frames.gsd")).hoomd
+    assert log.to_arrow().column_names == ["step", *log.to_pandas().columns]
+
+
 def test_arrays_become_dask_arrays():
     dask = pytest.importorskip("dask.array")
     array = spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"]

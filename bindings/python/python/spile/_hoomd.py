@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow
 
     from . import _spile
 
@@ -59,10 +60,21 @@ class Trajectory(Sequence[Any]):
         """Steps and logged single values as a table; rows are frames."""
         import pandas as pd
 
-        columns = self.log()
-        steps = columns.pop("configuration/step")
-        single = {name.removeprefix("log/"): v for name, v in columns.items() if v.ndim == 1}
-        return pd.DataFrame(single, index=pd.Index(steps, name="step"))
+        columns = self._columns()
+        index = pd.Index(columns.pop("step"), name="step")
+        return pd.DataFrame(columns, index=index)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as a table of Arrow."""
+        from ._tables import arrow
+
+        return arrow(self._columns())
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        """Steps and logged single values."""
+        found = self.log()
+        single = {name.removeprefix("log/"): v for name, v in found.items() if v.ndim == 1}
+        return {"step": single.pop("configuration/step"), **single}
 
     def __repr__(self) -> str:
         return f"<spile trajectory of {self._length} frames>"

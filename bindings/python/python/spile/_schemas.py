@@ -6,7 +6,17 @@ import numpy as np
 import xarray as xr
 
 from ._hoomd import Trajectory
-from ._xarray import Computed, Lazy, attrs_of, lazy, moments, plain, ragged
+from ._xarray import (
+    Computed,
+    Lazy,
+    attrs_of,
+    lazy,
+    moments,
+    plain,
+    plain_name,
+    ragged,
+    spaced,
+)
 from .errors import SpileError
 
 #: Kinds of SDF blocks that are about points.
@@ -22,7 +32,7 @@ class _Mesh:
     def __init__(self, handle, path):
         self.path = path
         name = path.removeprefix("Grid/") if path.startswith("Grid/") else path
-        self.name = name.replace("/", "_").translate(str.maketrans(" -", "__"))
+        self.name = plain_name(name)
         self.axes = {}
         self.handle = handle
 
@@ -90,7 +100,7 @@ class _Wanted:
         attrs = {"full_name": full, "point_data": kind in POINTS, **about}
         if kind == "constant" and (found := _UNITS.match(full)):
             full, attrs["units"] = found[1], found[2]
-        attrs["long_name"] = full.translate(_SPACED)
+        attrs["long_name"] = spaced(full)
         if kind in POINTS:
             mesh = self.by_id.get(about.get("mesh"))
             probe = full.partition("/")[0]
@@ -116,7 +126,7 @@ class _Wanted:
         length = array._about[2][0] if array._about[2] else 1
         species = array._about[3][0]
         other = f"ID_{mesh.name}" if mesh else None
-        return self.builder.dim(f"ID_{species}".translate(_PLAIN), length, other)
+        return self.builder.dim(plain_name(f"ID_{species}"), length, other)
 
     def grid(self, array, about):
         """The dimensions of a variable on a mesh, or of anything else."""
@@ -136,7 +146,7 @@ class _Wanted:
                 name = f"{label}_{mesh.name}_mid"
             else:
                 name = f"{label}_{length}"
-            dims.append(self.builder.dim(name.translate(_PLAIN), length))
+            dims.append(self.builder.dim(plain_name(name), length))
         if len(set(dims)) < len(dims):
             dims = [f"{dim}_{k}" for k, dim in enumerate(dims)]
         return tuple(dims)
@@ -146,7 +156,7 @@ class _Wanted:
         for mesh in self.meshes.values():
             for label, axis in mesh.axes.items():
                 attrs = {**axis.attrs, "long_name": label, "full_name": mesh.path}
-                name = f"{label}_{mesh.name}".translate(_PLAIN)
+                name = plain_name(f"{label}_{mesh.name}")
                 mesh_kind = self.handle.open.attrs(self.handle.open.find(mesh.path))
                 if mesh_kind.get("sdf_type") == "point_mesh":
                     probe = mesh.name.rpartition("Probe_")[2]
@@ -178,8 +188,6 @@ class _Wanted:
             builder.add(mid, xr.Variable((mid,), middles, attrs), True)
 
 
-_PLAIN = str.maketrans("/ -", "___")
-_SPACED = str.maketrans("/_-", "   ")
 
 
 class Padded(Lazy):
@@ -259,7 +267,7 @@ def gsd(builder, group, **options):
         if path.startswith("log/") and array._about[7] is False:
             shape = _log_shape(array, frames)
             dims = ["frame"]
-            dims += [builder.dim(f"{path.translate(_PLAIN)}_{k}", n) for k, n in enumerate(shape[1:])]
+            dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
             values = Computed(shape, array.dtype, _Logged(log, path, shape))
             builder.add(path, lazy(dims, values, attrs_of(array)))
     moments(builder, handle)

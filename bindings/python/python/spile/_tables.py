@@ -1,4 +1,4 @@
-"""Arrays as tables of pandas."""
+"""Arrays as tables of pandas and Arrow."""
 
 from .errors import ArgumentError
 
@@ -16,13 +16,25 @@ def series(array):
 
 
 def frame(group):
-    """Arrays of one dimension; the length that most have is that of the table."""
+    """Arrays of one dimension, as pandas has them."""
     import pandas as pd
 
-    columns = {p: a for p, a in group.arrays().items() if not a._about[7] and a.ndim == 1}
-    lengths = [array.shape[0] for array in columns.values() if not array.ragged]
+    return pd.DataFrame(columns(group))
+
+
+def arrow(columns):
+    """Columns as Arrow has them: without a copy where their bytes allow it."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def columns(group):
+    """Arrays of one dimension; the length that most have is that of the table."""
+    lines = {p: a for p, a in group.arrays().items() if not a.ragged and a.ndim == 1}
+    lengths = [array.shape[0] for array in lines.values()]
     if not lengths:
         raise ArgumentError("there are no arrays of one dimension here")
     most = max(set(lengths), key=lengths.count)
-    wanted = {p: a for p, a in columns.items() if not a.ragged and a.shape[0] == most}
-    return pd.DataFrame({path: array.read(native=True) for path, array in wanted.items()})
+    wanted = {path: array for path, array in lines.items() if array.shape[0] == most}
+    return {path: array.read(native=True) for path, array in wanted.items()}

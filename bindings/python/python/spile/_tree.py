@@ -13,6 +13,7 @@ from .errors import ArgumentError
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow
     import xarray
 
     from . import _spile
@@ -88,6 +89,12 @@ class Group(Node, Mapping[str, "Group | Array"]):
         from ._tables import frame
 
         return frame(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as a table of Arrow."""
+        from ._tables import arrow, columns
+
+        return arrow(columns(self))
 
     def __repr__(self) -> str:
         from ._show import tree

@@ -6,6 +6,7 @@
 ('X_Grid_mid', 'Y_Grid_mid')
 """
 
+import functools
 import os
 
 import numpy as np
@@ -58,7 +59,14 @@ class Computed(BackendArray):
 def lazy(dims, array, attrs=None):
     """A variable of xarray that reads when it is used."""
     backend = array if isinstance(array, BackendArray) else Lazy(array)
-    return xr.Variable(dims, indexing.LazilyIndexedArray(backend), attrs, fastpath=True)
+    data = indexing.LazilyIndexedArray(backend, _whole(len(backend.shape)))
+    return xr.Variable(dims, data, attrs, fastpath=True)
+
+
+@functools.cache
+def _whole(rank):
+    """All of an array; making this anew takes as long as all the rest."""
+    return indexing.BasicIndexer((slice(None),) * rank)
 
 
 class Builder:
@@ -72,7 +80,7 @@ class Builder:
 
     def name(self, path):
         """`path` as a name that other formats can hold, and that is free."""
-        name = path.translate(_PLAIN)
+        name = plain_name(path)
         free, count = name, 1
         while free in self.variables:
             count += 1
@@ -111,6 +119,16 @@ class Builder:
             return xr.Dataset(data, coords, attrs)
 
 
+def plain_name(path):
+    """`path` as a name that other formats can hold."""
+    return path.replace("/", "_").replace(" ", "_").replace("-", "_")
+
+
+def spaced(path):
+    """`path` for people."""
+    return path.replace("/", " ").replace("_", " ").replace("-", " ")
+
+
 def sizes(variables, known):
     """Dimensions and their lengths; what does not agree is for xarray to complain about."""
     found = dict(known)
@@ -121,7 +139,6 @@ def sizes(variables, known):
     return found
 
 
-_PLAIN = str.maketrans("/ -", "___")
 
 
 def plain(builder, group, **_):
@@ -158,14 +175,14 @@ def variable(builder, name, array, dims, coord=False):
 
 def attrs_of(array):
     attrs = array.attrs
-    attrs.setdefault("long_name", array.path.replace("/", " ").replace("_", " "))
+    attrs.setdefault("long_name", spaced(array.path))
     return attrs
 
 
 def ragged(builder, name, array):
     """Elements of different lengths, as bytes end to end and where each begins."""
     offsets = array.offsets
-    end = array.path.translate(_PLAIN)
+    end = plain_name(array.path)
     rows = Computed((int(offsets[-1]),), "u1", lambda key: array._part(key, None, True))
     builder.add(name, lazy((f"{end}_byte",), rows, attrs_of(array)))
     about = {"sample_dimension": f"{end}_byte"}
@@ -176,7 +193,7 @@ def by_frame(builder, name, array, dims):
     """Frames of different lengths end to end, and how many rows each has (CF's contiguous ragged
     arrays)."""
     rows = np.maximum(array._lengths()[0], 0)
-    row = f"{array.path.translate(_PLAIN)}_row"
+    row = f"{plain_name(array.path)}_row"
     joined = Joined(array, int(rows.sum()))
     builder.add(name, lazy((row, *dims[1:]), joined, attrs_of(array)))
     builder.add(f"{name}_rows", xr.Variable(("frame",), rows, {"sample_dimension": row}))
