@@ -99,6 +99,8 @@ def test_arrays_become_numpy_arrays():
     assert np.asarray(array).shape == array.shape
     assert np.asarray(array, "f4").dtype == "f4"
     np.testing.assert_array_equal(np.from_dlpack(array), array[...])
+    mapped = spile.open(golden("sdf/epoch3d_0001.sdf"), mmap=True)["Electric Field/Ex"]
+    np.testing.assert_array_equal(np.from_dlpack(mapped), array[...])
     assert float(np.mean(array)) == array[...].mean()
 
 

@@ -103,21 +103,33 @@ def test_trees_have_every_group():
     assert "Particles" in tree.children
 
 
-def test_many_dumps_by_mfdataset_and_by_series():
+def test_many_dumps_by_mfdataset_by_series_and_by_folder(tmp_path):
     pytest.importorskip("dask")
     files = sorted((GOLDEN / "sdf").glob("epoch1d_normal_000[0-2].sdf"))
     many = xr.open_mfdataset(
-        files, engine="spile", combine="nested", concat_dim="time", data_vars="minimal",
-        coords="minimal", compat="override", join="override",
+        files,
+        engine="spile",
+        combine="nested",
+        concat_dim="time",
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        join="override",
     )
+    for path in files:
+        (tmp_path / path.name).symlink_to(path)
+    folder = xr.open_dataset(tmp_path, engine="spile", chunks={"time": 1})
     series = spile.open_series(files).to_xarray()
-    both = [many["Electric_Field_Ex"], series["Electric_Field_Ex"]]
-    for field in both:
-        assert field.sizes["time"] == 3 or "time" in field.coords
-    single = xr.open_dataset(files[1], engine="spile")["Electric_Field_Ex"]
-    np.testing.assert_array_equal(series["Electric_Field_Ex"].isel(time=1), single)
-    chunked = spile.open_series(files).to_xarray(chunks={"time": 1})["Electric_Field_Ex"]
-    np.testing.assert_allclose(chunked.mean("time").compute(), series["Electric_Field_Ex"].mean("time"))
+    singles = [xr.open_dataset(path, engine="spile")["Electric_Field_Ex"] for path in files]
+    for ds in (many, folder, series):
+        field = ds["Electric_Field_Ex"]
+        assert field.dims == ("time", "X_Grid_mid")
+        np.testing.assert_array_equal(ds["time"], [float(one["time"]) for one in singles])
+        np.testing.assert_array_equal(field, np.stack([one.values for one in singles]))
+    for ds in (many, folder):
+        assert ds["Electric_Field_Ex"].chunks[0] == (1, 1, 1)
+        mean = ds["Electric_Field_Ex"].mean("time").compute()
+        np.testing.assert_allclose(mean, series["Electric_Field_Ex"].mean("time"))
 
 
 def test_particles_that_change_in_number_are_filled_up():

@@ -219,7 +219,11 @@ class Array(Node):
         raise ArgumentError(f"{self.path} cannot be had without a copy\nhint: {hint}", hint=hint)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.read(native=True).__dlpack__(**options)
+        try:
+            # Who does not know about read-only memory gets a copy.
+            return self.view().__dlpack__(**options)
+        except (ArgumentError, BufferError):
+            return self.read(native=True).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

@@ -97,7 +97,7 @@ class LimitError(SpileError, MemoryError):
     """Legal, but larger than the caller allowed."""
 
 
-class ArgumentError(SpileError, ValueError, LookupError):
+class ArgumentError(SpileError, ValueError, IndexError):
     """The caller asked for something that makes no sense, or is not there."""
 
 
