@@ -13,7 +13,8 @@ use crate::step::{Counts, Outcome, Steps};
 use crate::tools;
 
 /// What the tests need besides what the interop scripts do.
-const PACKAGES: &[&str] = &["maturin", "wheel", "pytest", "mypy", "dask[array]", "distributed"];
+const PACKAGES: &[&str] =
+    &["maturin", "wheel", "pytest", "mypy", "ruff", "dask[array]", "distributed"];
 
 /// The quick loop of who works on the package: its crate alone is built.
 pub(crate) fn run() -> Result<bool> {

@@ -74,7 +74,9 @@ def main():
     start = time.time()
     milliseconds = import_time()
     assert milliseconds < 50, f"importing takes {milliseconds:.0f} ms"
-    told = subprocess.run([sys.executable, "-m", "spile", "formats"], capture_output=True, text=True)
+    told = subprocess.run(
+        [sys.executable, "-m", "spile", "formats"], capture_output=True, text=True
+    )
     assert told.returncode == 0 and "iotk" in told.stdout, told
     opened, refused = corpus()
     assert opened > 300 and refused > 100, (opened, refused)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import spile
-from support import arrays_of, golden
 from spile import taf
+from support import arrays_of, golden
 
 
 @pytest.mark.parametrize("ending", ["sdf", "scda", "dat", "npz", "h5", "nc", "zarr", "gsd"])
@@ -12,7 +12,10 @@ def test_trees_of_arrays_come_back(tmp_path, ending):
     format = {"dat": "iotk"}.get(ending)
     x, y = np.linspace(0, 1, 4), np.arange(3.0)
     tree = {
-        "Fields": {"Ex": (("x", "y"), np.outer(x, y), {"units": "V/m"}), "n": (("x",), x.astype("f4"))},
+        "Fields": {
+            "Ex": (("x", "y"), np.outer(x, y), {"units": "V/m"}),
+            "n": (("x",), x.astype("f4")),
+        },
         "count": np.int32(7),
     }
     done = spile.create(path, tree, format=format, coords={"x": x}, attrs={"title": "made"})
@@ -30,7 +33,9 @@ def test_a_file_is_not_replaced_unasked_and_losses_are_told(tmp_path):
     with pytest.raises(FileExistsError):
         spile.create(path, {"x": np.zeros(2)})
     with pytest.raises(spile.errors.ArgumentError, match="lost"):
-        spile.create(path, {"x": ("t", np.arange(3.0), {"units": "s"})}, strict=True, overwrite=True)
+        spile.create(
+            path, {"x": ("t", np.arange(3.0), {"units": "s"})}, strict=True, overwrite=True
+        )
     assert spile.open(path)["data" if "data" in spile.open(path) else "x"].shape == (3,)
 
 
@@ -55,7 +60,9 @@ def test_other_files_can_be_content(tmp_path):
 
 def test_frames_come_back(tmp_path):
     values = np.arange(24.0).reshape(4, 3, 2)
-    spile.create(tmp_path / "run.gsd", {"v": (("frame", "row", "column"), values)}, steps=[0, 5, 10, 15])
+    spile.create(
+        tmp_path / "run.gsd", {"v": (("frame", "row", "column"), values)}, steps=[0, 5, 10, 15]
+    )
     file = spile.open(tmp_path / "run.gsd")
     assert file.frames == 4 and file.steps.tolist() == [0, 5, 10, 15]
     np.testing.assert_array_equal(file["v"][...], values)
@@ -125,7 +132,9 @@ def test_taf_operations(tmp_path):
     assert taf.transpose(path, output=tmp_path / "t.taf") == (3, 4)
     taf.comment(path, "two")
     assert "two" in str(spile.info(path)["summary"]) or "two" in str(spile.open(path).attrs)
-    np.testing.assert_array_equal(spile.open(tmp_path / "t.taf")["data"][...].T, spile.open(path)["data"][...])
+    np.testing.assert_array_equal(
+        spile.open(tmp_path / "t.taf")["data"][...].T, spile.open(path)["data"][...]
+    )
     with pytest.raises(TypeError):
         taf.grid(path, 1)
 

@@ -7,9 +7,19 @@ from support import GOLDEN, golden
 gsd = pytest.importorskip("gsd.hoomd")
 
 FILES = sorted(p.name for p in (GOLDEN / "gsd/py-5.0.1").glob("hoomd_*.gsd"))
-COLUMNS = (
-    "typeid mass charge diameter body moment_inertia position orientation velocity angmom image"
-).split()
+COLUMNS = [
+    "typeid",
+    "mass",
+    "charge",
+    "diameter",
+    "body",
+    "moment_inertia",
+    "position",
+    "orientation",
+    "velocity",
+    "angmom",
+    "image",
+]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,6 @@ from support import golden
 
 def test_the_verbs_say_what_the_command_line_says():
     path = golden("sdf/epoch1d_normal_0001.sdf")
-    import json
-
     for verb in ("info", "check", "hash"):
         words = [sys.executable, "-m", "spile", verb, "--json", path]
         told = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
@@ -22,7 +21,9 @@ def test_the_verbs_say_what_the_command_line_says():
 
 
 def test_python_m_spile_has_the_exit_status_of_the_program(tmp_path):
-    run = lambda *words: subprocess.run([sys.executable, "-m", "spile", *words], capture_output=True)
+    def run(*words):
+        return subprocess.run([sys.executable, "-m", "spile", *words], capture_output=True)
+
     assert run("check", golden("sdf/hand_truncated.sdf")).returncode == 1
     assert run("info", str(tmp_path / "nothing")).returncode == 2
     assert run("--version").stdout.decode().split()[-1] == spile.__version__

@@ -203,18 +203,20 @@ class Array(Node):
             array = self.view()
             return array if dtype is None else array.astype(dtype, copy=False)
         if self.ragged:
-            raise TypeError(f"{self.path} has elements of different lengths: take offsets and values")
+            raise TypeError(
+                f"{self.path} has elements of different lengths: take offsets and values"
+            )
         array = self.read()
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def view(self) -> np.ndarray:
         """The array without a copy, read-only: where its bytes lie together in memory or in a file
         that was opened with ``mmap=True``, and mean what they say."""
-        if not (self._mapped or self._bool or self._about[1] is None or self._about[7]):
-            if self.frames is None and self.dtype.itemsize:
-                seen = self._handle.open.view(self._number, frame=self._at)
-                if seen is not None:
-                    return seen.view(self.dtype).reshape(self.shape, order=_ORDER[self._about[8]])
+        changed = self._mapped or self._bool or self._about[1] is None or self._about[7]
+        if not changed and self.frames is None and self.dtype.itemsize:
+            seen = self._handle.open.view(self._number, frame=self._at)
+            if seen is not None:
+                return seen.view(self.dtype).reshape(self.shape, order=_ORDER[self._about[8]])
         hint = "open(..., mmap=True) maps files; index the array for a copy"
         raise ArgumentError(f"{self.path} cannot be had without a copy\nhint: {hint}", hint=hint)
 
@@ -318,21 +320,23 @@ class Array(Node):
         if self._rows is None:
             rows, even = self._handle.open.rows(self._number)
             shape = self._about[2]
-            same = even and (len(rows) == 0 or (rows == rows[0]).all() and rows[0] >= 0)
+            same = even and (len(rows) == 0 or ((rows == rows[0]).all() and rows[0] >= 0))
             self._rows = rows, shape if same else None
         return self._rows
 
     def _part(self, key: Any, frame: int | None, native: bool) -> Any:
         meant = self._mapped or self._about[1] is None
-        found = self._handle.open.read(
-            self._number, key, frame=frame, meant=meant, native=native
-        )
+        found = self._handle.open.read(self._number, key, frame=frame, meant=meant, native=native)
         if found is None:
             return None
         data, shape, fortran = found
         if not meant:
             dtype = np.dtype(self._about[1])
-            data = data.view(dtype.newbyteorder("=") if native else dtype) if data.size else np.empty(0, dtype)
+            data = (
+                data.view(dtype.newbyteorder("=") if native else dtype)
+                if data.size
+                else np.empty(0, dtype)
+            )
             if not data.size and 0 not in shape:
                 data = np.zeros(math.prod(shape), dtype)
         data = data.reshape(shape, order=_ORDER[fortran])

@@ -121,7 +121,11 @@ def _plain(value: Any) -> Any:
 
 def _plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
     plain = {str(name): _plain(value) for name, value in attrs.items()}
-    return {name: value for name, value in plain.items() if value is not None and not isinstance(value, dict)}
+    return {
+        name: value
+        for name, value in plain.items()
+        if value is not None and not isinstance(value, dict)
+    }
 
 
 class _Nodes:
@@ -166,7 +170,9 @@ class _Nodes:
     def array(self, path: str, values: Any, dims: Any, attrs: Mapping[str, Any]) -> None:
         values = np.asarray(values)
         if len(dims) not in (0, values.ndim):
-            raise ArgumentError(f"{path} has {values.ndim} dimensions and {len(dims)} names for them")
+            raise ArgumentError(
+                f"{path} has {values.ndim} dimensions and {len(dims)} names for them"
+            )
         dims = [str(name) for name in dims]
         if self.framed and dims[:1] == ["frame"]:
             self.frames = len(values)
@@ -348,7 +354,13 @@ class FrameWriter:
             group = _get(part, "group")
             if group is not None and len(group):
                 given = _get(part, "typeid")
-                typeids = [] if name == "constraints" else np.zeros(len(group)) if given is None else given
+                typeids = (
+                    []
+                    if name == "constraints"
+                    else np.zeros(len(group))
+                    if given is None
+                    else given
+                )
                 types = list(_get(part, "types") or [])
                 links[name] = (types, _flat(typeids, "u4"), _flat(group, "u4"), width)
         lengths = _get(_get(frame, "constraints"), "value")

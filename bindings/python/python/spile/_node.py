@@ -44,7 +44,9 @@ class Handle:
         whole = [-1 if step is None else step for step in steps]
         # Steps are 64 bits without a sign, which hardly anybody needs.
         wide = any(step > np.iinfo("i8").max for step in whole)
-        numbers = np.array([max(step, 0) for step in whole], "u8") if wide else np.array(whole, "i8")
+        numbers = (
+            np.array([max(step, 0) for step in whole], "u8") if wide else np.array(whole, "i8")
+        )
         return numbers, np.array([np.nan if time is None else time for time in times], "f8")
 
 

@@ -91,7 +91,9 @@ def open(
 def reopened(path: str | None, data: bytes | None, options: tuple[Any, ...]) -> File:
     """The other end of a pickle: arrays of the same file share it."""
     if path is None:
-        return File(_File.open(None, data, **dict(options)), "bytes", (reopened, (path, data, options)))
+        return File(
+            _File.open(None, data, **dict(options)), "bytes", (reopened, (path, data, options))
+        )
     about = os.stat(path)
     return _shared(path, options, about.st_mtime_ns, about.st_size)
 

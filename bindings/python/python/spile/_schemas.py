@@ -46,7 +46,7 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None):
     arrays = list(group.arrays().values())
     meshes = {}
     names = {}
-    paths, is_array, children = handle.tree
+    paths, is_array, _ = handle.tree
     for number, path in enumerate(paths):
         if is_array[number]:
             continue
@@ -186,8 +186,6 @@ class _Wanted:
         if nodes.size > 1 and builder.sizes.setdefault(mid, middles.size) == middles.size:
             attrs = {**attrs, "full_name": f"{attrs['full_name']}_mid"}
             builder.add(mid, xr.Variable((mid,), middles, attrs), True)
-
-
 
 
 class Padded(Lazy):

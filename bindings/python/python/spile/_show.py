@@ -119,5 +119,7 @@ def html_array(node):
     """An array for a notebook."""
     if node._handle.file is None:
         return f"<div class='spile'>{escape(array(node))}</div>"
-    head = f"<span class='n'>{escape(node.path)}</span> <span class='t'>{escape(_line(node))}</span>"
+    head = (
+        f"<span class='n'>{escape(node.path)}</span> <span class='t'>{escape(_line(node))}</span>"
+    )
     return f"{_STYLE}<div class='spile'>{head}{_attributes(node.attrs)}</div>"

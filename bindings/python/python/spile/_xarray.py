@@ -14,9 +14,9 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from ._array import MOST_POINTS, evenly
 from ._open import open
 from ._spile import probe
-from ._array import MOST_POINTS, evenly
 from ._tree import File, Group, node
 from .errors import SpileError
 
@@ -114,7 +114,9 @@ class Builder:
         attrs = {"filename": group._handle.name, **file.summary(), **group.attrs}
         made = xr.Dataset(coords=coords, attrs=attrs)
         try:
-            return made._replace(variables={**data, **made._variables}, dims=sizes(data, made.sizes))
+            return made._replace(
+                variables={**data, **made._variables}, dims=sizes(data, made.sizes)
+            )
         except (AttributeError, TypeError):
             return xr.Dataset(data, coords, attrs)
 
@@ -137,8 +139,6 @@ def sizes(variables, known):
             if found.setdefault(dim, length) != length:
                 raise TypeError(f"{dim} has more than one length")
     return found
-
-
 
 
 def plain(builder, group, **_):

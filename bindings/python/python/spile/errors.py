@@ -14,7 +14,6 @@ core-unknown
 
 from __future__ import annotations
 
-
 from typing import Any
 
 __all__ = [
