@@ -29,12 +29,11 @@ _UNITS = re.compile(r"^(.*\S)\s*\(([^()]*)\)$")
 class _Mesh:
     """The axes of a mesh, under the names that sdf-xarray gives them."""
 
-    def __init__(self, handle, path):
+    def __init__(self, path, kind):
         self.path = path
-        name = path.removeprefix("Grid/") if path.startswith("Grid/") else path
-        self.name = plain_name(name)
+        self.name = plain_name(path.removeprefix("Grid/"))
+        self.points = kind == "point_mesh"
         self.axes = {}
-        self.handle = handle
 
 
 def sdf(builder, group, *, keep_particles=False, probe_names=None):
@@ -44,16 +43,14 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None):
     series = handle.open.frames is not None
     lead = ("time",) if series else ()
     arrays = list(group.arrays().values())
-    meshes = {}
-    names = {}
+    meshes, by_id = {}, {}
     paths, is_array, _ = handle.tree
     for number, path in enumerate(paths):
         if is_array[number]:
             continue
         kind = handle.open.attrs(number).get("sdf_type", "")
         if kind.endswith("mesh"):
-            meshes[path] = mesh = _Mesh(handle, path)
-            names[handle.open.id(number)] = mesh
+            meshes[path] = by_id[handle.open.id(number)] = _Mesh(path, kind)
     variables = []
     for array in arrays:
         about = array.attrs
@@ -64,7 +61,7 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None):
         elif mesh is not None and "derived" not in about and "sdf_type" not in about:
             mesh.axes[label] = array
     probes = {probe_names} if isinstance(probe_names, str) else set(probe_names or ())
-    wanted = _Wanted(builder, handle, meshes, names, lead, keep_particles, probes)
+    wanted = _Wanted(builder, meshes, by_id, lead, keep_particles, probes)
     for array, about in variables:
         wanted.variable(array, about)
     wanted.coordinates()
@@ -80,9 +77,8 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None):
 class _Wanted:
     """What of a dump becomes variables."""
 
-    def __init__(self, builder, handle, meshes, by_id, lead, particles, probes):
+    def __init__(self, builder, meshes, by_id, lead, particles, probes):
         self.builder = builder
-        self.handle = handle
         self.meshes = meshes
         self.by_id = by_id
         self.lead = lead
@@ -114,10 +110,12 @@ class _Wanted:
     def add(self, name, dims, array, attrs, coord=False):
         if self.lead and array.frames is not None:
             if array.ragged:
-                padded = Padded(array)
-                extra = [self.builder.dim(f"{d}_most", n) for d, n in zip(dims, padded.shape[1:])]
-                self.builder.add(name, lazy((*self.lead, *extra), padded, attrs), coord)
-                return
+                # Where frames only lack the array, its dimensions are what they are.
+                array, usual = Padded(array), array._about[2]
+                dims = [
+                    dim if most == length else self.builder.dim(f"{dim}_most", most)
+                    for dim, most, length in zip(dims, array.shape[1:], usual)
+                ]
             dims = (*self.lead, *dims)
         self.builder.add(name, lazy(dims, array, attrs), coord)
 
@@ -157,8 +155,7 @@ class _Wanted:
             for label, axis in mesh.axes.items():
                 attrs = {**axis.attrs, "long_name": label, "full_name": mesh.path}
                 name = plain_name(f"{label}_{mesh.name}")
-                mesh_kind = self.handle.open.attrs(self.handle.open.find(mesh.path))
-                if mesh_kind.get("sdf_type") == "point_mesh":
+                if mesh.points:
                     probe = mesh.name.rpartition("Probe_")[2]
                     if self.particles or probe in self.probes:
                         dim = self.points(mesh, axis)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ _Progress = Callable[[int, int], object] | None
 _Points = None | int | tuple[float, float]
 _Block = tuple[str, list[int], np.ndarray]
 
+@final
 class File:
     @staticmethod
     def open(
@@ -73,11 +74,13 @@ class File:
     def moments(self) -> tuple[list[int | None], list[float | None]]: ...
     def hoomd(self) -> Trajectory: ...
 
+@final
 class Trajectory:
     def __len__(self) -> int: ...
     def read(self, frame: int) -> Frame: ...
     def log(self) -> dict[str, Any]: ...
 
+@final
 class Frame:
     @property
     def step(self) -> int: ...
@@ -108,6 +111,7 @@ class Frame:
     @property
     def state(self) -> dict[str, np.ndarray]: ...
 
+@final
 class Particles:
     @property
     def N(self) -> int: ...
@@ -138,6 +142,7 @@ class Particles:
     @property
     def image(self) -> np.ndarray: ...
 
+@final
 class Links:
     @property
     def N(self) -> int: ...
@@ -148,6 +153,7 @@ class Links:
     @property
     def group(self) -> np.ndarray: ...
 
+@final
 class Sections:
     def __new__(
         cls,
@@ -165,6 +171,7 @@ class Sections:
     def close(self) -> None: ...
     def abandon(self) -> None: ...
 
+@final
 class Frames:
     def __new__(
         cls,
