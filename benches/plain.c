@@ -6,6 +6,7 @@
  *                                    it by a write() of their own, then BYTES
  *   read FILE BYTES OFFSET           the BYTES at OFFSET, into memory that has been used before
  *   pieces FILE BYTES OFFSET PIECE   the same, PIECE at a time, into the same PIECE of memory
+ *   copy FILE NEW                    a file as a new one, which is removed when the clock has stopped
  *
  * The clock of a file being written stops when fsync has returned.
  */
@@ -98,7 +99,9 @@ int main(void) {
             unlink(other);
             double start = now();
             bytes = copy(path, other);
-            printf("%.9f %zu\n", now() - start, bytes);
+            double seconds = now() - start;
+            unlink(other);
+            printf("%.9f %zu\n", seconds, bytes);
             fflush(stdout);
             continue;
         }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
-use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::report::Finding;
-use spile_core::select::Selection;
+use spile_core::select::{Selection, Span};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
@@ -82,7 +82,8 @@ impl<'a> Subset<'a> {
     }
 }
 
-/// The part of an array that was picked: in memory, as long as there is `room`.
+/// The part of an array that was picked: where it lies in the file, or in memory as long as there is
+/// `room`.
 fn sliced(
     whole: &dyn Reader,
     array: &ArrayDesc,
@@ -114,14 +115,84 @@ fn sliced(
         return Err(Error::unsupported("", "elements of different lengths are not cut"));
     }
     let bytes = part.shape.bytes(part.dtype.size())?;
-    *room = room.checked_sub(bytes).ok_or_else(|| {
-        Error::limit("the parts of all arrays do not fit the budget")
-            .hint("raise it with --max-memory, or select less")
-    })?;
+    let mut take = |bytes: u64| -> Result<()> {
+        *room = room.checked_sub(bytes).ok_or_else(|| {
+            Error::limit("the parts of all arrays do not fit the budget")
+                .hint("raise it with --max-memory, or select less")
+        })?;
+        Ok(())
+    };
+    if let Some(runs) = Runs::of(real, &spans).filter(|runs| runs.cost() < bytes) {
+        take(runs.cost())?;
+        part.layout = runs.layout()?;
+        return Ok(part);
+    }
+    take(bytes)?;
     let array = Array::open(source, tree, array, limits)?;
     part.layout = inline(&array, &selection)?;
     part.dtype = part.dtype.with_order(ByteOrder::Little);
     Ok(part)
+}
+
+/// The ranges of a part of an array that lies in the file as it is.
+struct Runs<'a> {
+    extents: &'a Extents,
+    order: Order,
+    /// Bytes before the first one, and the bytes of each.
+    first: u64,
+    len: u64,
+    /// Number and distance in bytes, from slowest to fastest.
+    axes: Vec<(u64, i64)>,
+}
+
+impl<'a> Runs<'a> {
+    /// Nothing where the array lies otherwise. Indices are inside the array, whose bytes were counted:
+    /// nothing overflows.
+    fn of(array: &'a ArrayDesc, spans: &[Span]) -> Option<Self> {
+        let Layout::Plain { extents, order } = &array.layout else { return None };
+        let lengths = array.shape.lengths();
+        let axes: Vec<usize> = match order {
+            Order::C => (0..lengths.len()).rev().collect(),
+            Order::F => (0..lengths.len()).collect(),
+        };
+        if spans.iter().any(|span| span.count == 0) {
+            return None;
+        }
+        let (mut first, mut stride, mut together) = (0, array.dtype.size() as u64, true);
+        let mut runs = Self { extents, order: *order, first: 0, len: stride, axes: Vec::new() };
+        for axis in axes {
+            let Span { start, count, step, .. } = spans[axis];
+            first += start * stride;
+            together &= step == 1 || count == 1;
+            if together {
+                runs.len *= count;
+            } else {
+                runs.axes.insert(0, (count, step * stride as i64));
+            }
+            together &= count == lengths[axis];
+            stride *= lengths[axis];
+        }
+        Some(Self { first, ..runs })
+    }
+
+    /// About the memory that the ranges take.
+    fn cost(&self) -> u64 {
+        let count = self.axes.iter().map(|(count, _)| *count).fold(1, u64::saturating_mul);
+        count.saturating_mul(24).saturating_mul(self.extents.parts().len() as u64)
+    }
+
+    fn layout(&self) -> Result<Layout> {
+        let mut starts = vec![self.first];
+        for (count, distance) in &self.axes {
+            let along = |first: u64| {
+                (0..*count).map(move |k| first.wrapping_add_signed(k as i64 * distance))
+            };
+            starts = starts.into_iter().flat_map(along).collect();
+        }
+        let pieces = starts.into_iter().flat_map(|start| self.extents.pieces(start, self.len));
+        let parts = pieces.filter(|part| part.len > 0).collect();
+        Ok(Layout::Plain { extents: Extents::several(parts)?, order: self.order })
+    }
 }
 
 fn inline(array: &Array, selection: &Selection) -> Result<Layout> {
@@ -193,7 +264,8 @@ impl Reader for Subset<'_> {
     }
 }
 
-/// Parts of the frames of an array, read when they are looked up.
+/// Parts of the frames of an array; those that do not lie in the file as they are are read when they
+/// are looked up.
 struct SlicedCells {
     of: Arc<dyn FrameTable>,
     desc: ArrayDesc,
@@ -212,6 +284,10 @@ impl FrameTable for SlicedCells {
         let spans = self.selection.resolve(&cell.shape)?;
         let shape = Shape::new(spans.iter().map(|span| span.count).collect::<Vec<_>>());
         let desc = ArrayDesc { shape: cell.shape, layout: cell.layout, ..self.desc.clone() };
+        let bytes = shape.bytes(desc.dtype.size())?;
+        if let Some(runs) = Runs::of(&desc, &spans).filter(|runs| runs.cost() < bytes) {
+            return Ok(Some(FrameCell { shape, layout: runs.layout()? }));
+        }
         let array = Array::open(&self.source, &Tree::new(&self.limits), &desc, &self.limits)?;
         Ok(Some(FrameCell { shape, layout: inline(&array, &self.selection)? }))
     }

@@ -27,6 +27,18 @@ pub struct Place {
     pub len: u64,
 }
 
+/// Why the data of an entry cannot be read.
+#[derive(Clone, Copy)]
+enum Fault {
+    Checksum,
+    Type,
+    Flags,
+    Name,
+    Size,
+    Empty,
+    Location,
+}
+
 /// Header, names and index of a file.
 pub(crate) struct Index {
     pub(crate) source: Source,
@@ -388,8 +400,12 @@ impl Index {
     }
 
     /// Everything that must hold for the data of an entry to be read.
+    #[inline]
     pub(crate) fn place(&self, k: u64, entry: &Entry) -> Result<Place> {
-        self.check_entry(entry, self.source.len()).map_err(|e| self.at(k, entry, e))
+        match self.check_entry(entry) {
+            Ok(place) if place.offset + place.len <= self.source.len() => Ok(place),
+            checked => self.look_again(checked, entry).map_err(|e| self.at(k, entry, e)),
+        }
     }
 
     /// Adds to an error which entry it is about.
@@ -398,53 +414,78 @@ impl Index {
         error.in_object(format!("chunk \"{name}\"")).in_frame(entry.frame).at(self.offset(k))
     }
 
-    fn check_entry(&self, entry: &Entry, len: u64) -> Result<Place> {
+    /// Everything but the end of the file. Every lookup passes here.
+    #[inline]
+    fn check_entry(&self, entry: &Entry) -> std::result::Result<Place, Fault> {
         let form = self.form();
-        let bad = |code: &'static str, message: String| Err(Error::malformed(code, message));
         if !entry.sound {
-            return bad("gsd-013", "the checksum of the entry is wrong".into());
+            return Err(Fault::Checksum);
         }
-        let Some(kind) = entry.kind(form) else {
-            return bad("gsd-007", format!("there is no element type {}", entry.code));
-        };
+        let Some(kind) = entry.kind(form) else { return Err(Fault::Type) };
         if entry.flags != 0 {
-            return bad("gsd-008", format!("flags {} where there are none", entry.flags));
+            return Err(Fault::Flags);
         }
         if !self.names.has(entry.id) {
-            let known = self.names.len();
-            return bad("gsd-011", format!("name number {} of {known}", entry.id));
+            return Err(Fault::Name);
         }
-        let Some(bytes) = entry.bytes(form) else {
-            let size = format!("{} x {} {}", entry.n, entry.m, kind.name());
-            return bad("gsd-014", format!("{size} fit no file"));
-        };
+        let Some(len) = kind.bytes(entry.n, entry.m) else { return Err(Fault::Size) };
         if entry.location == 0 {
-            return bad("gsd-015", "an entry without a location amid others".into());
+            return Err(Fault::Empty);
         }
-        let outside = || bad("gsd-010", format!("the data cannot lie at {}", entry.location));
-        let Ok(offset) = u64::try_from(entry.location) else { return outside() };
-        let end = offset.saturating_add(bytes);
+        let Ok(offset) = u64::try_from(entry.location) else { return Err(Fault::Location) };
+        // Both are below 2^63.
+        let end = offset + len;
         let overlaps = |from: u64, bytes: u64| offset < from.saturating_add(bytes) && from < end;
         let Block { location, allocated } = self.header.index;
-        let names = self
+        let in_index = overlaps(location, allocated.saturating_mul(form.entry_size()));
+        let in_names = self
             .header
             .names
-            .is_some_and(|n| bytes > 0 && overlaps(n.location, n.allocated.saturating_mul(SLOT)));
-        let index = bytes > 0 && overlaps(location, allocated.saturating_mul(form.entry_size()));
-        if offset < form.header_size() || index || names {
-            return outside();
+            .is_some_and(|n| overlaps(n.location, n.allocated.saturating_mul(SLOT)));
+        if offset < form.header_size() || (len > 0 && (in_index || in_names)) {
+            return Err(Fault::Location);
         }
-        // A file that someone is writing may have grown since it was opened.
-        if end > len && end > self.source.current_len()? {
-            let message = format!(
-                "{} at byte {offset}, the file ends after {}",
-                human_bytes(bytes),
-                human_bytes(len)
-            );
-            return Err(Error::truncated("gsd-009", message)
-                .hint("`spile salvage` keeps every frame that is whole"));
-        }
-        Ok(Place { kind, offset, len: bytes })
+        Ok(Place { kind, offset, len })
+    }
+
+    /// What is wrong with an entry. A file that someone is writing may have grown since it was
+    /// opened: then nothing is.
+    #[cold]
+    fn look_again(
+        &self,
+        checked: std::result::Result<Place, Fault>,
+        entry: &Entry,
+    ) -> Result<Place> {
+        let (code, message) = match checked {
+            Ok(place) => {
+                let Place { offset, len, .. } = place;
+                if offset + len <= self.source.current_len()? {
+                    return Ok(place);
+                }
+                let message = format!(
+                    "{} at byte {offset}, the file ends after {}",
+                    human_bytes(len),
+                    human_bytes(self.source.len())
+                );
+                return Err(Error::truncated("gsd-009", message)
+                    .hint("`spile salvage` keeps every frame that is whole"));
+            }
+            Err(Fault::Checksum) => ("gsd-013", "the checksum of the entry is wrong".into()),
+            Err(Fault::Type) => ("gsd-007", format!("there is no element type {}", entry.code)),
+            Err(Fault::Flags) => ("gsd-008", format!("flags {} where there are none", entry.flags)),
+            Err(Fault::Name) => {
+                ("gsd-011", format!("name number {} of {}", entry.id, self.names.len()))
+            }
+            Err(Fault::Size) => {
+                let name = entry.kind(self.form()).map_or_else(String::new, Type::name);
+                ("gsd-014", format!("{} x {} {name} fit no file", entry.n, entry.m))
+            }
+            Err(Fault::Empty) => ("gsd-015", "an entry without a location amid others".into()),
+            Err(Fault::Location) => {
+                ("gsd-010", format!("the data cannot lie at {}", entry.location))
+            }
+        };
+        Err(Error::malformed(code, message))
     }
 }
 

@@ -17,6 +17,9 @@ const PAGE: u64 = 128;
 /// Pages of an index that is kept as a whole, once it was read: 32 MiB.
 const MOST_HELD: u64 = 8192;
 
+/// Pages of it that are read at once by who reads frames in order: 128 KiB.
+const STRETCH: u64 = 32;
+
 /// Pages of a larger one that are kept, each in its own slot.
 const SLOTS: u64 = 64;
 
@@ -25,6 +28,9 @@ const GLANCE: u64 = 16;
 
 /// Guesses before bisection takes over, which needs no luck.
 const GUESSES: u32 = 3;
+
+/// Bytes of an entry of [`Form::List`].
+const LISTED: usize = 32;
 
 /// A page whose first frame is not known yet; no frame has this number.
 const UNKNOWN: u64 = u64::MAX;
@@ -49,10 +55,17 @@ impl std::ops::Deref for Page<'_> {
     }
 }
 
+/// A page of an index that is kept as a whole.
+struct Held {
+    bytes: Vec<u8>,
+    /// Its entries are in the order of frames and, within them, of names, as they must be since 2.0.
+    sorted: bool,
+}
+
 /// What is known of an index.
 #[derive(Default)]
 pub(crate) struct Pages {
-    held: OnceLock<Vec<OnceLock<Vec<u8>>>>,
+    held: OnceLock<Vec<OnceLock<Held>>>,
     slots: OnceLock<Vec<Slot>>,
     /// The page that was used last: who reads frames in order needs it again.
     last: AtomicU64,
@@ -65,11 +78,18 @@ pub(crate) struct Pages {
     each: OnceLock<f64>,
     /// The number behind that of the name that was asked for last.
     name: AtomicU32,
+    /// The entry behind the one that was found last.
+    next: AtomicU64,
 }
 
 /// The frame of an entry: every entry begins with it.
 fn frame_of(bytes: &[u8]) -> u64 {
     bytes.first_chunk::<8>().map_or(UNKNOWN, |field| u64::from_le_bytes(*field))
+}
+
+/// The frame and the name of an entry of [`Form::List`].
+fn key(entry: &[u8; LISTED]) -> (u64, u32) {
+    (frame_of(entry), u32::from(entry[28]) | u32::from(entry[29]) << 8)
 }
 
 /// The first entry in `bytes` of that frame or a later one.
@@ -92,6 +112,7 @@ impl Index {
     }
 
     /// The number of a name. Names are mostly asked for in their order.
+    #[inline]
     pub(crate) fn name_id(&self, name: &str) -> Option<u32> {
         let likely = self.pages.name.load(Ordering::Relaxed);
         let likely = if likely as usize >= self.names.len() { 0 } else { likely };
@@ -119,11 +140,27 @@ impl Index {
         let Some(held) = self.pages.held.get_or_init(all).get(page as usize) else {
             return Ok(Page::Held(&[]));
         };
-        if let Some(bytes) = held.get() {
-            return Ok(Page::Held(bytes));
+        if let Some(held) = held.get() {
+            return Ok(Page::Held(&held.bytes));
         }
-        let bytes = self.read_page(page)?;
-        Ok(Page::Held(held.get_or_init(|| bytes)))
+        self.hold(page)?;
+        Ok(held.get().map_or(Page::Held(&[]), |held| Page::Held(&held.bytes)))
+    }
+
+    /// Reads a page that is kept. Who has come from the page before will need the next ones too: a
+    /// jump between data and index for each of them would make the system forget to read ahead.
+    fn hold(&self, page: u64) -> Result<()> {
+        let Some(all) = self.pages.held.get() else { return Ok(()) };
+        let here = page as usize;
+        let in_order = here > 0 && all[here - 1].get().is_some();
+        let bytes = self.read_pages(page, if in_order { STRETCH } else { 1 })?;
+        for (held, bytes) in all[here..].iter().zip(bytes.chunks(PAGE as usize * self.size())) {
+            held.get_or_init(|| Held {
+                bytes: bytes.to_vec(),
+                sorted: self.form() == Form::List && bytes.as_chunks().0.is_sorted_by_key(key),
+            });
+        }
+        Ok(())
     }
 
     fn slot_page(&self, page: u64) -> Result<Arc<[u8]>> {
@@ -135,13 +172,13 @@ impl Index {
             return Ok(bytes.clone());
         }
         drop(held);
-        let bytes: Arc<[u8]> = self.read_page(page)?.into();
+        let bytes: Arc<[u8]> = self.read_pages(page, 1)?.into();
         *slot.write().unwrap_or_else(PoisonError::into_inner) = Some((page, bytes.clone()));
         Ok(bytes)
     }
 
-    fn read_page(&self, page: u64) -> Result<Vec<u8>> {
-        let count = PAGE.min(self.count.saturating_sub(page * PAGE));
+    fn read_pages(&self, page: u64, pages: u64) -> Result<Vec<u8>> {
+        let count = (pages * PAGE).min(self.count.saturating_sub(page * PAGE));
         let mut bytes = vec![0; count as usize * self.size()];
         self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
         Ok(bytes)
@@ -284,17 +321,51 @@ impl Index {
         Ok(())
     }
 
+    /// The last entry of that frame and name, if it is in one of the two places where it mostly is:
+    /// behind the entry that was found before, or where it must be if every frame has every chunk.
+    /// Reading in order never looks further, and never at the rest of a frame.
+    #[inline]
+    fn likely(&self, frame: u64, id: u32) -> Option<(u64, Entry)> {
+        let held = self.pages.held.get()?;
+        let regular = frame.wrapping_mul(self.names.len() as u64).wrapping_add(u64::from(id));
+        [self.pages.next.load(Ordering::Relaxed), regular].into_iter().find_map(|k| {
+            let page = held.get(usize::try_from(k / PAGE).ok()?)?.get()?;
+            let (entries, _) = page.bytes.as_chunks();
+            let [entry, behind] = entries.get((k % PAGE) as usize..)?.first_chunk()?;
+            let right = page.sorted && key(entry) == (frame, id) && key(behind) != (frame, id);
+            right.then(|| {
+                self.pages.next.store(k + 1, Ordering::Relaxed);
+                (k, Entry::listed(entry))
+            })
+        })
+    }
+
     /// The last entry of that frame and name that is `wanted`. An error if there is none, but an
     /// entry of that frame whose name cannot be known.
+    #[inline]
     pub(crate) fn find(
         &self,
         frame: u64,
         id: u32,
         wanted: impl Fn(&Entry) -> bool,
     ) -> Result<Option<(u64, Entry)>> {
-        if let Some(found) = self.glance(frame, id)?.filter(|(_, entry)| wanted(entry)) {
-            return Ok(Some(found));
+        let found = match self.likely(frame, id) {
+            None => self.glance(frame, id)?,
+            found => found,
+        };
+        match found.filter(|(_, entry)| wanted(entry)) {
+            None => self.search(frame, id, wanted),
+            found => Ok(found),
         }
+    }
+
+    /// The same, in the whole frame.
+    fn search(
+        &self,
+        frame: u64,
+        id: u32,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Result<Option<(u64, Entry)>> {
         let (first, mut page) = self.lower_page(frame)?;
         let (mut k, mut found, mut nameless) = (first, None, None);
         let (size, mut sorted) = (self.size(), false);
@@ -335,8 +406,10 @@ impl Index {
         found: Option<(u64, Entry)>,
         nameless: Option<(u64, Entry)>,
     ) -> Result<Option<(u64, Entry)>> {
-        if let (None, Some((k, entry))) = (found, nameless) {
-            self.place(k, &entry)?;
+        match (found, nameless) {
+            (Some((k, _)), _) => self.pages.next.store(k + 1, Ordering::Relaxed),
+            (None, Some((k, entry))) => drop(self.place(k, &entry)?),
+            (None, None) => {}
         }
         Ok(found)
     }

@@ -239,7 +239,17 @@ impl Type {
 
     /// Bytes of an element.
     pub fn size(self) -> u64 {
-        self.dtype().size() as u64
+        match self {
+            Self::UInt8 | Self::Int8 | Self::Character | Self::Unknown(_) => 1,
+            Self::UInt16 | Self::Int16 => 2,
+            Self::UInt32 | Self::Int32 | Self::Float => 4,
+            Self::UInt64 | Self::Int64 | Self::Double => 8,
+        }
+    }
+
+    /// Bytes of `n` rows and `m` columns, or nothing if they fit no file.
+    pub fn bytes(self, n: u64, m: u64) -> Option<u64> {
+        n.checked_mul(m)?.checked_mul(self.size()).filter(|bytes| *bytes >> 63 == 0)
     }
 
     /// The word for listings.

@@ -295,18 +295,20 @@ impl Bench {
         Ok(results.problems.is_empty() && promises.iter().all(Promise::holds))
     }
 
-    /// One round after the other, so that a slow minute of the machine is everybody's; who begins
-    /// changes, so that nobody always finds what the one before left behind.
+    /// One round after the other, so that a slow minute of the machine is everybody's; the order
+    /// changes, so that nobody always finds what the same one before left behind.
     fn hold(&self, arena: &mut Arena, rounds: usize) -> Results {
         let mut results = Results::default();
+        let mut order: Vec<usize> = (0..arena.contestants.len()).collect();
+        let mut state = 1;
         for round in 0..rounds {
             println!("round {} of {rounds}", round + 1);
             for task in self.tasks {
                 let mut cold = task.warm;
-                for time in 0..task.times {
-                    let count = arena.contestants.len();
-                    for k in 0..count {
-                        let one = &mut arena.contestants[(k + time + round) % count];
+                for _ in 0..task.times {
+                    shuffle(&mut order, &mut state);
+                    for k in &order {
+                        let one = &mut arena.contestants[*k];
                         if one.once && round > 0 {
                             continue;
                         }
@@ -346,6 +348,15 @@ impl Bench {
             let _ = writeln!(text, "| {} | {} |", task.name, cells.join(" | "));
         }
         text + &(self.remark)(results)
+    }
+}
+
+/// Another order, the same in every run of the bench.
+fn shuffle(order: &mut [usize], state: &mut u64) {
+    for k in (1..order.len()).rev() {
+        *state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(k, ((*state >> 33) % (k as u64 + 1)) as usize);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use spile::error::{Error, Result};
@@ -15,6 +16,9 @@ use crate::args::PickArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
+
+/// The speed of what is over sooner says nothing.
+const WORTH_TELLING: Duration = Duration::from_millis(700);
 
 /// Write a file as another format.
 ///
@@ -55,7 +59,7 @@ pub(super) struct HowArgs {
     overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
-    /// Only a part of a dimension, by its name: X=0:100, 'Y=::2'; read within --max-memory
+    /// Only a part of a dimension, by its name: X=0:100, 'Y=::2'
     #[arg(long, value_name = "DIM=A:B:C")]
     slice: Vec<String>,
 }
@@ -114,15 +118,18 @@ impl Job<'_> {
             .hint("--dry-run lists all of them; without --strict they are left out"));
         }
         let mut differences = Vec::new();
+        let mut took = Duration::ZERO;
         if !how.dry_run {
             let replace = overwrite(how.overwrite);
+            let start = Instant::now();
             convert(format, content, &plan, to, replace, &context.limits).map_err(place)?;
+            took = start.elapsed();
             if how.verify {
                 let found = convert::verify(format, content, &plan, to, &context.limits)?;
                 differences = found.differences;
             }
         }
-        self.report(content, &plan, &differences, context, out)?;
+        self.report(content, &plan, &differences, took, context, out)?;
         Ok(if differences.is_empty() { Exit::Yes } else { Exit::No })
     }
 
@@ -131,6 +138,7 @@ impl Job<'_> {
         content: &dyn Reader,
         plan: &Plan,
         differences: &[Row],
+        took: Duration,
         context: &Context,
         out: &mut Output,
     ) -> Result<()> {
@@ -144,6 +152,7 @@ impl Job<'_> {
             document.field("format", format.info().name)?;
             document.field("written", &!how.dry_run)?;
             document.field("arrays", &arrays)?;
+            document.field("seconds", &took.as_secs_f64())?;
             document.field("described", &plan.described)?;
             document.field("steps", &plan.steps)?;
             document.field("lost", &plan.losses)?;
@@ -172,7 +181,13 @@ impl Job<'_> {
                     let checked =
                         if how.verify && differences.is_empty() { ", verified" } else { "" };
                     let size = text::size(bytes);
-                    writeln!(out, "{name}: {title}, {what}, {size}{described}{checked}")?;
+                    let rate = if took > WORTH_TELLING {
+                        let rate = bytes as f64 / took.as_secs_f64();
+                        format!(" at {}/s", text::size(rate as u64))
+                    } else {
+                        String::new()
+                    };
+                    writeln!(out, "{name}: {title}, {what}, {size}{rate}{described}{checked}")?;
                 }
                 _ => writeln!(out, "{name}: would be {title}, {what}{described}")?,
             }

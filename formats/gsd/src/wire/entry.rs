@@ -51,7 +51,14 @@ impl Entry {
         Ok(Self { frame, n, m, location, id, code, flags: 0, step, sound })
     }
 
+    /// An entry of 2.0 or later.
+    #[inline]
+    pub(crate) fn listed(bytes: &[u8; 32]) -> Self {
+        Self::later(Form::List, bytes)
+    }
+
     /// An entry of 0.2 or later. Lookups pass many of them, so that this is as short as it can be.
+    #[inline]
     fn later(form: Form, bytes: &[u8; 32]) -> Self {
         let [a, b, c, d] = [0, 8, 16, 24].map(|at| {
             let mut word = [0; 8];
@@ -109,8 +116,7 @@ impl Entry {
 
     /// Bytes of the data, or nothing if they fit no file.
     pub fn bytes(&self, form: Form) -> Option<u64> {
-        let count = self.n.checked_mul(self.m)?;
-        count.checked_mul(self.kind(form)?.size()).filter(|n| *n >> 63 == 0)
+        self.kind(form)?.bytes(self.n, self.m)
     }
 }
 

@@ -80,40 +80,50 @@ const PROTOCOL: [Protocol; 6] = [
 ];
 
 macro_rules! row {
-    ($name:expr, $times:literal, $warm:literal, $($who:expr => $line:expr),+) => {
+    ($name:expr, $times:expr, $warm:literal, $($who:expr => $line:expr),+) => {
         Task { name: $name, lines: &[$(($who, $line)),+], times: $times, warm: $warm }
+    };
+}
+
+/// What is over soon is done more often.
+macro_rules! times {
+    ("100 MiB") => {
+        9
+    };
+    ("1 GiB") => {
+        4
     };
 }
 
 /// The rows of the protocol for a file.
 macro_rules! open {
-    ($size:literal, $side:literal, $n:literal) => {
+    ($size:tt, $side:literal, $n:literal) => {
         row!(concat!($size, ", N = ", $side, ": open"), 1, true,
             OPENERS => concat!("open {", $size, " ", $side, "} 100"))
     };
 }
 macro_rules! write {
-    ($size:literal, $side:literal, $n:literal) => {
-        row!(concat!($size, ", N = ", $side, ": write"), 1, false,
+    ($size:tt, $side:literal, $n:literal) => {
+        row!(concat!($size, ", N = ", $side, ": write"), times!($size), false,
             ALL => concat!("write {work} ", $n, " {", $size, " ", $side, " frames}"))
     };
 }
 macro_rules! cold {
-    ($size:literal, $side:literal, $n:literal) => {
+    ($size:tt, $side:literal, $n:literal) => {
         // Below this machine there may be another with a cache: the first to read fills it.
         row!(concat!($size, ", N = ", $side, ": read, cold"), 5, true,
             COLD => concat!("cold {", $size, " ", $side, " disk} ", $n, " {", $size, " ", $side, " frames}"))
     };
 }
 macro_rules! cached {
-    ($size:literal, $side:literal, $n:literal) => {
-        row!(concat!($size, ", N = ", $side, ": read, cached"), 2, true,
+    ($size:tt, $side:literal, $n:literal) => {
+        row!(concat!($size, ", N = ", $side, ": read, cached"), times!($size), true,
             ALL => concat!("read {", $size, " ", $side, "} ", $n, " {", $size, " ", $side, " frames}"))
     };
 }
 macro_rules! random {
-    ($size:literal, $side:literal, $n:literal) => {
-        row!(concat!($size, ", N = ", $side, ": read at random"), 2, true,
+    ($size:tt, $side:literal, $n:literal) => {
+        row!(concat!($size, ", N = ", $side, ": read at random"), times!($size), true,
             ALL => concat!("random {", $size, " ", $side, "} ", $n, " {", $size, " ", $side, " frames}"))
     };
 }
@@ -151,7 +161,7 @@ pub(super) const TASKS: [Task; 40] = [
     random!("1 GiB", "1000^2", 1_000_000),
     row!(OPEN_SMALL, 1, true, OPENERS => "open {small} 100"),
     row!(OPEN_LARGE, 1, true, OPENERS => "open {large} 100"),
-    row!(FIND, 1, true, &[SPILE, LIBRARY] => "find {large} {tiny} 200000"),
+    row!(FIND, 5, true, &[SPILE, LIBRARY] => "find {large} {tiny} 200000"),
     row!(TINY, 1, false, &[SPILE, LIBRARY, CRATE] => "tiny {work} {tiny}"),
     row!(CLOSE, 1, false, &[SPILE, LIBRARY, PLAIN] => "close {work} {tiny}"),
     row!(COMMIT, 2, false, &[SPILE, PLAIN] => "commit {work} {commits}"),

@@ -1,0 +1,103 @@
+//! Parts of dimensions are the same elements as a selection of the whole array, wherever they lie.
+
+use proptest::prelude::*;
+use spile_core::dtype::DType;
+use spile_core::format::{Dataset, Reader};
+use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{ROOT, Tree};
+use spile_core::wire::ByteOrder;
+use spile_ops::Pick;
+use spile_ops::subset::Subset;
+
+fn file(source: Source, array: ArrayDesc) -> Dataset {
+    let mut tree = Tree::new(&Limits::default());
+    tree.add_array(ROOT, "a", array).unwrap();
+    Dataset::new(source, tree)
+}
+
+fn array(content: &dyn Reader, limits: &Limits) -> (ArrayDesc, Array) {
+    let tree = content.tree();
+    let desc = tree.node(tree.at("a").unwrap()).array.clone().unwrap();
+    let array = Array::open(content.source(), tree, &desc, limits).unwrap();
+    (desc, array)
+}
+
+/// Lengths and, for each, a part of it.
+fn parts() -> impl Strategy<Value = Vec<(u64, String)>> {
+    let some = (1..24_u64).prop_flat_map(|len| {
+        let n = len as i64;
+        (Just(len), -n..n, -n..=n, prop_oneof![Just(1_i64), Just(1), -3..-1_i64, 2..4_i64])
+    });
+    let some = some.prop_map(|(len, start, stop, step)| (len, format!("{start}:{stop}:{step}")));
+    let all = (1..24_u64).prop_map(|len| (len, ":".to_string()));
+    let text = prop_oneof![some, all];
+    prop::collection::vec(text, 1..4)
+}
+
+proptest! {
+    #[test]
+    fn a_part_is_what_a_selection_reads(
+        parts in parts(),
+        fortran: bool,
+        big: bool,
+        cut in 0..40_u64,
+    ) {
+        let limits = Limits::default();
+        let shape = Shape::new(parts.iter().map(|(len, _)| *len).collect::<Vec<_>>());
+        let bytes = shape.bytes(4).unwrap();
+        // The second half lies before the first.
+        let cut = cut.min(bytes);
+        let halves = vec![
+            Extent { offset: bytes - cut, len: cut },
+            Extent { offset: 0, len: bytes - cut },
+        ];
+        let order = if fortran { Order::F } else { Order::C };
+        let dtype = DType::I32.with_order(if big { ByteOrder::Big } else { ByteOrder::Little });
+        let layout = Layout::Plain { extents: Extents::several(halves).unwrap(), order };
+        let source = Source::memory((0..bytes).map(|k| k as u8).collect::<Vec<_>>());
+        let whole = file(source, ArrayDesc::new(dtype, shape, layout));
+        let slices: Vec<String> =
+            parts.iter().enumerate().map(|(k, (_, part))| format!("dim{}={part}", k + 1)).collect();
+        let pick = Pick::default().with_slices(&slices).unwrap();
+        let part = Subset::new(&whole, &pick, &limits).unwrap();
+        let wanted = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ");
+        let selection: Selection = wanted.parse().unwrap();
+        for order in [Order::C, Order::F] {
+            let wanted = array(&whole, &limits).1.read(&selection, Axes::Order(order)).unwrap();
+            let found = array(&part, &limits).1.read(&Selection::all(), Axes::Order(order)).unwrap();
+            prop_assert_eq!(found, wanted);
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_large_array_takes_no_memory() {
+    let temp = tempfile::NamedTempFile::new().unwrap();
+    let bytes = 10_000_000_000;
+    temp.as_file().set_len(bytes).unwrap();
+    let limits = Limits::default().with_memory(16 << 20);
+    for (order, slice) in
+        [(Order::C, "dim1=5:90"), (Order::F, "dim1=5:9000"), (Order::C, "dim1=::3")]
+    {
+        let shape = Shape::new([10_000, 125, 1000]);
+        let layout = Layout::Plain { extents: Extents::one(0, bytes), order };
+        let source = Source::open(temp.path()).unwrap();
+        let whole = file(source, ArrayDesc::new(DType::F64, shape, layout));
+        let pick = Pick::default().with_slices(&[slice.to_string()]).unwrap();
+        let part = Subset::new(&whole, &pick, &limits).unwrap();
+        let (desc, _) = array(&part, &limits);
+        assert!(matches!(desc.layout, Layout::Plain { .. }), "{slice}: {:?}", desc.layout);
+    }
+    // Every third element of each run: they would have to be held.
+    let layout = Layout::Plain { extents: Extents::one(0, bytes), order: Order::C };
+    let shape = Shape::new([10_000, 125, 1000]);
+    let whole = file(Source::open(temp.path()).unwrap(), ArrayDesc::new(DType::F64, shape, layout));
+    let pick = Pick::default().with_slices(&["dim3=::3".to_string()]).unwrap();
+    let refused = Subset::new(&whole, &pick, &limits).err().unwrap().to_string();
+    assert!(refused.contains("do not fit the budget"), "{refused}");
+}
