@@ -56,11 +56,11 @@ impl Format for Dig {
     }
 
     /// There are no letters to know it by: six numbers in lines before byte 1024 are the mark, and samples
-    /// that just fill the file make it sure.
+    /// that just fill the file make it sure. Otherwise it may as well be a column of numbers.
     fn probe(&self, head: Head<'_>) -> Score {
         match wire::Header::parse(head.bytes) {
             Ok(header) if header.end().is_some_and(|end| end == head.len) => 80,
-            Ok(_) => 30,
+            Ok(_) => 10,
             Err(_) => 0,
         }
     }

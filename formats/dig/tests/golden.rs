@@ -51,7 +51,7 @@ fn the_odd_ones_are_told_how_they_are_stored() {
 fn what_is_no_such_file_is_not_taken_for_one() {
     let good = made("s\nt\n2\n8\n1\n0\n1\n0\n", 768, &[1, 2]);
     let score = |bytes: &[u8]| Dig.probe(Head { bytes, len: bytes.len() as u64 });
-    assert_eq!((score(&good), score(&good[..1025]), score(&good[..1000])), (80, 30, 0));
+    assert_eq!((score(&good), score(&good[..1025]), score(&good[..1000])), (80, 10, 0));
     let bad = [
         ("s\nt\n2\n12\n1\n0\n1\n0\n", "dig-002"),
         ("s\nt\n-2\n8\n1\n0\n1\n0\n", "dig-002"),

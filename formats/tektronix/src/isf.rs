@@ -118,12 +118,14 @@ impl Preamble {
 
     fn dtype(&self) -> Result<DType> {
         let size = self.whole("BYT_N", "BYT_NR")?.ok_or_else(|| self.missing("BYT_NR"))?;
-        let order = match self.get("BYT_O", "BYT_OR").unwrap_or("MSB") {
+        let word =
+            |short, long, usual: &str| self.get(short, long).unwrap_or(usual).to_ascii_uppercase();
+        let order = match word("BYT_O", "BYT_OR", "MSB").as_str() {
             "LSB" => ByteOrder::Little,
             "MSB" => ByteOrder::Big,
             other => return Err(self.unknown("BYT_OR", other)),
         };
-        let kind = match self.get("BN_F", "BN_FMT").unwrap_or("RI") {
+        let kind = match word("BN_F", "BN_FMT", "RI").as_str() {
             "RI" => Kind::Int,
             "RP" => Kind::UInt,
             "FP" => Kind::Float,
