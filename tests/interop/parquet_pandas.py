@@ -66,5 +66,23 @@ def main():
     assert np.array_equal(back["n"], frame["n"]) and np.array_equal(back["x"], frame["x"])
     assert [w.decode() for w in back["word"]] == frame["word"].to_pylist()
 
+    # What pandas writes when nobody asks for anything, and what others prefer.
+    rows = 200_000
+    frame = pd.DataFrame({
+        "n": random.integers(0, 50, rows), "x": random.normal(size=rows),
+        "f4": random.normal(size=rows).astype("f4"), "word": random.choice(["a", "größe", ""], rows),
+        "ok": random.normal(size=rows) > 0,
+    })
+    frame.loc[::5, "x"] = np.nan
+    for k, how in enumerate([{}, {"compression": "zstd"}, {"compression": "gzip"}, {"compression": "lz4"},
+                             {"compression": None}, {"data_page_version": "2.0"}, {"engine": "fastparquet"}]):
+        frame.to_parquet(f"{k}.parquet", **how)
+        spile("convert", f"{k}.parquet", f"{k}.npz", "--strict", "--verify")
+        back = np.load(f"{k}.npz")
+        for name in ["n", "x", "f4", "ok"]:
+            assert back[name].dtype == frame[name].dtype, (how, name)
+            assert np.array_equal(back[name], frame[name], equal_nan=name in "xf4"), (how, name)
+        assert [w.decode() for w in back["word"]] == frame["word"].to_list(), how
+
 
 main()

@@ -163,6 +163,12 @@ def indexes():
         with xr.open_dataset("reference://", engine="zarr", mask_and_scale=False,
                              backend_kwargs={"storage_options": options}) as root:
             root.load()
+        # The same as tables.
+        spile("index", file, f"{k}.parq", "--parquet")
+        options = {"fo": f"{k}.parq", "remote_protocol": "file"}
+        tables = zarr.open_group("reference://", mode="r", zarr_format=2, storage_options=options)
+        for path in arrays:
+            same(np.asarray(virtual[path][...]), tables[path][...], (file, path, "Parquet"))
     assert seen > 100, seen
     options = {"fo": "0.json", "remote_protocol": "file"}
     with xr.open_datatree("reference://", engine="zarr", storage_options=options) as tree:

@@ -4,13 +4,13 @@ use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
-use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::{Node, NodeId};
+use spile_core::tree::Node;
 use spile_core::wire::ByteOrder;
 
 /// The array begins at a multiple of this.
@@ -24,12 +24,7 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
 
 /// The one array that is not there for another one's sake.
 fn only(content: &dyn Reader) -> Result<(&Node, &ArrayDesc)> {
-    let tree = content.tree();
-    let coordinates = tree.arrays().flat_map(|(_, _, array)| &array.coords);
-    let coordinates: Vec<NodeId> = coordinates
-        .filter_map(|coord| if let Coord::Node(id) = coord { Some(*id) } else { None })
-        .collect();
-    let mut arrays = tree.arrays().filter(|(id, ..)| !coordinates.contains(id));
+    let mut arrays = content.tree().main_arrays();
     match (arrays.next(), arrays.next()) {
         (Some((_, node, desc)), None) => Ok((node, desc)),
         (None, _) => Err(unsupported("there is no array in this file")),

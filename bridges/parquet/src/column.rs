@@ -1,15 +1,16 @@
 //! Columns of a file: where the values of their pages lie, and which rows have any.
 
-use spile_core::dtype::DType;
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{Extent, Extents};
+use spile_core::layout::{Codec as _, Extent, Extents};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
 use crate::levels;
+use crate::packed::{Compression, Packed};
 use crate::thrift::{self, Struct};
-use crate::wire::{self, PLAIN, RLE, Stored};
+use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
 
 /// A column of the file.
 pub(crate) struct Leaf {
@@ -18,6 +19,8 @@ pub(crate) struct Leaf {
     pub(crate) stored: Stored,
     /// The values of its pages, and how many there are.
     pub(crate) pages: Vec<(Extent, u64)>,
+    /// Its pages do not lie as they are: whole chunks are in their place.
+    pub(crate) packed: Option<Packed>,
     /// Rows that have a value, or have none.
     pub(crate) runs: Vec<(u64, bool)>,
     /// Its bytes, headers and all.
@@ -56,15 +59,20 @@ pub(crate) fn columns(
             dtype,
             stored,
             pages: Vec::new(),
+            packed: None,
             runs: Vec::new(),
             chunks: Vec::new(),
         };
         let optional = column.int(3) == Some(1);
-        let read = groups.iter().try_for_each(|group| {
-            let meta = group.get(k).and_then(|chunk| chunk.inner(3));
-            let meta = meta.ok_or_else(|| bad("a chunk of a column", start))?;
-            leaf.chunk(source, meta, optional, start, limits)
-        });
+        let chunks: Option<Vec<&Struct>> =
+            groups.iter().map(|group| group.get(k).and_then(|chunk| chunk.inner(3))).collect();
+        let chunks = chunks.ok_or_else(|| bad("a chunk of a column", start))?;
+        let mut read =
+            chunks.iter().try_for_each(|meta| leaf.chunk(source, meta, optional, start, limits));
+        if read.as_ref().is_err_and(|e| e.kind() == ErrorKind::Unsupported) {
+            (leaf.pages, leaf.runs, leaf.chunks) = (Vec::new(), Vec::new(), Vec::new());
+            read = chunks.iter().try_for_each(|meta| leaf.pack(meta, optional, start, limits));
+        }
         let counted: u64 = leaf.runs.iter().fold(0, |sum, (n, _)| sum.saturating_add(*n));
         match read {
             // One column that is not read is no reason not to read the others.
@@ -102,8 +110,22 @@ fn column_type(column: &Struct) -> Option<DType> {
     (column.int(3)? < 2).then(|| wire::column_type(column)).flatten()
 }
 
+/// Where the pages of a chunk begin, their bytes, and their rows; the metadata begin at `end`.
+fn place(meta: &Struct, end: u64) -> Result<(u64, u64, u64)> {
+    let found = meta.size(9).zip(meta.size(7)).zip(meta.size(5));
+    let ((data, size), count) = found.ok_or_else(|| bad("the place of a chunk", end))?;
+    // The dictionary comes first, if there is one.
+    let dictionary = meta.size(11).filter(|at| *at > 0).unwrap_or(data);
+    let first = data.min(dictionary);
+    if first.checked_add(size).is_none_or(|stop| stop > end) {
+        let message = format!("a chunk of {size} bytes reaches into the metadata");
+        return Err(Error::malformed("parquet-005", message).at(first));
+    }
+    Ok((first, size, count))
+}
+
 impl Leaf {
-    /// Notes the pages of a chunk.
+    /// Notes the pages of a chunk whose values lie as they are.
     fn chunk(
         &mut self,
         source: &Source,
@@ -112,19 +134,12 @@ impl Leaf {
         end: u64,
         limits: &Limits,
     ) -> Result<()> {
-        let place = meta.size(9).zip(meta.size(7)).zip(meta.size(5));
-        let ((first, size), count) = place.ok_or_else(|| bad("the place of a chunk", end))?;
-        if meta.int(4) != Some(0) || meta.int(11).is_some_and(|at| at > 0) {
-            let message = "compressed columns and dictionaries are not read";
-            return Err(Error::unsupported("parquet-006", message).at(first).hint(
-                "pyarrow.parquet.write_table(t, f, compression=\"none\", use_dictionary=False)",
-            ));
+        let (first, size, count) = place(meta, end)?;
+        let dictionary = meta.int(11).is_some_and(|at| at > 0);
+        if meta.int(4) != Some(0) || dictionary {
+            return Err(Error::unsupported("parquet-006", "it does not lie as it is").at(first));
         }
-        let stop = first.checked_add(size).filter(|stop| *stop <= end);
-        let stop = stop.ok_or_else(|| {
-            let message = format!("a chunk of {size} bytes reaches into the metadata");
-            Error::malformed("parquet-005", message).at(first)
-        })?;
+        let stop = first + size;
         self.chunks.push(Extent { offset: first, len: size });
         let (mut at, mut seen) = (first, 0_u64);
         while seen < count {
@@ -160,6 +175,41 @@ impl Leaf {
         Ok(())
     }
 
+    /// Notes a chunk that has to be decoded.
+    fn pack(&mut self, meta: &Struct, optional: bool, end: u64, limits: &Limits) -> Result<()> {
+        let (first, size, count) = place(meta, end)?;
+        let compression = Compression::of(meta.int(4)).ok_or_else(|| {
+            let message = "its compression is not known";
+            Error::unsupported("parquet-006", message)
+                .at(first)
+                .hint("snappy, gzip, zstd and lz4 are")
+        })?;
+        let known = [PLAIN, OLD_DICTIONARY, RLE, BIT_PACKED, DICTIONARY];
+        let encodings = meta.list(2).iter().map(thrift::Value::int);
+        if let Some(other) = encodings.flatten().find(|encoding| !known.contains(encoding)) {
+            let message = format!("encoding {other} is not read");
+            return Err(Error::unsupported("parquet-006", message).at(first));
+        }
+        let packed = Packed {
+            dtype: self.dtype,
+            stored: self.stored,
+            compression,
+            optional,
+            limits: *limits,
+        };
+        if self.packed.get_or_insert(packed).compression != compression {
+            let message = "its chunks are compressed in different ways";
+            return Err(Error::unsupported("parquet-006", message).at(first));
+        }
+        // A float that is missing is a NaN, as pandas has it.
+        let missing = meta.inner(12).and_then(|statistics| statistics.int(3)).unwrap_or(0) > 0;
+        self.run((count, !missing || self.dtype.kind() == Kind::Float));
+        let bytes = Extent { offset: first, len: size };
+        self.chunks.push(bytes);
+        self.pages.push((bytes, count));
+        Ok(())
+    }
+
     fn run(&mut self, (count, there): (u64, bool)) {
         match self.runs.last_mut() {
             Some((n, own)) if *own == there => *n = n.saturating_add(count),
@@ -186,10 +236,15 @@ impl Leaf {
 
     /// The type that holds the longest text.
     pub(crate) fn longest(&mut self, source: &Source, limits: &Limits) -> Result<()> {
-        let mut longest = self.dtype.size();
+        let mut longest = self.dtype.size().max(1);
         for (page, count) in &self.pages {
             limits.allow(page.len, "a page of texts")?;
             let bytes = source.read_vec(page.offset, page.len)?;
+            if let Some(packed) = &self.packed {
+                let own = packed.longest(&bytes).map_err(|e| e.at(page.offset))?;
+                longest = longest.max(own);
+                continue;
+            }
             let mut rest = &bytes[..];
             for _ in 0..*count {
                 let (text, behind) = wire::next_text(rest).ok_or_else(|| {
@@ -201,6 +256,23 @@ impl Leaf {
             }
         }
         self.dtype = DType::text(u32::try_from(longest).unwrap_or(u32::MAX));
+        if let Some(packed) = &mut self.packed {
+            packed.dtype = self.dtype;
+        }
+        Ok(())
+    }
+
+    /// Decodes every chunk that has to be decoded.
+    pub(crate) fn verify(&self, source: &Source, limits: &Limits) -> Result<()> {
+        let Some(packed) = &self.packed else { return Ok(()) };
+        for (chunk, count) in &self.pages {
+            let place = |e: Error| e.in_object(format!("\"{}\"", self.name)).at(chunk.offset);
+            limits.allow(chunk.len, "a chunk of a column").map_err(place)?;
+            let stored = source.read_vec(chunk.offset, chunk.len)?;
+            let size = count.saturating_mul(self.dtype.size() as u64);
+            let mut values = vec![0; limits.allow(size, "a chunk of a column").map_err(place)?];
+            packed.decode(&stored, &mut values).map_err(place)?;
+        }
         Ok(())
     }
 

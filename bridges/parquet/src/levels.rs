@@ -5,6 +5,8 @@ use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
+use crate::hybrid;
+
 /// The bytes that the levels of `values` rows take, and the runs of rows with and without a value.
 pub(crate) fn read(
     source: &Source,
@@ -30,47 +32,21 @@ pub(crate) fn read(
     Ok((len + 4, runs))
 }
 
-fn decode(bytes: &[u8], values: u64) -> Option<Vec<(u64, bool)>> {
-    let mut rest = bytes.iter().copied();
+/// Runs of rows with and without a value.
+pub(crate) fn decode(bytes: &[u8], values: u64) -> Option<Vec<(u64, bool)>> {
     let mut runs: Vec<(u64, bool)> = Vec::new();
-    let mut left = values;
-    let mut add = |count: u64, there: bool, left: &mut u64| {
-        let count = count.min(*left);
-        *left -= count;
+    hybrid::decode(bytes, 1, values, |level, count| {
+        let there = match level {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         match runs.last_mut() {
             Some((n, own)) if *own == there => *n += count,
-            _ if count > 0 => runs.push((count, there)),
-            _ => {}
+            _ => runs.push((count, there)),
         }
-    };
-    while left > 0 {
-        let mut head = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = rest.next()?;
-            head |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        if head & 1 == 0 {
-            let value = rest.next()?;
-            if value > 1 || head == 0 {
-                return None;
-            }
-            add(head >> 1, value == 1, &mut left);
-            continue;
-        }
-        // Groups of eight rows, a bit each.
-        for _ in 0..head >> 1 {
-            if left == 0 {
-                break;
-            }
-            let byte = rest.next()?;
-            for bit in 0..8 {
-                add(1, byte >> bit & 1 == 1, &mut left);
-            }
-        }
-    }
+        Some(())
+    })?;
     Some(runs)
 }
 

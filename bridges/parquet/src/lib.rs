@@ -19,7 +19,9 @@
 #![forbid(unsafe_code)]
 
 mod column;
+mod hybrid;
 mod levels;
+mod packed;
 mod read;
 mod thrift;
 mod wire;
@@ -65,7 +67,10 @@ impl Format for Parquet {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         let mut report = Report::default();
         match File::open(source.clone(), limits) {
-            Ok(file) => report.findings.extend_from_slice(file.findings()),
+            Ok(file) => {
+                report.findings.extend_from_slice(file.findings());
+                file.verify(&mut report, limits)?;
+            }
             Err(error) => report.absorb(error)?,
         }
         Ok(report)

@@ -36,7 +36,7 @@ impl File {
         let rows = footer.size(3).ok_or_else(|| bad("the number of rows", start))?;
         let mut report = Report::default();
         let mut leaves = columns(&source, &footer, start, rows, limits, &mut report)?;
-        for leaf in leaves.iter_mut().filter(|leaf| leaf.stored == Stored::Texts) {
+        for leaf in leaves.iter_mut().filter(|leaf| leaf.dtype.kind() == Kind::Text) {
             leaf.longest(&source, limits)?;
         }
         let mut plain = Plain { leaves: &leaves, rows, frames: None, tree: Tree::new(limits) };
@@ -69,6 +69,18 @@ impl File {
         let creator = footer.text(6).unwrap_or_default();
         let findings = report.findings;
         Ok(Self { source, tree, leaves, rows, footer: start, creator, findings })
+    }
+}
+
+impl File {
+    /// Decodes what has to be decoded, and tells what cannot be.
+    pub(crate) fn verify(&self, report: &mut Report, limits: &Limits) -> Result<()> {
+        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
+            if let Err(error) = leaf.verify(&self.source, limits) {
+                report.absorb(error)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -138,7 +150,8 @@ impl Plain<'_> {
             if self.frames.is_some() && OWN.contains(&path.as_str()) {
                 continue;
             }
-            let alike = own.iter().all(|leaf| leaf.runs == first.runs);
+            let alike =
+                own.iter().all(|leaf| leaf.runs == first.runs && leaf.packed == first.packed);
             let desc = match &self.frames {
                 _ if !alike => None,
                 None if first.is_full() => {
@@ -204,7 +217,11 @@ fn whole(own: &[&Leaf], tail: &[u64], rows: u64) -> Result<ArrayDesc> {
     let (dtype, stored) = (own[0].dtype, own[0].stored);
     let pages = own.iter().flat_map(|leaf| &leaf.pages);
     let order = if own.len() == 1 { Order::C } else { Order::F };
-    let layout = layout(pages, dtype, stored, order)?;
+    let codec: Option<Arc<dyn Codec>> = match &own[0].packed {
+        Some(packed) => Some(Arc::new(packed.clone())),
+        None => codec(dtype, stored),
+    };
+    let layout = layout(pages, dtype, codec, order)?;
     Ok(ArrayDesc::new(dtype, shape, layout))
 }
 
@@ -212,7 +229,7 @@ fn whole(own: &[&Leaf], tail: &[u64], rows: u64) -> Result<ArrayDesc> {
 fn layout<'a>(
     pages: impl Iterator<Item = &'a (Extent, u64)>,
     dtype: DType,
-    stored: Stored,
+    codec: Option<Arc<dyn Codec>>,
     order: Order,
 ) -> Result<Layout> {
     let (mut extents, mut starts, mut decoded) = (Vec::new(), vec![0], vec![0]);
@@ -225,18 +242,23 @@ fn layout<'a>(
         decoded.push(elements.saturating_mul(dtype.size() as u64));
     }
     let data = Extents::several(extents)?;
-    Ok(if stored == Stored::Plain {
-        Layout::Plain { extents: data, order }
-    } else {
-        let codec = Arc::new(Page { dtype, stored });
-        Layout::Encoded { starts: starts.into(), decoded: decoded.into(), data, codec, order }
+    Ok(match codec {
+        None => Layout::Plain { extents: data, order },
+        Some(codec) => {
+            Layout::Encoded { starts: starts.into(), decoded: decoded.into(), data, codec, order }
+        }
     })
+}
+
+/// How pages are decoded whose elements do not lie as they are.
+fn codec(dtype: DType, stored: Stored) -> Option<Arc<dyn Codec>> {
+    (stored != Stored::Plain).then(|| Arc::new(Page { dtype, stored }) as Arc<dyn Codec>)
 }
 
 /// Columns with frames; nothing where they have values in parts of frames only.
 fn framed(own: &[Leaf], tail: &[u64], starts: &[u64]) -> Result<Option<ArrayDesc>> {
     let (dtype, stored) = (own[0].dtype, own[0].stored);
-    if !matches!(stored, Stored::Plain | Stored::Wide) {
+    if !matches!(stored, Stored::Plain | Stored::Wide) || own.iter().any(|l| l.packed.is_some()) {
         return Ok(None);
     }
     let mut runs = own[0].runs.iter().copied();
@@ -291,7 +313,8 @@ impl FrameTable for Cells {
         let parts: Vec<(Extent, u64)> =
             parts.filter(|part| part.len > 0).map(|part| (part, part.len / size)).collect();
         let order = if self.columns.len() == 1 { Order::C } else { Order::F };
-        let layout = layout(parts.iter(), self.dtype, self.stored, order)?;
+        let codec = codec(self.dtype, self.stored);
+        let layout = layout(parts.iter(), self.dtype, codec, order)?;
         Ok(Some(FrameCell { shape: self.shape(rows), layout }))
     }
 }

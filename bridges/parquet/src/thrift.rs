@@ -23,6 +23,16 @@ pub(crate) enum Value {
     Struct(Struct),
 }
 
+impl Value {
+    pub(crate) fn int(&self) -> Option<i64> {
+        match self {
+            Self::Short(n) => Some(i64::from(*n)),
+            Self::Int(n) => Some(*n),
+            _ => None,
+        }
+    }
+}
+
 /// Fields by their numbers, in the order of the numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Struct(pub(crate) Vec<(i16, Value)>);
@@ -33,16 +43,16 @@ impl Struct {
     }
 
     pub(crate) fn int(&self, id: i16) -> Option<i64> {
-        match self.get(id)? {
-            Value::Short(n) => Some(i64::from(*n)),
-            Value::Int(n) => Some(*n),
-            _ => None,
-        }
+        self.get(id)?.int()
     }
 
     /// A number that is never negative.
     pub(crate) fn size(&self, id: i16) -> Option<u64> {
         self.int(id).and_then(|n| u64::try_from(n).ok())
+    }
+
+    pub(crate) fn flag(&self, id: i16) -> Option<bool> {
+        if let Some(Value::Bool(flag)) = self.get(id) { Some(*flag) } else { None }
     }
 
     pub(crate) fn text(&self, id: i16) -> Option<String> {

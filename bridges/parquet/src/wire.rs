@@ -25,7 +25,10 @@ const BYTE_ARRAY: i32 = 6;
 
 /// Encodings.
 pub(crate) const PLAIN: i64 = 0;
+pub(crate) const OLD_DICTIONARY: i64 = 2;
 pub(crate) const RLE: i64 = 3;
+pub(crate) const BIT_PACKED: i64 = 4;
+pub(crate) const DICTIONARY: i64 = 8;
 
 /// How a type lies in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +39,18 @@ pub(crate) enum Stored {
     Wide,
     /// As bits.
     Bits,
-    /// As texts, each behind its length.
+    /// As texts or bytes, each behind its length.
     Texts,
 }
 
 impl Stored {
+    /// How a type is written. Bytes could lie as they are, but fastparquet loses zeros at their end then.
     pub(crate) fn of(dtype: DType) -> Option<Self> {
         match (dtype.kind(), dtype.size()) {
             (Kind::Int | Kind::UInt | Kind::Float, 4 | 8) => Some(Self::Plain),
             (Kind::Int | Kind::UInt, _) => Some(Self::Wide),
             (Kind::Bool, 1) => Some(Self::Bits),
-            (Kind::Text, _) => Some(Self::Texts),
+            (Kind::Text, _) | (Kind::Opaque, 1..) => Some(Self::Texts),
             _ => None,
         }
     }
@@ -68,8 +72,10 @@ impl Stored {
                 let size = dtype.size();
                 for k in 0..bytes.len().checked_div(size).unwrap_or(0) {
                     let text = &bytes[k * size..(k + 1) * size];
-                    let end = text.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
-                    if std::str::from_utf8(&text[..end]).is_err() {
+                    let is_text = dtype.kind() == Kind::Text;
+                    let used = text.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+                    let end = if is_text { used } else { size };
+                    if is_text && std::str::from_utf8(&text[..end]).is_err() {
                         let message = "a text that is not UTF-8";
                         return Err(Error::unsupported("parquet-011", message));
                     }
@@ -137,11 +143,12 @@ pub(crate) fn column(name: &str, dtype: DType, optional: bool) -> Struct {
         (Kind::UInt, _) => (INT64, Some(14)),
         (Kind::Float, 4) => (FLOAT, None),
         (Kind::Float, _) => (DOUBLE, None),
+        (Kind::Opaque, _) => (BYTE_ARRAY, None),
         _ => (BYTE_ARRAY, Some(0)),
     };
     let mut fields = Struct::default().with(1, Value::Short(physical));
     if physical == BYTE_ARRAY {
-        // Nobody else looks at this: how long texts may be.
+        // Nobody else looks at this: how long texts may be, and bytes are.
         fields = fields.with(2, Value::Short(i32::try_from(dtype.size()).unwrap_or(i32::MAX)));
     }
     fields = fields.with(3, Value::Short(i32::from(optional))).with(4, name.into());
@@ -170,6 +177,10 @@ pub(crate) fn column_type(schema: &Struct) -> Option<DType> {
         (INT64, converted) => whole(converted, 8),
         (FLOAT, None) => Some(DType::F32),
         (DOUBLE, None) => Some(DType::F64),
+        // Only spile says how long bytes are; of others these are texts without a word about it.
+        (BYTE_ARRAY, None) if schema.int(2).is_some_and(|size| size > 0) => {
+            Some(DType::opaque(u32::try_from(schema.int(2)?).ok()?))
+        }
         (BYTE_ARRAY, _) => Some(DType::text(u32::try_from(schema.int(2).unwrap_or(0)).ok()?)),
         _ => None,
     }

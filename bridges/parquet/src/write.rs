@@ -158,16 +158,17 @@ impl<'a> File<'a> {
         if self.rows == 0 {
             return Ok(());
         }
+        let missing: Vec<u64> = self.leaves.iter().map(Leaf::missing).collect();
         let pages = self.leaves.par_iter_mut().map(|leaf| leaf.page(self.rows));
         let pages: Vec<(Vec<u8>, Vec<u8>)> = pages.collect::<Result<_>>()?;
         let (mut chunks, mut total) = (Vec::new(), 0);
-        for (leaf, (head, values)) in self.leaves.iter_mut().zip(pages) {
+        for ((leaf, (head, values)), missing) in self.leaves.iter_mut().zip(pages).zip(missing) {
             let offset = self.sink.position().cast_signed();
             self.sink.write_all(&head)?;
             self.sink.write_all(&values)?;
             let size = (head.len() + values.len()) as i64;
             total += size;
-            chunks.push(leaf.chunk(offset, size, self.rows.cast_signed()));
+            chunks.push(leaf.chunk(offset, size, self.rows.cast_signed(), missing));
         }
         let group = Struct::default()
             .with(1, Value::List(chunks))
@@ -237,6 +238,11 @@ impl Leaf {
         }
     }
 
+    /// Rows that have no value.
+    fn missing(&self) -> u64 {
+        self.runs.iter().filter(|(_, there)| !there).map(|(rows, _)| rows).sum()
+    }
+
     /// The header and levels, and the values, of the page with all that has been added.
     fn page(&mut self, rows: u64) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut levels = Vec::new();
@@ -262,7 +268,7 @@ impl Leaf {
         Ok((head, values))
     }
 
-    fn chunk(&self, offset: i64, size: i64, rows: i64) -> Value {
+    fn chunk(&self, offset: i64, size: i64, rows: i64, missing: u64) -> Value {
         let short = |n: i64| Value::Short(n as i32);
         let encodings = vec![short(PLAIN), short(RLE)];
         let meta = Struct::default()
@@ -273,7 +279,9 @@ impl Leaf {
             .with(5, Value::Int(rows))
             .with(6, Value::Int(size))
             .with(7, Value::Int(size))
-            .with(9, Value::Int(offset));
+            .with(9, Value::Int(offset))
+            // Who does not know that no number is missing makes floats of integers (fastparquet).
+            .with(12, Value::Struct(Struct::default().with(3, Value::Int(missing.cast_signed()))));
         let chunk = Struct::default().with(2, Value::Int(offset)).with(3, Value::Struct(meta));
         Value::Struct(chunk)
     }

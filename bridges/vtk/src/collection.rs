@@ -9,7 +9,7 @@ use spile_core::format::{Format, Reader};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::series;
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::sink::{FolderSink, Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
 
@@ -87,9 +87,12 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
             last = now;
         }
     }
-    // Whoever replaces the list replaces what it names.
+    // Whoever replaces the list replaces what it names, and nothing else.
     let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
-    std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
+    if overwrite == Overwrite::Replace && folder.is_dir() {
+        require_pieces(&folder, stem)?;
+    }
+    let pieces = FolderSink::create(&folder, overwrite)?;
     let mut list = String::from(
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" \
          byte_order=\"LittleEndian\">\n  <Collection>\n",
@@ -97,10 +100,8 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
     let digits = count.saturating_sub(1).to_string().len().max(4);
     for frame in 0..count {
         let name = format!("{stem}_{frame:0digits$}.{ending}");
-        let piece = Sink::create(folder.join(&name), overwrite)?;
         let moment = Moment { content, frame: frames.is_some().then_some(frame), limits };
-        moment.write(kind, &piece)?;
-        piece.commit()?;
+        moment.write(kind, &pieces.file(&name)?)?;
         let time = match &frames {
             Some(axis) => match (axis.time(frame)?, axis.step(frame)?) {
                 (Some(time), _) => Value::Float(time).to_string(),
@@ -116,5 +117,19 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
         );
     }
     list.push_str("  </Collection>\n</VTKFile>\n");
-    sink.write_all_at(0, list.as_bytes())
+    sink.write_all_at(0, list.as_bytes())?;
+    pieces.commit()
+}
+
+/// An error if the folder has anything but files of an earlier list.
+fn require_pieces(folder: &Path, stem: &str) -> Result<()> {
+    let prefix = format!("{stem}_");
+    for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
+        let entry = entry.map_err(|e| Error::io(folder, e))?;
+        if !entry.file_name().to_string_lossy().starts_with(&prefix) {
+            return Err(Error::argument("is a folder with other files; it is not replaced")
+                .with_path(folder));
+        }
+    }
+    Ok(())
 }

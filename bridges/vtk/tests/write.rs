@@ -6,7 +6,7 @@ use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
 use spile_core::format::{Dataset, Format, Reader, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
-use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
@@ -208,6 +208,25 @@ fn frames_are_files_beside_a_list() {
     assert_eq!(pieces, 3);
     let list = std::fs::read_to_string(folder.path().join("run.pvd")).unwrap();
     assert!(list.contains("timestep=\"1.5\"") && list.contains("file=\"run/run_0001.vtp\""));
+    // It is replaced with its files, and with nothing else.
+    let path = folder.path().join("run.pvd");
+    let write = || write_file(&Vtk, &content, &path, Overwrite::Replace, &Limits::default());
+    write().unwrap();
+    std::fs::write(folder.path().join("run/mine"), "x").unwrap();
+    assert!(write().unwrap_err().to_string().contains("not replaced"));
+    assert!(folder.path().join("run/mine").exists());
+    // What cannot be written leaves nothing behind.
+    let mut broken = content.tree().clone();
+    let id = broken.find("particles/mass").unwrap();
+    let nowhere = Layout::Plain { extents: Extents::one(0, 40), order: Order::C };
+    let cells = [(3, doubles(&[3], Order::C).layout), (5, nowhere.clone()), (0, nowhere)];
+    let cell = |(rows, layout)| Some(FrameCell { shape: Shape::new([rows]), layout });
+    broken.node_mut(id).array.as_mut().unwrap().layout =
+        Layout::PerFrame(std::sync::Arc::new(Cells(cells.map(cell).to_vec())));
+    let broken = dataset(broken);
+    let path = folder.path().join("broken.pvd");
+    write_file(&Vtk, &broken, &path, Overwrite::Never, &Limits::default()).unwrap_err();
+    assert!(!path.exists() && !folder.path().join("broken").exists());
     // A list must not lead out of its folder.
     for bad in ["/etc/passwd", "../secret.vtp", ""] {
         let text = list.replace("run/run_0001.vtp", bad);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use spile::error::{Error, Result};
+use spile::format::Format;
+use spile::limits::Limits;
 use spile::source::Source;
 
 use crate::context::expand;
@@ -16,6 +18,8 @@ pub(crate) struct Item {
     pub(crate) path: PathBuf,
     /// Its place below the folder that was named.
     pub(crate) below: PathBuf,
+    /// It is a folder, and a dataset of this format.
+    pub(crate) folder: Option<&'static dyn Format>,
 }
 
 /// The files that a command line means.
@@ -30,17 +34,18 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// Expands patterns and searches folders, in the order of names; what begins with a dot is hidden.
-    pub(crate) fn new(files: &[PathBuf]) -> Self {
+    /// A folder that is a dataset is like a file.
+    pub(crate) fn new(files: &[PathBuf], limits: &Limits) -> Self {
         let mut batch = Self::default();
         for path in files.iter().flat_map(|file| expand(file)) {
-            match path {
-                Ok(path) if path.is_dir() => {
+            match path.and_then(|path| Ok((spile::REGISTRY.folder_format(&path, limits)?, path))) {
+                Ok((None, path)) if path.is_dir() => {
                     batch.searched = true;
-                    batch.search(&path, &path);
+                    batch.search(&path, &path, limits);
                 }
-                Ok(path) => {
+                Ok((folder, path)) => {
                     let below = path.file_name().map(PathBuf::from).unwrap_or_default();
-                    batch.items.push(Ok(Item { path, below }));
+                    batch.items.push(Ok(Item { path, below, folder }));
                 }
                 Err(error) => batch.items.push(Err(error)),
             }
@@ -48,7 +53,7 @@ impl Batch {
         batch
     }
 
-    fn search(&mut self, top: &Path, folder: &Path) {
+    fn search(&mut self, top: &Path, folder: &Path, limits: &Limits) {
         let list = || -> std::io::Result<Vec<PathBuf>> {
             let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?
                 .map(|e| Ok(e?.path()))
@@ -67,14 +72,18 @@ impl Batch {
             if hidden || (meta.is_symlink() && path.is_dir()) {
                 continue;
             }
+            let below = path.strip_prefix(top).unwrap_or(&path).to_path_buf();
             if meta.is_dir() {
-                self.search(top, &path);
+                match spile::REGISTRY.folder_format(&path, limits) {
+                    Ok(None) => self.search(top, &path, limits),
+                    Ok(folder) => self.items.push(Ok(Item { path, below, folder })),
+                    Err(error) => self.items.push(Err(error)),
+                }
                 continue;
             }
             let known = Source::open(&path).and_then(|source| spile::REGISTRY.probe(&source));
             if known.is_ok() {
-                let below = path.strip_prefix(top).unwrap_or(&path).to_path_buf();
-                self.items.push(Ok(Item { path, below }));
+                self.items.push(Ok(Item { path, below, folder: None }));
             } else {
                 self.unknown += 1;
             }

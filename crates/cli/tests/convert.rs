@@ -185,6 +185,41 @@ fn losses_are_told_refused_or_taken() {
 }
 
 #[test]
+fn a_field_on_a_regular_mesh_is_a_grid_in_taf() {
+    let temp = tempfile::tempdir().unwrap();
+    let dump = golden().join("sdf/epoch1d_normal_0001.sdf");
+    let dump = dump.to_str().unwrap();
+    let field = ["convert", dump, "x.taf", "--select", "Electric Field/Ex"];
+    assert_eq!(run(temp.path(), &field).status.code(), Some(0));
+    let shown = run(temp.path(), &["info", "x.taf"]).stdout;
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(shown.contains("start -3.875e-6, step 1.25e-7, end 4e-6"), "{shown}");
+}
+
+#[test]
+fn a_folder_that_is_a_dataset_is_checked_as_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let dump = golden().join("sdf/epoch1d_normal_0001.sdf");
+    let words = ["convert", dump.to_str().unwrap(), "x.zarr"];
+    assert_eq!(run(temp.path(), &words).status.code(), Some(0));
+    let check = |path: &str| {
+        let done = run(temp.path(), &["check", path]);
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    assert_eq!(check("x.zarr"), (Some(0), "x.zarr: ok (zarr)\n".into()));
+    // Among others it is one of them.
+    let (code, table) = check(".");
+    assert!(code == Some(0) && table.contains("1 file: 1 ok"), "{table}");
+    let chunk = temp.path().join("x.zarr/Electric Field/Ex/c/0");
+    std::fs::OpenOptions::new().write(true).open(chunk).unwrap().set_len(5).unwrap();
+    let (code, found) = check("x.zarr");
+    assert!(code == Some(1) && found.contains("\"Electric Field/Ex\", chunk 0: "), "{found}");
+    let refused = run(temp.path(), &["salvage", "x.zarr"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("zarr folders"), "{refused:?}");
+}
+
+#[test]
 fn parts_of_dimensions_are_cut_with_their_coordinates() {
     let temp = tempfile::tempdir().unwrap();
     let dump = golden().join("sdf/epoch2d_4ranks_id4_0001.sdf");

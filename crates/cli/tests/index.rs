@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value as Json;
 use spile::dtype::{DType, Kind};
@@ -102,4 +103,68 @@ fn every_array_of_an_index_is_the_one_that_spile_reads() {
         }
     }
     assert!(seen > 100 && ranges > 100, "{seen} arrays, {ranges} ranges");
+}
+
+/// The values of a column of a table.
+fn column(table: &Path, name: &str) -> Option<Vec<u8>> {
+    let limits = Limits::default();
+    let opened = spile::open(table, &limits).unwrap();
+    let (source, tree) = (opened.reader.source(), opened.reader.tree());
+    let desc = tree.node(tree.find(name).ok()?).array.clone().unwrap();
+    let array = Array::open(source, tree, &desc, &limits).unwrap();
+    Some(array.read(&Selection::all(), Axes::Stored).unwrap())
+}
+
+#[test]
+fn tables_say_the_same_as_the_json() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+        command.args(words).current_dir(temp.path()).output().unwrap()
+    };
+    let file = golden("gsd/py-5.0.1/hoomd_many_frames.gsd");
+    let file = file.to_str().unwrap();
+    assert!(run(&["index", file, "refs.json"]).status.success());
+    assert!(run(&["index", file, "refs.parq", "--parquet"]).status.success());
+    let json = std::fs::read(temp.path().join("refs.json")).unwrap();
+    let refs: Json = serde_json::from_slice(&json).unwrap();
+    let refs = refs["refs"].as_object().unwrap();
+    let folder = temp.path().join("refs.parq");
+    let documents = std::fs::read(folder.join(".zmetadata")).unwrap();
+    let documents: Json = serde_json::from_slice(&documents).unwrap();
+    assert!(documents["record_size"].as_u64().unwrap() > 1000);
+    let (mut ranges, mut inside) = (0, 0);
+    for (key, said) in refs {
+        if key == ".zmetadata" {
+            continue;
+        }
+        if let Some(document) = documents["metadata"].get(key) {
+            assert_eq!(document.to_string(), said.as_str().unwrap());
+            continue;
+        }
+        let (path, chunk) = key.rsplit_once('/').unwrap();
+        let row: usize = chunk.split('.').map(|n| n.parse::<usize>().unwrap()).sum();
+        let table = folder.join(path).join("refs.0.parq");
+        if let Json::String(text) = said {
+            let text = text.strip_prefix("base64:").unwrap();
+            assert_eq!(column(&table, "raw").unwrap(), unbase64(text), "{key}");
+            inside += 1;
+            continue;
+        }
+        let number = |name: &str| {
+            let all = column(&table, name).unwrap();
+            u64::from_le_bytes(all[8 * row..8 * row + 8].try_into().unwrap())
+        };
+        assert_eq!(said, &serde_json::json!([file, number("offset"), number("size")]), "{key}");
+        ranges += 1;
+    }
+    assert!(ranges > 10 && inside > 0, "{ranges} ranges, {inside} inside");
+    // A folder of something else is not replaced.
+    std::fs::create_dir(temp.path().join("mine")).unwrap();
+    std::fs::write(temp.path().join("mine/file"), "x").unwrap();
+    let refused = run(&["index", file, "mine", "--parquet", "--overwrite"]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("not replaced"), "{refused:?}");
+    assert!(temp.path().join("mine/file").exists());
+    assert!(run(&["index", file, "refs.parq", "--parquet", "--overwrite"]).status.success());
 }

@@ -116,6 +116,14 @@ impl DType {
         }
     }
 
+    /// Bytes of a word that are its value: behind those of 80-bit numbers is room for anything.
+    pub const fn used(self) -> usize {
+        match self.kind {
+            Kind::X87 | Kind::ComplexX87 if self.word() > 10 => 10,
+            _ => self.word(),
+        }
+    }
+
     /// The elements are stored in the other order than `order`.
     pub fn needs_swap(self, order: ByteOrder) -> bool {
         self.word() > 1 && self.order != order

@@ -436,6 +436,21 @@ impl Registry {
             .hint("name files, or a folder with the dumps of a run (*.sdf, prefix.save)"))
     }
 
+    /// The format whose datasets are folders and that says this folder is one, be it damaged or not.
+    pub fn folder_format(
+        &self,
+        path: &Path,
+        limits: &Limits,
+    ) -> Result<Option<&'static dyn Format>> {
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let folder = Folder::open(path)?;
+        let is_one =
+            |format: &&&dyn Format| !matches!(format.open_folder(&folder, limits), Ok(None));
+        Ok(self.0.iter().filter(|format| format.is_folder()).find(is_one).copied())
+    }
+
     fn unknown(&self, source: &Source) -> Error {
         let known: Vec<_> = self.0.iter().map(|f| f.info().name).collect();
         let message = if source.is_empty() {

@@ -1,7 +1,7 @@
 //! What is in a file: groups, arrays and attributes, kept flat and found by path.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::error::{Error, Result};
 use crate::frames::FrameAxis;
-use crate::layout::{ArrayDesc, Layout};
+use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::Limits;
 
 /// A node's place in its tree.
@@ -355,6 +355,14 @@ impl Tree {
     /// All arrays, in the order of the file.
     pub fn arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
         self.iter().filter_map(|(id, node)| node.array.as_ref().map(|array| (id, node, array)))
+    }
+
+    /// Arrays that are not there for another one's sake: those that are no coordinates.
+    pub fn main_arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
+        let coords = self.arrays().flat_map(|(_, _, array)| &array.coords);
+        let coords = coords.filter_map(|c| if let Coord::Node(id) = c { Some(*id) } else { None });
+        let coords: HashSet<NodeId> = coords.collect();
+        self.arrays().filter(move |(id, ..)| !coords.contains(id))
     }
 
     /// Number of nodes without the root.

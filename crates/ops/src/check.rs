@@ -1,9 +1,13 @@
 //! What is wrong with a file.
 
+use std::path::Path;
+
 use serde::Serialize;
 use spile_core::error::{ErrorKind, Result};
-use spile_core::format::Registry;
+use spile_core::format::{Format, Reader, Registry, open_as};
+use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
+use spile_core::read::Array;
 use spile_core::report::{Finding, Report, Severity};
 use spile_core::source::Source;
 
@@ -65,6 +69,41 @@ pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool
         }
     };
     Ok(verdict(name, report))
+}
+
+/// Checks a folder that is a dataset of `format`: everything in it is read.
+pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Check> {
+    let mut report = Report::default();
+    match open_as(format, path, limits) {
+        Ok(reader) => {
+            report.findings.extend_from_slice(reader.findings());
+            for (_, node, array) in reader.tree().arrays() {
+                let Err(error) = read(&*reader, array, limits) else { continue };
+                report.absorb(error)?;
+                if let Some(finding) = report.findings.last_mut() {
+                    let inner = finding.object.take().map_or(String::new(), |o| format!(", {o}"));
+                    finding.object = Some(format!("\"{}\"{inner}", node.path));
+                }
+            }
+        }
+        Err(error) => report.absorb(error)?,
+    }
+    Ok(verdict(format.info().name, report))
+}
+
+/// Reads all values of an array, in all frames.
+fn read(reader: &dyn Reader, array: &ArrayDesc, limits: &Limits) -> Result<()> {
+    let (source, tree) = (reader.source(), reader.tree());
+    let frames = match &tree.resolve(array)?.layout {
+        Layout::PerFrame(table) => table.len(),
+        _ => 1,
+    };
+    for frame in 0..frames {
+        if let Some(array) = Array::open_frame(source, tree, array, frame, limits)? {
+            array.all()?.for_each(|_, _| Ok(()))?;
+        }
+    }
+    Ok(())
 }
 
 fn verdict(format: &'static str, report: Report) -> Check {

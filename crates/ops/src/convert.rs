@@ -6,18 +6,15 @@
 
 mod miniature;
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Serialize;
 use spile_core::description::lay;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file, write_scratch};
-use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::report::Finding;
 use spile_core::sink::Overwrite;
-use spile_core::tree::NodeId;
 
 use crate::diff::{Diff, Row, Rules, diff};
 use miniature::miniature;
@@ -138,18 +135,12 @@ fn losses(
 
 /// A format of one array has its own name for it.
 fn rules(content: &dyn Reader, written: &dyn Reader) -> Rules {
-    let coordinates: HashSet<NodeId> = content
-        .tree()
-        .arrays()
-        .flat_map(|(_, _, array)| &array.coords)
-        .filter_map(|coord| if let Coord::Node(id) = coord { Some(*id) } else { None })
-        .collect();
-    let only = |reader: &dyn Reader, but: &HashSet<NodeId>| {
-        let mut arrays = reader.tree().arrays().filter(|(id, ..)| !but.contains(id));
-        let first = arrays.next().map(|(_, node, _)| node.path.clone());
-        first.filter(|_| arrays.next().is_none())
-    };
-    let both = only(content, &coordinates).zip(only(written, &HashSet::new()));
+    fn only<'a>(mut paths: impl Iterator<Item = &'a str>) -> Option<String> {
+        paths.next().filter(|_| paths.next().is_none()).map(Into::into)
+    }
+    let (old, new) = (content.tree(), written.tree());
+    let from = only(old.main_arrays().map(|(_, node, _)| node.path.as_str()));
+    let both = from.zip(only(new.arrays().map(|(_, node, _)| node.path.as_str())));
     let renamed = both.filter(|(from, to)| from != to && written.tree().at(from).is_none());
     Rules { renamed: renamed.into_iter().collect(), ..Rules::default() }
 }

@@ -143,6 +143,29 @@ pub(crate) fn field(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
 }
 
+/// What rows and columns of a chunk are, in words that a person knows.
+pub(crate) fn dims(name: &str) -> [&'static str; 2] {
+    const MEMBERS: [&str; 7] =
+        ["particle", "bond", "angle", "dihedral", "improper", "pair", "constraint"];
+    let member = |group: &str| {
+        let known = GROUPS.iter().zip(MEMBERS).find(|((known, _), _)| *known == group);
+        known.map(|(_, member)| member)
+    };
+    if let Some(logged) = name.strip_prefix("log/") {
+        // Quantities of all particles are logged below the name of their group.
+        let group = logged.split('/').next().unwrap_or_default();
+        return [member(group).unwrap_or("value"), "component"];
+    }
+    match field(name) {
+        Some(Field { kind: Kind::Names, .. }) => ["type", "letter"],
+        Some(Field { per: Some("particles"), columns: 4, .. }) => ["particle", "quaternion"],
+        Some(Field { per: Some("particles"), .. }) => ["particle", "axis"],
+        Some(Field { per: Some(group), .. }) => [member(group).unwrap_or("value"), "member"],
+        Some(Field { name: "configuration/box", .. }) => ["box_part", "component"],
+        _ => ["value", "component"],
+    }
+}
+
 /// The elements of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {

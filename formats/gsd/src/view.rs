@@ -14,7 +14,7 @@ use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
 use crate::read::{File, HOOMD, STEP, layout, shape};
-use crate::schema::Trajectory;
+use crate::schema::{Trajectory, dims};
 use crate::wire::{SLOT, Type};
 
 /// Memory that an array of the tree takes.
@@ -76,6 +76,7 @@ impl View {
         })?;
         let mut tree = Tree::new(limits);
         let header = file.header();
+        let hoomd = header.schema == HOOMD;
         let attrs = &mut tree.node_mut(ROOT).attrs;
         attrs.push(("application".into(), header.application.clone().into()));
         attrs.push(("schema".into(), header.schema.clone().into()));
@@ -97,11 +98,11 @@ impl View {
             } else {
                 format!("no-name-{id}").into()
             };
-            add(&mut tree, &name, desc)?;
+            add(&mut tree, &name, desc, hoomd)?;
         }
         if index.form().is_first() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {
             let layout = Layout::PerFrame(Arc::new(Steps { file: file.clone(), frames }));
-            add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout))?;
+            add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout), hoomd)?;
         }
         tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
         Ok(Self { file, tree, damaged: Some(wrong).filter(|n| *n > 0) })
@@ -114,7 +115,10 @@ impl View {
 }
 
 /// Adds a chunk under its name, whose slashes are levels.
-fn add(tree: &mut Tree, name: &str, desc: ArrayDesc) -> Result<NodeId> {
+fn add(tree: &mut Tree, name: &str, mut desc: ArrayDesc, hoomd: bool) -> Result<NodeId> {
+    if hoomd {
+        desc.dims = desc.dims.iter().zip(dims(name)).map(|(_, dim)| dim.into()).collect();
+    }
     let (group, last) = name.rsplit_once('/').unwrap_or(("", name));
     let group = tree.group_at(group)?;
     let node = tree.add_array(group, last, desc)?;

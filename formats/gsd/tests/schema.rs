@@ -238,3 +238,19 @@ fn a_frame_of_the_wrong_size_is_refused() {
     file.close().unwrap();
     assert_eq!(open(&path).len().unwrap(), 1);
 }
+
+#[test]
+fn dimensions_have_the_names_that_people_use() {
+    let limits = Limits::default();
+    let path = golden("py-5.0.1/hoomd_full.gsd");
+    let file = Gsd.open(Source::open(path).unwrap(), &limits).unwrap();
+    let tree = file.tree();
+    let dims =
+        |path: &str| tree.node(tree.find(path).unwrap()).array.as_ref().unwrap().dims.clone();
+    assert_eq!(dims("particles/position"), ["particle", "axis"]);
+    assert_eq!(dims("particles/orientation"), ["particle", "quaternion"]);
+    assert_eq!(dims("particles/mass"), ["particle"]);
+    assert_eq!(dims("angles/group"), ["angle", "member"]);
+    assert_eq!(dims("particles/types"), ["type", "letter"]);
+    assert_eq!(dims("configuration/box"), ["box_part"]);
+}

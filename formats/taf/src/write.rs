@@ -13,7 +13,7 @@ use spile_core::read::{Array, Axes, Selected};
 use spile_core::select::Selection;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::Value;
+use spile_core::tree::{NodeId, Value};
 
 use crate::wire::{Dimension, Header, TYPES};
 
@@ -88,13 +88,49 @@ pub(crate) fn pad_dimensions(mut dimensions: Vec<Dimension>) -> Vec<Dimension> {
     dimensions
 }
 
-/// The dimensions of an array with the grids that its coordinates give.
-pub(crate) fn dimensions_of(desc: &ArrayDesc) -> Vec<Dimension> {
-    let dimension = |(length, coord): (&u64, &Coord)| match coord {
-        Coord::Uniform { start, step } => Dimension { length: *length, start: *start, step: *step },
-        Coord::None | Coord::Node(_) => Dimension::counting(*length),
-    };
-    pad_dimensions(desc.shape.lengths().iter().zip(&desc.coords).map(dimension).collect())
+/// The dimensions of an array with the grids that its coordinates give: points that are an array of
+/// their own are one if they are as far apart as numbers allow.
+fn dimensions_of(
+    content: &dyn Reader,
+    desc: &ArrayDesc,
+    limits: &Limits,
+) -> Result<Vec<Dimension>> {
+    let mut dimensions = Vec::new();
+    for (length, coord) in desc.shape.lengths().iter().zip(&desc.coords) {
+        let grid = match coord {
+            Coord::Uniform { start, step } => Some((*start, *step)),
+            Coord::Node(id) => points(content, *id, *length, limits)?,
+            Coord::None => None,
+        };
+        dimensions.push(match grid {
+            Some((start, step)) => Dimension { length: *length, start, step },
+            None => Dimension::counting(*length),
+        });
+    }
+    Ok(pad_dimensions(dimensions))
+}
+
+/// The start and the step of points, if those make a grid.
+fn points(
+    content: &dyn Reader,
+    id: NodeId,
+    length: u64,
+    limits: &Limits,
+) -> Result<Option<(f64, f64)>> {
+    let Some(desc) = &content.tree().node(id).array else { return Ok(None) };
+    let real = matches!(desc.dtype.kind(), Kind::Float | Kind::Int | Kind::UInt);
+    let framed = matches!(content.tree().resolve(desc)?.layout, Layout::PerFrame(_));
+    if desc.shape.lengths() != [length] || !real || framed {
+        return Ok(None);
+    }
+    let array = Array::open(content.source(), content.tree(), desc, limits)?;
+    let points = array.read_f64(&Selection::all(), Axes::Stored)?;
+    let [start, .., end] = points[..] else { return Ok(None) };
+    let step = (end - start) / (points.len() - 1) as f64;
+    // What was computed or stored in fewer digits is off by that much.
+    let apart = step.abs() * 1e-6 + (start.abs().max(end.abs())) * f64::EPSILON * 4.0;
+    let even = |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= apart;
+    Ok((step != 0.0 && points.iter().enumerate().all(even)).then_some((start, step)))
 }
 
 /// Writes the one array of any tree as TAF.
@@ -110,14 +146,15 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
             Error::unsupported("taf-030", format!("TAF has no {} elements", resolved.dtype))
         })?;
     let array = Array::open(content.source(), tree, desc, limits)?;
-    let header = Header::new(dtype, array.map(), dimensions_of(desc));
+    let dimensions = dimensions_of(content, desc, limits)?;
+    let header = Header::new(dtype, array.map(), dimensions);
     let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
     write_array(sink, &header, &selected)?;
     sink.write_all(&comments)?;
     Ok(())
 }
 
-/// The only array of a tree, and its comments: an attribute, or an array called so.
+/// The only array of a tree that is no coordinate, and its comments: an attribute, or an array called so.
 fn the_array<'a>(content: &'a dyn Reader, limits: &Limits) -> Result<(&'a ArrayDesc, Vec<u8>)> {
     let tree = content.tree();
     let mut comments = match tree.attrs().iter().find(|(name, _)| name == "comments") {
@@ -126,7 +163,7 @@ fn the_array<'a>(content: &'a dyn Reader, limits: &Limits) -> Result<(&'a ArrayD
         _ => Vec::new(),
     };
     let mut found = None;
-    for (_, node, desc) in tree.arrays() {
+    for (_, node, desc) in tree.main_arrays() {
         if node.path == "comments" && comments.is_empty() {
             let array = Array::open(content.source(), tree, desc, limits)?;
             comments = array.read(&Selection::all(), Axes::Stored)?;

@@ -21,6 +21,21 @@ plain = {"compression": "none", "use_dictionary": False}
 pq.write_table(table, "plain.parquet", **plain)
 pq.write_table(table.drop_columns("gap"), "groups.parquet", row_group_size=7, data_page_size=16,
                store_schema=False, write_statistics=False, **plain)
+# The defaults of pandas: snappy and dictionaries, and values that are missing.
+pq.write_table(table, "snappy.parquet")
+# Pages of both versions, dictionaries that are given up half-way, several groups.
+long = pa.table({
+    "n": pa.array([k * k % 37 for k in range(500)], pa.int32()),
+    "x": pa.array([None if k % 7 == 0 else k / 8 for k in range(500)]),
+    "word": pa.array([f"word {k % 90}" * (k % 5) for k in range(500)]),
+    "ok": pa.array([k % 3 == 0 for k in range(500)]),
+})
+few = {"row_group_size": 200, "data_page_size": 256, "dictionary_pagesize_limit": 600}
+for compression in ["zstd", "gzip", "lz4"]:
+    pq.write_table(long, f"{compression}.parquet", compression=compression, **few)
+pq.write_table(long, "second.parquet", compression="snappy", data_page_version="2.0", **few)
 os.makedirs("refused", exist_ok=True)
-pq.write_table(table.select(["id", "x"]), "refused/snappy.parquet")
+pq.write_table(table.select(["id", "x"]), "refused/brotli.parquet", compression="brotli")
+pq.write_table(table.select(["id"]), "refused/delta.parquet", use_dictionary=False,
+               column_encoding={"id": "DELTA_BINARY_PACKED"})
 pq.write_table(table.slice(0, 0), "empty.parquet", **plain)

@@ -1,13 +1,14 @@
 //! `spile check`.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use clap::Args;
 use serde::Serialize;
-use spile::error::Result;
-use spile_ops::check::{Check, Row};
+use spile::error::{Error, Result};
+use spile::format::Format;
+use spile_ops::check::{Check, Row, check_folder};
 
 use crate::batch::{Batch, Tally};
 use crate::context::{Context, Entry};
@@ -18,8 +19,8 @@ use crate::progress;
 /// Look for everything that is wrong with a file.
 ///
 /// Exit status: 0 when there is nothing of severity error, 1 when there is, 2 when a file cannot
-/// be examined at all. A folder means all files of known formats in it and below it; it gets a
-/// table, a row a file, and the status is 3 when only some could be examined.
+/// be examined at all. A folder means all files of known formats in it and below it, unless it is a
+/// dataset itself; it gets a table, a row a file, and the status is 3 when only some could be examined.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Files or folders; - is standard input
@@ -34,12 +35,16 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn run(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    if args.summary || args.files.iter().any(|file| file.is_dir()) {
+    let limits = &context.limits;
+    let is_many = |file: &PathBuf| {
+        Ok::<_, Error>(file.is_dir() && spile::REGISTRY.folder_format(file, limits)?.is_none())
+    };
+    if args.summary || args.files.iter().map(is_many).collect::<Result<Vec<_>>>()?.contains(&true) {
         return batch(args, context, out);
     }
     context.each_file(&args.files, out, |entry, out| {
-        let source = context.source(entry.path)?;
-        let check = spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)?;
+        let folder = spile::REGISTRY.folder_format(entry.path, limits)?;
+        let check = examine(args, entry.path, folder, context)?;
         if context.json {
             out.json(&Body { file: entry.name(), check: &check })?;
         } else if !context.quiet {
@@ -49,9 +54,23 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, out: &mut Output) -> Resu
     })
 }
 
+/// Checks a file, or a folder that is a dataset.
+fn examine(
+    args: &CheckArgs,
+    path: &Path,
+    folder: Option<&'static dyn Format>,
+    context: &Context,
+) -> Result<Check> {
+    if let Some(format) = folder {
+        return check_folder(format, path, &context.limits);
+    }
+    let source = context.source(path)?;
+    spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)
+}
+
 /// All files, and a table of what was found.
 fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let batch = Batch::new(&args.files);
+    let batch = Batch::new(&args.files, &context.limits);
     let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
     let columns = [
         ("verdict", Align::Left),
@@ -67,9 +86,7 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
         progress::of_many(number as u64, count as u64);
         tally.files += 1;
         let checked = item.and_then(|item| {
-            let check = context.source(&item.path).and_then(|source| {
-                spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)
-            });
+            let check = examine(args, &item.path, item.folder, context);
             Ok((check.map_err(|e| e.with_path(&item.path))?, item.path))
         });
         let (check, path) = match checked {

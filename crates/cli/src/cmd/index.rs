@@ -8,8 +8,8 @@ use spile::error::{Error, Result};
 use spile::format::Reader;
 use spile::index::{Indexed, write_h5};
 use spile::limits::Limits;
-use spile::sink::Sink;
-use spile_ops::index::LeftOut;
+use spile::sink::{FolderSink, Sink};
+use spile_ops::index::{DOCUMENTS, LeftOut};
 use spile_ops::subset::Subset;
 
 use super::overwrite;
@@ -21,10 +21,12 @@ use crate::print::{Output, text};
 /// Let other programs read a file in place.
 ///
 /// The index is Kerchunk's JSON: a virtual Zarr store whose chunks are ranges of the original, for
-/// xarray and zarr. With --h5 it is a small HDF5 file whose datasets are the bytes of the original
-/// (external storage), for h5py, MATLAB and IDL. Both name the original by its absolute path. Exit 3:
+/// xarray and zarr. With --parquet it is the same as a folder of tables, of which a reader opens only
+/// those it needs: better for very many chunks. With --h5 it is a small HDF5 file whose datasets are the bytes of the original
+/// (external storage), for h5py, MATLAB and IDL. All of them name the original by its absolute path. Exit 3:
 /// some arrays cannot be pointed to, and are listed; --strict refuses that.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct IndexArgs {
     /// The file, or a folder that is one dataset
     #[arg(value_name = "FILE")]
@@ -33,8 +35,11 @@ pub(crate) struct IndexArgs {
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     /// As HDF5 with external storage
-    #[arg(long)]
+    #[arg(long, conflicts_with = "parquet")]
     h5: bool,
+    /// As a folder of tables in Parquet
+    #[arg(long)]
+    parquet: bool,
     /// Refuse to leave out anything
     #[arg(long)]
     strict: bool,
@@ -64,20 +69,56 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
         subset = Subset::new(&*opened.reader, &pick, &context.limits)?;
         &subset
     };
-    let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
-    let form = if args.h5 { hdf5 } else { kerchunk };
-    let done = form(content, &mut sink, &context.limits)
-        .map_err(|e| place(e).with_format(opened.format.info().name))?;
-    if let (true, Some(first)) = (args.strict, done.left_out.first()) {
-        let count = text::count(done.left_out.len() as u64, "array");
-        let message = format!("{count} would be left out, first {}: {}", first.path, first.why);
-        return Err(Error::argument(message).with_path(&args.file).hint(
-            "without --strict they are left out; `spile convert` to Zarr or HDF5 has them all",
-        ));
-    }
-    sink.commit()?;
+    let place = |e: Error| place(e).with_format(opened.format.info().name);
+    let done = if args.parquet {
+        let folder = folder(args)?;
+        let done = tables(content, &folder, &context.limits).map_err(place)?;
+        refuse(args, &done)?;
+        folder.commit()?;
+        done
+    } else {
+        let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
+        let form = if args.h5 { hdf5 } else { kerchunk };
+        let done = form(content, &mut sink, &context.limits).map_err(place)?;
+        refuse(args, &done)?;
+        sink.commit()?;
+        done
+    };
     report(args, &done, context, out)?;
     Ok(if done.left_out.is_empty() { Exit::Yes } else { Exit::Partial })
+}
+
+/// With --strict, an error if anything was left out.
+fn refuse(args: &IndexArgs, done: &Done) -> Result<()> {
+    let (true, Some(first)) = (args.strict, done.left_out.first()) else { return Ok(()) };
+    let count = text::count(done.left_out.len() as u64, "array");
+    let message = format!("{count} would be left out, first {}: {}", first.path, first.why);
+    Err(Error::argument(message)
+        .with_path(&args.file)
+        .hint("without --strict they are left out; `spile convert` to Zarr or HDF5 has them all"))
+}
+
+/// The new folder. One that is there is replaced with everything in it, so it has to be an index.
+fn folder(args: &IndexArgs) -> Result<FolderSink> {
+    let output = &args.output;
+    if args.overwrite && output.is_dir() && !output.join(DOCUMENTS).is_file() {
+        return Err(Error::argument("is a folder of other files, no index; it is not replaced")
+            .with_path(output));
+    }
+    FolderSink::create(output, overwrite(args.overwrite))
+}
+
+/// Kerchunk's tables.
+fn tables(content: &dyn Reader, folder: &FolderSink, limits: &Limits) -> Result<Done> {
+    let index = spile_ops::index(content, limits)?;
+    let parquet = spile::REGISTRY.named("parquet")?;
+    let documents = index.documents().to_string();
+    folder.file(DOCUMENTS)?.write_all(documents.as_bytes())?;
+    for table in index.tables(limits) {
+        let (name, table) = table?;
+        parquet.write(&table, &mut folder.file(&name)?, limits)?;
+    }
+    Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
 }
 
 /// Kerchunk's JSON.

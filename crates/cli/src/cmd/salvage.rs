@@ -10,7 +10,7 @@ use spile::format::{Grade, Salvage};
 use spile::sink::Sink;
 
 use super::overwrite;
-use crate::batch::{Batch, Tally};
+use crate::batch::{Batch, Item, Tally};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Align, Output, Table, style, text};
@@ -37,7 +37,7 @@ pub(crate) struct SalvageArgs {
 }
 
 pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let batch = Batch::new(&args.files);
+    let batch = Batch::new(&args.files, &context.limits);
     let alone = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
     if !alone && args.output.is_some() {
         let message = "one output file cannot hold many";
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Re
     let Some(item) = batch.items.into_iter().next() else { return Ok(Exit::Yes) };
     let item = item?;
     let target = args.target(&item.path, &item.below);
-    let saved = save(args, &item.path, &target, context)?;
+    let saved = save(args, &item, &target, context)?;
     tell(&item.path, &target, &saved, context, out)?;
     Ok(if saved.lost.is_empty() { Exit::Yes } else { Exit::Partial })
 }
@@ -71,7 +71,14 @@ impl SalvageArgs {
     }
 }
 
-fn save(args: &SalvageArgs, file: &Path, target: &Path, context: &Context) -> Result<Salvage> {
+fn save(args: &SalvageArgs, item: &Item, target: &Path, context: &Context) -> Result<Salvage> {
+    let file = &item.path;
+    if let Some(format) = item.folder {
+        let message = format!("{} folders cannot be salvaged", format.info().name);
+        return Err(Error::unsupported("", message).with_path(file).hint(
+            "`spile check` tells which arrays are damaged; `spile convert --select` copies others",
+        ));
+    }
     let source = context.source(file)?;
     if let (Some(_), Some(folder)) = (&args.into, target.parent()) {
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
@@ -125,12 +132,15 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
         progress::of_many(number as u64, count as u64);
         let saved = item.and_then(|item| {
             // What is found in a folder may be of a format that has nothing to save.
-            let format = spile::REGISTRY.probe(&context.source(&item.path)?)?;
+            let format = match item.folder {
+                Some(format) => format,
+                None => spile::REGISTRY.probe(&context.source(&item.path)?)?,
+            };
             if batch.searched && format.info().salvage == Grade::None {
                 return Ok(None);
             }
             let target = args.target(&item.path, &item.below);
-            let saved = save(args, &item.path, &target, context);
+            let saved = save(args, &item, &target, context);
             Ok(Some((saved.map_err(|e| e.with_path(&item.path))?, item.path, target)))
         });
         let plain = |text: String| (text, Style::new());

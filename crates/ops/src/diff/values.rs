@@ -64,9 +64,6 @@ enum Class {
     Bytes,
 }
 
-/// Bytes of an 80-bit number, whatever room it has.
-const X87_BYTES: usize = 10;
-
 /// Compares all elements.
 pub(crate) fn compare(first: &Array, second: &Array, rules: &Rules) -> Result<Gap> {
     let pair = Pair::new(first, second, rules);
@@ -157,8 +154,7 @@ impl<'a> Pair<'a> {
                 let [a, b] = &buffers.reals;
                 // Digits that doubles do not have; behind those of 80 bits is room for anything.
                 let number = convert::part(first.dtype());
-                let word = number.size();
-                let used = if number.kind() == Kind::X87 { X87_BYTES.min(word) } else { word };
+                let (word, used) = (number.size(), number.used());
                 let wide = alike && word > 8;
                 for (k, (a, b)) in a.iter().zip(b).enumerate() {
                     let element = k / parts;

@@ -1,0 +1,90 @@
+//! Numbers of few bits: runs of one value, and groups of eight numbers side by side. Levels and the
+//! places of a dictionary lie like this.
+
+/// Hands out `count` numbers of `width` bits as values and how often they follow each other. Nothing if
+/// they end early, or `each` does not want one.
+pub(crate) fn decode(
+    bytes: &[u8],
+    width: u32,
+    count: u64,
+    mut each: impl FnMut(u32, u64) -> Option<()>,
+) -> Option<()> {
+    if width > 32 {
+        return None;
+    }
+    let mut rest = bytes;
+    let mut left = count;
+    while left > 0 {
+        let mut head = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, behind) = rest.split_first()?;
+            rest = behind;
+            head |= u64::from(byte & 0x7f) << shift;
+            if *byte < 0x80 {
+                break;
+            }
+        }
+        if head < 2 {
+            return None;
+        }
+        if head & 1 == 0 {
+            let (value, behind) = rest.split_at_checked(width.div_ceil(8) as usize)?;
+            rest = behind;
+            let value = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            let run = (head >> 1).min(left);
+            each(value, run)?;
+            left -= run;
+            continue;
+        }
+        for _ in 0..head >> 1 {
+            if left == 0 {
+                break;
+            }
+            let (group, behind) = rest.split_at_checked(width as usize)?;
+            rest = behind;
+            for k in 0..8.min(left) as u32 {
+                each(number(group, k * width, width), 1)?;
+            }
+            left -= left.min(8);
+        }
+    }
+    Some(())
+}
+
+/// The number of `width` bits from bit `first` on.
+fn number(group: &[u8], first: u32, width: u32) -> u32 {
+    let bytes = group.iter().skip(first as usize / 8).take(5);
+    let all = bytes.enumerate().fold(0_u64, |all, (k, byte)| all | u64::from(*byte) << (8 * k));
+    (all >> (first % 8) & ((1 << width) - 1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(bytes: &[u8], width: u32, count: u64) -> Option<Vec<u32>> {
+        let mut all = Vec::new();
+        decode(bytes, width, count, |value, n| {
+            all.extend(std::iter::repeat_n(value, n as usize));
+            Some(())
+        })?;
+        Some(all)
+    }
+
+    #[test]
+    fn runs_and_groups_of_any_width() {
+        assert_eq!(numbers(&[6, 1], 1, 3), Some(vec![1; 3]));
+        // 0 to 7 in three bits each, the example of the specification.
+        let group = [3, 0b1000_1000, 0b1100_0110, 0b1111_1010];
+        assert_eq!(numbers(&group, 3, 8), Some((0..8).collect()));
+        assert_eq!(numbers(&[4, 0x34, 0x12], 13, 2), Some(vec![0x1234; 2]));
+        assert_eq!(numbers(&[10], 0, 5), Some(vec![0; 5]));
+        let wide: Vec<u8> = std::iter::once(3).chain([0xff; 32]).collect();
+        assert_eq!(numbers(&wide, 32, 8), Some(vec![u32::MAX; 8]));
+        for (bytes, width) in
+            [(&[][..], 1), (&[6], 1), (&[0, 1], 1), (&[1], 1), (&[3], 1), (&[6, 1], 33)]
+        {
+            assert_eq!(numbers(bytes, width, 5), None, "{bytes:?}");
+        }
+    }
+}

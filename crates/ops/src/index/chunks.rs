@@ -1,0 +1,302 @@
+//! Chunks: which ranges of files are the pieces of an array.
+
+use std::path::{Path, PathBuf};
+
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::flat::Flat;
+use spile_core::layout::{ArrayDesc, Extent, Layout};
+use spile_core::limits::Limits;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::{Part, Source};
+use spile_core::tree::NodeId;
+use spile_core::wire::ByteOrder;
+
+/// Arrays up to this length are put into the index where there is no other way.
+pub(super) const INSIDE: u64 = 64 << 10;
+
+/// Chunks are no longer where that can be helped: who wants a part reads whole chunks.
+const CHUNK: u64 = 64 << 20;
+
+/// More chunks of one array are of no use to anybody.
+const MOST_CHUNKS: u64 = 1 << 20;
+
+/// About what is remembered of a chunk.
+pub(super) const CHUNK_BYTES: u64 = 64;
+
+/// Where an array lies.
+struct Ranges {
+    parts: Vec<Extent>,
+    order: Order,
+    /// Each of them is a frame, and the order is that inside a frame.
+    framed: bool,
+}
+
+/// Where a chunk is.
+pub(super) enum Place {
+    /// In a file, by its number.
+    Range { file: usize, offset: u64, len: u64 },
+    /// In the index itself.
+    Inside(Vec<u8>),
+}
+
+/// What a reference store says of an array: the lengths of a chunk, and where each of them is.
+pub(super) struct Chunks {
+    pub(super) dtype: String,
+    pub(super) chunk: Vec<u64>,
+    pub(super) order: Order,
+    /// The only dimension that is cut into more than one chunk.
+    pub(super) slowest: usize,
+    pub(super) places: Vec<Place>,
+    /// Bytes of the original.
+    pub(super) bytes: u64,
+}
+
+impl Chunks {
+    /// The name of a chunk: its place in the grid of all chunks.
+    pub(super) fn key(&self, number: usize) -> String {
+        let index = |axis: usize| if axis == self.slowest { number } else { 0 };
+        let axes = 0..self.chunk.len().max(1);
+        axes.map(|axis| index(axis).to_string()).collect::<Vec<_>>().join(".")
+    }
+}
+
+/// One file, or several whose bytes follow each other.
+pub(super) struct Files(Vec<(String, u64, u64)>);
+
+impl Files {
+    pub(super) fn of(source: &Source) -> Result<Self> {
+        let full = |path: &Path| -> Result<String> {
+            let path: PathBuf = std::path::absolute(path)?;
+            let text = path.to_str().map(ToString::to_string);
+            text.ok_or_else(|| Error::unsupported("", "the name of the file is no text"))
+        };
+        let parts = source.parts();
+        let end = |k: usize| parts.get(k + 1).map_or(source.len(), Part::start);
+        if !parts.is_empty() {
+            let each = parts.iter().enumerate();
+            let files = each.map(|(k, part)| Ok((full(part.path())?, part.start(), end(k))));
+            return files.collect::<Result<_>>().map(Self);
+        }
+        let path = source.path().ok_or_else(|| {
+            Error::argument("an index points into a file, and this has no name")
+                .hint("save it first")
+        })?;
+        Ok(Self(vec![(full(path)?, 0, source.len())]))
+    }
+
+    /// Their names.
+    pub(super) fn names(self) -> Vec<String> {
+        self.0.into_iter().map(|(name, ..)| name).collect()
+    }
+
+    /// The file of a range, and where it is there; nothing if it is in no file.
+    fn place(&self, range: Extent) -> Option<Place> {
+        let k = self.0.partition_point(|(_, start, _)| *start <= range.offset).checked_sub(1)?;
+        // Files of no bytes begin where the next one does.
+        let (_, start, end) = &self.0[k];
+        let inside = range.offset.checked_add(range.len).is_some_and(|last| last <= *end);
+        let Extent { offset, len } = range;
+        inside.then(|| Place::Range { file: k, offset: offset - start, len })
+    }
+}
+
+pub(super) struct Work<'a> {
+    pub(super) flat: &'a Flat<'a>,
+    pub(super) files: &'a Files,
+    pub(super) limits: &'a Limits,
+}
+
+impl Work<'_> {
+    /// The chunks of an array, or why there are none.
+    pub(super) fn chunks(
+        &self,
+        id: NodeId,
+        array: &ArrayDesc,
+    ) -> Result<std::result::Result<Chunks, String>> {
+        let bytes = array.shape.bytes(array.dtype.size())?;
+        let why = match self.ranges(array)? {
+            Err(why) => why,
+            Ok(Ranges { parts, order, framed }) => match self.cut(array, &parts, order, framed) {
+                Ok(chunks) => return Ok(Ok(chunks)),
+                Err(why) => why,
+            },
+        };
+        if bytes > INSIDE {
+            return Ok(Err(why));
+        }
+        let mut values = Vec::with_capacity(self.limits.allow(bytes, "a small array")?);
+        self.flat.stream(id, Order::C, |block| {
+            values.extend_from_slice(block);
+            Ok(())
+        })?;
+        let dtype = array.dtype.with_order(ByteOrder::Little);
+        if numpy(dtype).is_none() {
+            return Ok(Err(no_type(dtype)));
+        }
+        inside(dtype, &array.shape, values).map(Ok)
+    }
+
+    /// The ranges of an array, one after the other, where it is nothing else.
+    fn ranges(&self, array: &ArrayDesc) -> Result<std::result::Result<Ranges, String>> {
+        match &array.layout {
+            Layout::Plain { extents, order } => {
+                let parts = extents.parts().to_vec();
+                Ok(Ok(Ranges { parts, order: *order, framed: false }))
+            }
+            Layout::PerFrame(table) => {
+                let frames = table.len();
+                self.limits.allow(frames.saturating_mul(CHUNK_BYTES), "the frames")?;
+                let (mut parts, mut all) = (Vec::new(), None);
+                for frame in 0..frames {
+                    let Some(cell) = table.cell(frame)? else { continue };
+                    let Layout::Plain { extents, order } = &cell.layout else {
+                        return Ok(Err(format!("frame {frame} does not lie as it is")));
+                    };
+                    let order = if cell.shape.rank() > 1 { *order } else { Order::C };
+                    if *all.get_or_insert(order) != order {
+                        return Ok(Err("its frames lie in different orders".into()));
+                    }
+                    let bytes = cell.shape.bytes(array.dtype.size())?;
+                    parts.extend(extents.pieces(0, bytes).filter(|part| part.len > 0));
+                }
+                let order = all.unwrap_or(Order::C);
+                Ok(Ok(Ranges { parts, order, framed: order == Order::F }))
+            }
+            other => Ok(Err(format!("its bytes do not lie as they are: {other:?}"))),
+        }
+    }
+
+    /// Chunks of whole rows: as many as fit every range without rest.
+    fn cut(
+        &self,
+        array: &ArrayDesc,
+        parts: &[Extent],
+        order: Order,
+        framed: bool,
+    ) -> std::result::Result<Chunks, String> {
+        let dtype = numpy(array.dtype).ok_or_else(|| no_type(array.dtype))?;
+        let shape = array.shape.lengths();
+        let mut chunk: Vec<u64> = shape.iter().map(|n| (*n).max(1)).collect();
+        let size = array.dtype.size() as u64;
+        let bytes = array.shape.bytes(array.dtype.size()).map_err(|e| e.message().to_string())?;
+        let order = if shape.len() > 1 { order } else { Order::C };
+        let (places, slowest) = (Vec::new(), 0);
+        let mut chunks = Chunks { dtype, chunk: chunk.clone(), order, slowest, places, bytes };
+        if bytes == 0 {
+            return Ok(chunks);
+        }
+        let lost = || "it goes past the end of the file".to_string();
+        if shape.is_empty() {
+            let [part] = parts else { return Err("an element in several places".into()) };
+            let range = Extent { len: size, ..*part };
+            chunks.places.push(self.files.place(range).ok_or_else(lost)?);
+            return Ok(chunks);
+        }
+        // A frame in Fortran order is a chunk of one frame in that order, and no more than one.
+        if framed && parts.len() as u64 != shape[0] {
+            return Err("frames in Fortran order do not follow each other".into());
+        }
+        let slowest = if order == Order::F && !framed { shape.len() - 1 } else { 0 };
+        let row = bytes / shape[slowest];
+        let mut rest = bytes;
+        let mut rows = 0;
+        for part in parts {
+            let len = part.len.min(rest);
+            if !len.is_multiple_of(row) || (framed && len != row) {
+                return Err("its ranges do not end with whole rows".into());
+            }
+            rows = common(rows, len / row);
+            rest -= len;
+        }
+        if rest > 0 {
+            return Err("its ranges are too short".into());
+        }
+        // A part of a long run of rows should cost no more than that part.
+        let rows = if framed { 1 } else { divisor(rows, CHUNK / row) };
+        if shape[slowest] / rows > MOST_CHUNKS {
+            return Err("it would be too many chunks".into());
+        }
+        chunk[slowest] = rows;
+        let mut rest = bytes;
+        for part in parts {
+            let len = part.len.min(rest);
+            for k in 0..len / (rows * row) {
+                let offset = part.offset + k * rows * row;
+                let place = self.files.place(Extent { offset, len: rows * row });
+                chunks.places.push(place.ok_or_else(lost)?);
+            }
+            rest -= len;
+        }
+        Ok(Chunks { chunk, slowest, ..chunks })
+    }
+}
+
+/// The values themselves, as one chunk.
+pub(super) fn inside(dtype: DType, shape: &Shape, bytes: Vec<u8>) -> Result<Chunks> {
+    let dtype = numpy(dtype).ok_or_else(|| Error::unsupported("", no_type(dtype)))?;
+    let chunk: Vec<u64> = shape.lengths().iter().map(|n| (*n).max(1)).collect();
+    let places = if bytes.is_empty() { Vec::new() } else { vec![Place::Inside(bytes)] };
+    Ok(Chunks { dtype, chunk, order: Order::C, slowest: 0, places, bytes: 0 })
+}
+
+/// The type in NumPy's words; truth values of several bytes are the numbers they are.
+fn numpy(dtype: DType) -> Option<String> {
+    if dtype.size() == 0 {
+        return None;
+    }
+    match (dtype.kind(), dtype.size()) {
+        (Kind::Bool, 2..) => DType::new(Kind::UInt, dtype.size() as u32, dtype.order())?.numpy(),
+        (Kind::Opaque, 1) => Some("|u1".into()),
+        // NumPy has these where the machine does; Zarr has not.
+        (Kind::X87 | Kind::ComplexX87, _) => None,
+        _ => dtype.numpy(),
+    }
+}
+
+fn no_type(dtype: DType) -> String {
+    format!("Zarr has no {dtype}")
+}
+
+/// The greatest common divisor; of 0 and a number it is the number.
+fn common(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The greatest divisor of `n` that is at most `most`, and at least 1.
+fn divisor(n: u64, most: u64) -> u64 {
+    if n <= most {
+        return n.max(1);
+    }
+    let mut best = 1;
+    let mut k = 1;
+    while k * k <= n && k < 1 << 24 {
+        if n.is_multiple_of(k) {
+            for d in [k, n / k] {
+                if d <= most {
+                    best = best.max(d);
+                }
+            }
+        }
+        k += 1;
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_as_long_as_all_ranges_allow() {
+        assert_eq!((common(0, 12), common(12, 18), common(7, 0)), (12, 6, 7));
+        assert_eq!(
+            (divisor(12, 100), divisor(12, 5), divisor(13, 5), divisor(12, 0)),
+            (12, 4, 1, 1)
+        );
+        assert_eq!(divisor(1_000_000, 3000), 2500);
+    }
+}
