@@ -14,6 +14,7 @@
 //! | `iotk` | `bench iotk`, against gfortran and plain C |
 //! | `ops` | `bench ops`, conversions and comparisons against plain C |
 //! | `digitizer` | `bench digitizer`, files of oscilloscopes against plain C |
+//! | `python` | `bench python`, against sdf-xarray, gsd.hoomd and NumPy |
 //! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
@@ -22,6 +23,7 @@ mod gsd;
 mod iotk;
 mod ops;
 mod page;
+mod python;
 mod report;
 mod rounds;
 mod sample;
@@ -93,6 +95,11 @@ pub(crate) fn digitizer(words: &[&str]) -> Result<bool> {
 /// `bench gsd`.
 pub(crate) fn gsd(words: &[&str]) -> Result<bool> {
     gsd::run(&Options::parse(words)?)
+}
+
+/// `bench python`.
+pub(crate) fn python(words: &[&str]) -> Result<bool> {
+    python::run(&Options::parse(words)?)
 }
 
 /// `bench sdf`.

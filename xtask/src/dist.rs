@@ -1,8 +1,8 @@
 //! What is given to people: one static binary, which runs on any Linux of the same processor,
-//! whatever is installed there; and the C library with its headers.
+//! whatever is installed there; the C library with its headers; and the wheel for Python.
 
-use crate::Result;
 use crate::shell::{cargo, output, program, succeeds, target};
+use crate::{Result, tools};
 
 pub(crate) fn run() -> Result<bool> {
     let about = output(program("rustc").arg("-vV"))?;
@@ -31,5 +31,16 @@ pub(crate) fn run() -> Result<bool> {
             .arg(format!("LIBRARIES={}", folder.join("release").display())),
     )?;
     println!("{}", installed.display());
-    Ok(built && library && install)
+    let wheels = folder.join("python");
+    let python = tools::python(&["maturin".into()])?;
+    let words = ["-m", "maturin", "build", "--release", "--out"];
+    let wheel = succeeds(
+        program(python)
+            .args(words)
+            .arg(&wheels)
+            .args(["--manifest-path", "bindings/python/Cargo.toml"])
+            .env("CARGO_TARGET_DIR", &folder),
+    )?;
+    println!("{}", wheels.display());
+    Ok(built && library && install && wheel)
 }

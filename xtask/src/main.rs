@@ -17,6 +17,7 @@ mod dist;
 mod doors;
 mod fuzz;
 mod gallery;
+mod python;
 mod readme;
 mod shell;
 mod step;
@@ -32,12 +33,14 @@ const HELP: &str = "\
 cargo xtask <command>
 
   test                     all that CI runs; installs what it needs when it can
+  python                   the tests of the Python package alone
   doors                    checks which crate sees which, and the other rules of the house
   fuzz [SECONDS] [TARGET]  runs every fuzz target, SECONDS in all (30), or one of them
   bench taf [OPTIONS]      measures against NumPy, h5py and plain C, writes docs/performance.md
   bench scda [OPTIONS]     measures against plain C, writes its part of docs/performance.md
   bench gsd [OPTIONS]      measures against the C library, its Python package, hoomd-gsd and plain C
   bench sdf [OPTIONS]      measures against sdf-xarray, sdfr and plain C, writes its part
+  bench python [OPTIONS]   measures the package against sdf-xarray, gsd.hoomd and NumPy
   bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
   bench ops [OPTIONS]      measures conversions and comparisons against plain C, writes its part
   bench digitizer [OPTIONS] measures files of oscilloscopes against plain C, writes its part
@@ -45,7 +48,7 @@ cargo xtask <command>
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
       --keep               keeps the files (taf: in target/bench, others: in memory)
-  dist                     builds the static binary and the C library
+  dist                     builds the static binary, the C library and the wheel
   readme [--check]         rewrites (or compares) the table of formats in README.md
   gallery                  draws the pictures of docs/gallery.md
   help                     this text
@@ -72,11 +75,13 @@ fn run(words: &[&str]) -> Result<bool> {
             Ok(true)
         }
         ["test"] => Ok(test::run()),
+        ["python"] => python::run(),
         ["doors"] => doors::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", "taf", rest @ ..] => bench::taf(rest),
         ["bench", "scda", rest @ ..] => bench::scda(rest),
         ["bench", "gsd", rest @ ..] => bench::gsd(rest),
+        ["bench", "python", rest @ ..] => bench::python(rest),
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
         ["bench", "ops", rest @ ..] => bench::ops(rest),
         ["bench", "iotk", rest @ ..] => bench::iotk(rest),

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::shell::{cargo, output, program, root, succeeds, watched};
 use crate::step::{Counts, Outcome, Steps, count_tests};
-use crate::{Result, doors, fuzz, readme, tools};
+use crate::{Result, doors, fuzz, python as package, readme, tools};
 
 /// The same words everywhere: another set of features would be another build. The only feature
 /// that a machine may be unable to build is MPI.
@@ -32,13 +32,14 @@ pub(crate) fn run() -> bool {
     steps.run("tests", tests);
     steps.run("doc tests", doc_tests);
     steps.run("readme", || Outcome::from_check(readme::check()));
-    // These two take long and say little about a tree that is known to be broken.
+    // These take long and say little about a tree that is known to be broken.
     let broken = steps.failed();
     let unless_broken = |step: fn() -> Outcome| {
         if broken { Outcome::Skipped("an earlier step failed".into()) } else { step() }
     };
     steps.run("fuzz", || unless_broken(|| fuzz::smoke(FUZZ_SECONDS)));
     steps.run("interop", || unless_broken(interop));
+    steps.run("python", || unless_broken(python));
     println!("\n=== summary\n{}", steps.summary());
     !steps.failed()
 }
@@ -103,12 +104,25 @@ fn counted(command: &mut std::process::Command) -> Outcome {
 /// The program as the tests built it. Without `--tests` the packages that only tests need would
 /// not have a say in the features of the others, and half of them would be built again.
 pub(crate) fn spile() -> Result<PathBuf> {
-    let fine = succeeds(cargo(&["build", "--quiet", "--bins", "--tests"]).args(all()))?;
-    let path = crate::shell::target().join("debug/spile");
+    built("spile")
+}
+
+/// What is built beside the tests: a program or a library.
+fn built(name: &str) -> Result<PathBuf> {
+    let fine = succeeds(cargo(&["build", "--quiet", "--lib", "--bins", "--tests"]).args(all()))?;
+    let path = crate::shell::target().join("debug").join(name);
     if !fine || !path.is_file() {
-        return Err("the program `spile` was not built".into());
+        return Err(format!("`{name}` was not built"));
     }
     Ok(path)
+}
+
+/// The Python package.
+fn python() -> Outcome {
+    match built("libspile_python.so") {
+        Ok(module) => package::test(&module, &package::interop_packages()),
+        Err(why) => Outcome::Failed(why),
+    }
 }
 
 /// Every script of `tests/interop` is one test; it finds the program in `SPILE`.
@@ -122,10 +136,7 @@ fn interop() -> Outcome {
         Ok(spile) => spile,
         Err(why) => return Outcome::Failed(why),
     };
-    let wanted = std::fs::read_to_string(folder.join("requirements.txt"));
-    let packages = wanted.unwrap_or_else(|_| "numpy".into());
-    let packages: Vec<String> = packages.split_whitespace().map(String::from).collect();
-    let python = match tools::python(&packages) {
+    let python = match tools::python(&package::interop_packages()) {
         Ok(python) => python,
         Err(why) => return Outcome::Skipped(why),
     };

@@ -86,6 +86,13 @@ pub(crate) fn python(packages: &[String]) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// A new Python with nothing in it.
+pub(crate) fn fresh_venv(name: &str) -> Result<PathBuf> {
+    let home = target().join(name);
+    make_venv(&home)?;
+    Ok(home.join("bin/python"))
+}
+
 fn make_venv(home: &Path) -> Result<()> {
     let make = || output(program("python3").args(["-m", "venv", "--clear"]).arg(home)).map(drop);
     make().or_else(|_| {

@@ -1,7 +1,5 @@
 //! What the exit status means.
 
-use std::process::ExitCode;
-
 /// The outcome of a command, from best to worst. Interruption (130) is not here: the shell
 /// makes it of a death by `SIGINT`, which nothing catches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,13 +14,13 @@ pub(crate) enum Exit {
     Error,
 }
 
-impl From<Exit> for ExitCode {
+impl From<Exit> for u8 {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Yes => 0_u8,
+        match exit {
+            Exit::Yes => 0,
             Exit::No => 1,
             Exit::Error => 2,
             Exit::Partial => 3,
-        })
+        }
     }
 }

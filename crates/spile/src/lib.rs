@@ -32,8 +32,8 @@
 use std::path::Path;
 
 pub use spile_core::{
-    comm, convert, dtype, error, format, frames, layout, limits, read, reduce, report, select,
-    series, shape, sink, source, tree, wire,
+    axes, comm, convert, dtype, error, format, frames, layout, limits, read, reduce, report,
+    select, series, shape, sink, source, tree, wire,
 };
 
 /// Small files that point into others, so that other programs read those in place.

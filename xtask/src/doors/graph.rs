@@ -17,6 +17,11 @@ const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/dig"),
     ("bindings/c", "formats/scda"),
     ("bindings/c", "formats/gsd"),
+    ("bindings/python", "formats/gsd"),
+    ("bindings/python", "formats/scda"),
+    ("bindings/python", "formats/taf"),
+    // The wheel carries the program.
+    ("bindings/python", "crates/cli"),
 ];
 
 /// A crate of the workspace: its folder, the roots of its library and programs, and the folders

@@ -1,0 +1,171 @@
+"""The work of `cargo xtask bench python`: what a user of Python waits for.
+
+The argument says with whose package: spile, sdf-xarray, gsd or numpy. A line on standard input is a
+task, and is answered by a line with its seconds and its bytes, or what else is counted.
+"""
+
+import gc
+import os
+import resource
+import sys
+import time
+
+import numpy as np
+
+WHO = sys.argv[1]
+
+if WHO == "spile":
+    import spile
+    import xarray as xr
+
+    OPEN = {"engine": "spile"}
+elif WHO == "sdf-xarray":
+    import sdf_xarray
+    import xarray as xr
+
+    OPEN = {"engine": "sdf_engine"}
+elif WHO == "gsd":
+    import gsd.hoomd
+
+
+def peak():
+    """Bytes of memory that the process had at most."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def warm():
+    """What xarray imports when it is first used is nobody's dump."""
+    xr.backends.plugins.list_engines()
+    ds = xr.Dataset({"v": ("x", [1.0, 2.0])}, {"x": [1.0, 2.0]})
+    ds.chunk({"x": 1}).mean("x").compute()
+
+
+def open_dump(path):
+    """Seconds, and the memory that it took."""
+    warm()
+    before = peak()
+    start = time.perf_counter()
+    ds = xr.open_dataset(path, keep_particles=True, **OPEN)
+    seconds = time.perf_counter() - start
+    return seconds, max(peak() - before, len(ds.variables))
+
+
+def plane(path, middle):
+    start = time.perf_counter()
+    with xr.open_dataset(path, **OPEN) as ds:
+        field = ds["Field_F0"]
+        part = field.isel({field.dims[1]: int(middle)}).values
+    return time.perf_counter() - start, part.nbytes
+
+
+def blocks(path):
+    start = time.perf_counter()
+    with xr.open_dataset(path, **OPEN) as ds:
+        count = len(ds.variables)
+    return time.perf_counter() - start, count
+
+
+def tree(path):
+    start = time.perf_counter()
+    with spile.open(path) as file:
+        count = len(file._handle.open.nodes()[0])
+    return time.perf_counter() - start, count
+
+
+def many(folder):
+    if WHO == "spile":
+        return spile.open_series(folder + "/*.sdf").to_xarray(chunks={"time": 1})
+    return sdf_xarray.open_mfdataset(folder + "/*.sdf")
+
+
+def series(folder):
+    start = time.perf_counter()
+    with many(folder) as ds:
+        count = ds.sizes["time"]
+    return time.perf_counter() - start, count
+
+
+def mean(folder):
+    """Opening, and the mean of a field over time; the memory that both took."""
+    warm()
+    before = peak()
+    start = time.perf_counter()
+    with many(folder) as ds:
+        ds["Field_F0"].mean("time").compute()
+    return time.perf_counter() - start, max(peak() - before, 1)
+
+
+def frames(path, count):
+    count = int(count)
+    if WHO == "spile":
+        trajectory = spile.open(path).hoomd
+    else:
+        trajectory = gsd.hoomd.open(path, "r")
+    start = time.perf_counter()
+    for k in range(count):
+        particles = trajectory[k].particles
+        particles.position, particles.velocity, particles.typeid
+    return time.perf_counter() - start, count
+
+
+def log(path):
+    start = time.perf_counter()
+    found = spile.open(path).hoomd.log() if WHO == "spile" else gsd.hoomd.read_log(path)
+    return time.perf_counter() - start, len(found["configuration/step"])
+
+
+def windows(path, offset, length):
+    """A thousand windows of a thousand samples of an unmapped TAF file, from a file just opened."""
+    offset, length = int(offset), int(length)
+    places = [(k * 7919_003) % (length - 1000) for k in range(1000)]
+    start = time.perf_counter()
+    if WHO == "spile":
+        data = spile.open(path, mmap=True)["data"].view()
+    else:
+        data = np.memmap(path, "<f4", "r", offset, (length, 1), order="F")
+    total = sum(float(data[at : at + 1000, 0].sum()) for at in places)
+    return time.perf_counter() - start, int(total != 0.0) * 4_000_000
+
+
+def copies(path, offset, length):
+    """The same, copied."""
+    offset, length = int(offset), int(length)
+    places = [(k * 7919_003) % (length - 1000) for k in range(1000)]
+    start = time.perf_counter()
+    if WHO == "spile":
+        data = spile.open(path)["data"]
+        total = sum(float(data[at : at + 1000, 0].sum()) for at in places)
+    else:
+        data = np.memmap(path, "<f4", "r", offset, (length, 1), order="F")
+        total = sum(float(np.array(data[at : at + 1000, 0]).sum()) for at in places)
+    return time.perf_counter() - start, int(total != 0.0) * 4_000_000
+
+
+def make_taf(path, length):
+    from spile import taf
+
+    samples = (np.arange(int(length)) % 1000).astype("f4").reshape(-1, 1)
+    start = time.perf_counter()
+    taf.create(path, samples, dtype="flt32", overwrite=True)
+    return time.perf_counter() - start, os.path.getsize(path) - samples.nbytes
+
+
+TASKS = {
+    "open": open_dump,
+    "plane": plane,
+    "blocks": blocks,
+    "tree": tree,
+    "series": series,
+    "mean": mean,
+    "frames": frames,
+    "log": log,
+    "windows": windows,
+    "copies": copies,
+    "make-taf": make_taf,
+}
+
+for line in sys.stdin:
+    task, *words = line.split()
+    gc.collect()
+    seconds, count = TASKS[task](*words)
+    print(f"{seconds:.9f} {count}", flush=True)

@@ -1,0 +1,412 @@
+"""Writing: trees of arrays as files of any format, scda sections, frames of GSD files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _spile
+from ._array import Array
+from ._tree import Group
+from .errors import ArgumentError
+
+__all__ = ["FrameWriter", "SectionWriter", "create"]
+
+
+def create(
+    path: str | os.PathLike[str],
+    content: Any = None,
+    *,
+    format: str | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    coords: Mapping[str, Any] | None = None,
+    steps: Any = None,
+    times: Any = None,
+    overwrite: bool = False,
+    strict: bool = False,
+    **options: Any,
+) -> Any:
+    """Writes a new file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Its ending chooses the format unless `format` does.
+    content : mapping, optional
+        Names to arrays, to ``(dims, array)`` or ``(dims, array, attrs)`` as xarray has them, to
+        mappings of the same kind, or to groups and arrays of other files; an ``xarray.Dataset`` too.
+        Without content there comes a writer: of sections (scda, `SectionWriter`) or frames (GSD,
+        `FrameWriter`), to be used in a ``with`` statement.
+    attrs : mapping
+        What is said about the file.
+    coords : mapping
+        Points along dimensions by name: arrays, or ``(start, step)`` for evenly spaced ones.
+    steps, times : sequence
+        The frames of the file: arrays whose first dimension is called ``frame`` have one part each.
+    overwrite : bool
+        Replace the file if it exists.
+    strict : bool
+        Fail where the format cannot hold something; otherwise it is listed in ``lost``.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 5)
+    >>> done = spile.create(
+    ...     here / "field.sdf",
+    ...     {"Fields": {"Ex": (("x",), x**2, {"units": "V/m"})}},
+    ...     coords={"x": x},
+    ... )
+    >>> done["format"], spile.open(here / "field.sdf")["Fields/Ex"].units
+    ('sdf', 'V/m')
+
+    >>> with spile.create(here / "sections.scda", user="demo") as file:
+    ...     file.block(b"some words", user="notes")
+    ...     file.array(np.arange(6.0).reshape(3, 2), user="pairs", encode=True)
+    >>> list(spile.open(here / "sections.scda"))
+    ['notes', 'pairs']
+    """
+    path = os.fspath(path)
+    if content is None:
+        return _writer(path, format, overwrite, options)
+    if options:
+        raise TypeError(f"create has no option {next(iter(options))!r}")
+    nodes = _Nodes(coords or {}, steps is not None or times is not None)
+    nodes.group("", content)
+    moments = nodes.moments(steps, times)
+    everything = dict(getattr(content, "attrs", None) or {})
+    everything.update(attrs or {})
+    done = _spile.write(
+        path,
+        nodes.rows(),
+        _plain_attrs(everything),
+        moments,
+        to=format,
+        overwrite=overwrite,
+        strict=strict,
+    )
+    return json.loads(done)
+
+
+def _writer(path: str, format: str | None, overwrite: bool, options: dict[str, Any]) -> Any:
+    ending = os.path.splitext(path)[1].lstrip(".").lower()
+    if (format or ending) in ("scda", "scd"):
+        return SectionWriter(path, overwrite=overwrite, **options)
+    if (format or ending) == "gsd":
+        return FrameWriter(path, overwrite=overwrite, **options)
+    raise ArgumentError("content is missing; only scda and gsd files are written piece by piece")
+
+
+def block(array: Any) -> tuple[str, list[int], np.ndarray]:
+    """Type, lengths and bytes, as the compiled half takes them: little-endian, in C order."""
+    array = np.asarray(array)
+    if array.dtype.kind == "U":
+        array = np.char.encode(array, "utf-8")
+    if array.dtype.hasobject or array.dtype.kind in "mM":
+        raise ArgumentError(f"elements of type {array.dtype} have no place in files")
+    shape = array.shape
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return array.dtype.str.replace("=", "<"), list(shape), array.reshape(-1).view("u1")
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python, where NumPy has its own."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return str(value) if isinstance(value, os.PathLike) else value
+
+
+def _plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {str(name): _plain(value) for name, value in attrs.items()}
+    return {
+        name: value
+        for name, value in plain.items()
+        if value is not None and not isinstance(value, dict)
+    }
+
+
+class _Nodes:
+    """The tree that is to be written, flat."""
+
+    def __init__(self, coords: Mapping[str, Any], framed: bool) -> None:
+        self.coords: dict[str, str | tuple[float, float]] = {}
+        self.framed = framed
+        self.frames: int | None = None
+        self.nodes: list[tuple[str, Any, Any, dict[str, Any]]] = []
+        for name, points in coords.items():
+            if isinstance(points, tuple) and len(points) == 2 and np.isscalar(points[0]):
+                start, step = points
+                self.coords[name] = (float(start), float(step))
+            else:
+                self.array(name, points, (name,), {})
+
+    def group(self, path: str, content: Any) -> None:
+        if hasattr(content, "data_vars") and hasattr(content, "coords"):
+            content = {n: (v.dims, v.values, v.attrs) for n, v in content.variables.items()}
+        if not isinstance(content, Mapping):
+            raise TypeError(f"content is a mapping of arrays, not {type(content).__name__}")
+        if path:
+            attrs = content.attrs if isinstance(content, Group) else {}
+            self.nodes.append((path, None, (), _plain_attrs(attrs)))
+        for name, part in content.items():
+            self.part(f"{path}/{name}" if path else str(name), part)
+
+    def part(self, path: str, part: Any) -> None:
+        if isinstance(part, Mapping):
+            self.group(path, part)
+        elif isinstance(part, Array):
+            self.array(path, part.read(native=True), part.dims, part.attrs)
+        elif isinstance(part, tuple) and len(part) in (2, 3):
+            dims = (part[0],) if isinstance(part[0], str) else tuple(part[0])
+            self.array(path, part[1], dims, part[2] if len(part) == 3 else {})
+        elif hasattr(part, "dims") and hasattr(part, "values"):
+            self.array(path, part.values, part.dims, part.attrs)
+        else:
+            self.array(path, part, (), {})
+
+    def array(self, path: str, values: Any, dims: Any, attrs: Mapping[str, Any]) -> None:
+        values = np.asarray(values)
+        if len(dims) not in (0, values.ndim):
+            raise ArgumentError(
+                f"{path} has {values.ndim} dimensions and {len(dims)} names for them"
+            )
+        dims = [str(name) for name in dims]
+        if self.framed and dims[:1] == ["frame"]:
+            self.frames = len(values)
+            blocks: Any = [block(part) for part in values]
+            dims = dims[1:]
+        else:
+            blocks = block(values)
+            if len(dims) == 1 and dims[0] == path.rpartition("/")[2]:
+                self.coords.setdefault(dims[0], path)
+        self.nodes.append((path, blocks, dims, _plain_attrs(attrs)))
+
+    def moments(self, steps: Any, times: Any) -> list[Any] | None:
+        if not self.framed:
+            return None
+        count = len(steps if steps is not None else times)
+        if self.frames not in (None, count):
+            raise ArgumentError(f"{count} steps or times for {self.frames} frames")
+        steps = [None] * count if steps is None else [int(step) for step in steps]
+        times = [None] * count if times is None else [float(time) for time in times]
+        return list(zip(steps, times))
+
+    def rows(self) -> list[Any]:
+        def points(path: str, name: str) -> Any:
+            found = self.coords.get(name)
+            return None if found == path else found
+
+        return [
+            (path, blocks, list(dims), [points(path, name) for name in dims], attrs)
+            for path, blocks, dims, attrs in self.nodes
+        ]
+
+
+def _bytes(text: Any) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
+
+
+class SectionWriter:
+    """Writes the sections of an scda file, in the words of its paper. The file appears when the writer
+    is closed; one that is left with an error never does."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | bytes = "",
+        vendor: str | bytes | None = None,
+        level: int = 9,
+        overwrite: bool = False,
+    ) -> None:
+        vendor = None if vendor is None else _bytes(vendor)
+        self._inner = _spile.Sections(
+            os.fspath(path), _bytes(user), vendor=vendor, level=level, overwrite=overwrite
+        )
+
+    def inline(self, data: bytes, *, user: str | bytes = "") -> None:
+        """A section of 32 bytes."""
+        self._inner.inline(_bytes(user), _bytes(data))
+
+    def block(self, data: bytes, *, user: str | bytes = "", encode: bool = False) -> None:
+        """Bytes; with `encode`, compressed."""
+        self._inner.block(_bytes(user), _bytes(data), encode)
+
+    def array(self, data: Any, *, user: str | bytes = "", encode: bool = False) -> None:
+        """Elements of the same size: the first dimension of an array, or a list of bytes."""
+        if isinstance(data, (list, tuple)):
+            parts = [bytes(part) for part in data]
+            if len({len(part) for part in parts}) > 1:
+                raise ArgumentError("elements have different sizes: use varray")
+            size = len(parts[0]) if parts else 0
+            self._inner.array(_bytes(user), len(parts), size, b"".join(parts), encode)
+            return
+        _, shape, content = block(data)
+        count = shape[0] if shape else 1
+        size = content.size // count if count else 0
+        self._inner.array(_bytes(user), count, size, content.tobytes(), encode)
+
+    def varray(self, data: Any, *, user: str | bytes = "", encode: bool = False) -> None:
+        """Elements of different sizes: a list of bytes or arrays."""
+        parts = [
+            bytes(part) if isinstance(part, (bytes, bytearray)) else block(part)[2].tobytes()
+            for part in data
+        ]
+        self._inner.varray(_bytes(user), [len(p) for p in parts], b"".join(parts), encode)
+
+    def close(self) -> None:
+        """Finishes the file."""
+        self._inner.close()
+
+    def __enter__(self) -> SectionWriter:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._inner.abandon()
+
+
+_WIDTHS = {"bonds": 2, "angles": 3, "dihedrals": 4, "impropers": 4, "pairs": 2, "constraints": 2}
+_REALS = {
+    "mass": 1,
+    "charge": 1,
+    "diameter": 1,
+    "moment_inertia": 3,
+    "position": 3,
+    "orientation": 4,
+    "velocity": 3,
+    "angmom": 4,
+}
+_SIGNED = {"body": 1, "image": 3}
+
+
+def _get(thing: Any, name: str) -> Any:
+    if thing is None:
+        return None
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _flat(values: Any, dtype: str) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype).reshape(-1)
+
+
+class FrameWriter:
+    """Adds frames of the HOOMD schema to a GSD file.
+
+    A frame is whatever has the schema's names, as attributes or as keys: a frame of another file
+    (``spile.open(path).hoomd[0]``), one of ``gsd.hoomd``, or dictionaries. What it does not have is the
+    schema's default, and what frame 0 says already is not written again.
+
+    >>> with spile.create(here / "trajectory.gsd") as file:
+    ...     for step in range(3):
+    ...         file.append(
+    ...             {
+    ...                 "step": 10 * step,
+    ...                 "box": [8, 8, 8, 0, 0, 0],
+    ...                 "particles": {"position": np.full((2, 3), step), "types": ["A", "B"]},
+    ...                 "log": {"energy": 0.5 * step},
+    ...             }
+    ...         )
+    >>> trajectory = spile.open(here / "trajectory.gsd").hoomd
+    >>> trajectory[2].particles.position[0], trajectory.log()["log/energy"]
+    (array([2., 2., 2.], dtype=float32), array([0. , 0.5, 1. ]))
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        application: str = "spile",
+        double: bool = False,
+        append: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        self._inner = _spile.Frames(
+            os.fspath(path),
+            application=application,
+            double=double,
+            append=append,
+            overwrite=overwrite,
+        )
+
+    def append(self, frame: Any) -> None:
+        """Adds a frame."""
+        about = _get(frame, "configuration") or frame
+        particles = _get(frame, "particles")
+        reals = {n: _get(particles, n) for n in _REALS}
+        signed = {n: _get(particles, n) for n in _SIGNED}
+        typeid = _get(particles, "typeid")
+        count = _get(particles, "N")
+        if count is None:
+            columns = [*reals.values(), *signed.values(), typeid]
+            count = next((len(c) for c in columns if c is not None), 0)
+        shapes = _get(particles, "type_shapes")
+        if shapes is not None:
+            shapes = [s if isinstance(s, str) else json.dumps(s) for s in shapes]
+        links: dict[str, Any] = {}
+        for name, width in _WIDTHS.items():
+            part = _get(frame, name)
+            group = _get(part, "group")
+            if group is not None and len(group):
+                given = _get(part, "typeid")
+                typeids = (
+                    []
+                    if name == "constraints"
+                    else np.zeros(len(group))
+                    if given is None
+                    else given
+                )
+                types = list(_get(part, "types") or [])
+                links[name] = (types, _flat(typeids, "u4"), _flat(group, "u4"), width)
+        lengths = _get(_get(frame, "constraints"), "value")
+        if lengths is None:
+            lengths = _get(frame, "constraint_value")
+        box = _get(about, "box")
+        self._inner.write(
+            int(_get(about, "step") or 0),
+            int(_get(about, "dimensions") or 3),
+            [1.0, 1, 1, 0, 0, 0] if box is None else [float(x) for x in box],
+            int(count),
+            (_get(particles, "types"), shapes),
+            {n: _flat(v, "f8") for n, v in reals.items() if v is not None},
+            None if typeid is None else _flat(typeid, "u4"),
+            {n: _flat(v, "i4") for n, v in signed.items() if v is not None},
+            links,
+            None if lengths is None else _flat(lengths, "f8"),
+            {name: _chunk(values) for name, values in (_get(frame, "log") or {}).items()},
+        )
+
+    def extend(self, frames: Iterable[Any]) -> None:
+        """Adds frames."""
+        for frame in frames:
+            self.append(frame)
+
+    def flush(self) -> None:
+        """Makes all frames so far visible to readers."""
+        self._inner.flush()
+
+    def close(self) -> None:
+        """Finishes the file."""
+        self._inner.close()
+
+    def __enter__(self) -> FrameWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _chunk(values: Any) -> tuple[str, int, int, np.ndarray]:
+    """A logged quantity as a chunk: rows and columns."""
+    dtype, shape, content = block(values)
+    if dtype[1] == "S":
+        dtype, shape = "|S1", [content.size]
+    if len(shape) > 2:
+        raise ArgumentError("a GSD chunk has at most two dimensions")
+    rows, columns = (*shape, 1, 1)[:2]
+    return dtype, rows, columns, content

@@ -1,0 +1,195 @@
+"""Groups of an open file, and the file itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._array import Array
+from ._node import Handle, Node
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    import xarray
+
+    from . import _spile
+    from ._hoomd import Trajectory
+
+__all__ = ["File", "Group"]
+
+
+def node(handle: Handle, number: int) -> Group | Array:
+    """The group or array of that number."""
+    return Array(handle, number) if handle.tree[1][number] else Group(handle, number)
+
+
+def restored(how: Any, number: int) -> Group | Array:
+    """The other end of a pickle."""
+    function, arguments = how
+    return node(function(*arguments)._handle, number)
+
+
+class Group(Node, Mapping[str, "Group | Array"]):
+    """A group: names of what is in it, to groups and arrays. A path leads further down."""
+
+    __slots__ = ()
+
+    def __getitem__(self, path: str) -> Any:
+        if not isinstance(path, str):
+            raise KeyError(path)
+        whole = f"{self.path}/{path}" if self._number else path
+        try:
+            return node(self._handle, self._handle.open.find(whole))
+        except ArgumentError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        paths, _, children = self._handle.tree
+        return (paths[k].rpartition("/")[2] for k in children.get(self._number, ()))
+
+    def __len__(self) -> int:
+        return len(self._handle.tree[2].get(self._number, ()))
+
+    def __contains__(self, path: object) -> bool:
+        try:
+            self[path]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
+
+    def arrays(self) -> dict[str, Array]:
+        """All arrays of the group and below it, by their paths from here.
+
+        >>> file = spile.open(golden("sdf/epoch1d_normal_0001.sdf"))
+        >>> [path for path in file.arrays() if path.startswith("Electric")][:2]
+        ['Electric Field/Ex', 'Electric Field/Ey']
+        """
+        paths, arrays, children = self._handle.tree
+        found, todo = {}, list(reversed(children.get(self._number, ())))
+        skip = len(self.path) + 1 if self._number else 0
+        while todo:
+            number = todo.pop()
+            if arrays[number]:
+                found[paths[number][skip:]] = Array(self._handle, number)
+            todo.extend(reversed(children.get(number, ())))
+        return found
+
+    def to_xarray(self, **options: Any) -> xarray.Dataset:
+        """The group as an `xarray.Dataset`; options are those of the engine."""
+        from ._xarray import dataset
+
+        return dataset(self, **options)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Arrays of one dimension and the same length, side by side."""
+        from ._tables import frame
+
+        return frame(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as a table of Arrow."""
+        from ._tables import arrow, columns
+
+        return arrow(columns(self))
+
+    def __repr__(self) -> str:
+        from ._show import tree
+
+        return tree(self)
+
+    def _repr_html_(self) -> str:
+        from ._show import html
+
+        return html(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (self._handle.how, self._number)
+
+
+class File(Group):
+    """An open file: the root group, and what is known of the whole."""
+
+    __slots__ = ()
+
+    def __init__(self, file: _spile.File, name: str, how: tuple[Any, Any]) -> None:
+        super().__init__(Handle(file, name, how), 0)
+
+    @property
+    def filename(self) -> str:
+        """Where it came from."""
+        return self._handle.name
+
+    @property
+    def format(self) -> str:
+        """Short name of the format."""
+        return self._handle.open.format
+
+    @property
+    def title(self) -> str:
+        """Full name of the format."""
+        return self._handle.open.title
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the file."""
+        return self._handle.open.nbytes
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What a person wants to know first, in the format's own words."""
+        return self._handle.open.summary()
+
+    @property
+    def findings(self) -> list[str]:
+        """What was noticed while the file was opened, as sentences."""
+        rows = self._handle.open.findings()
+        return [f"{where}: {what}" if where else what for _, _, where, what in rows]
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames; `None` where the file has no such axis."""
+        return self._handle.open.frames
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The step of each frame; -1 where it is not told."""
+        return self._handle.moments()[0]
+
+    @property
+    def times(self) -> np.ndarray:
+        """The time of each frame; NaN where it is not told."""
+        return self._handle.moments()[1]
+
+    @property
+    def hoomd(self) -> Trajectory:
+        """Frames and logs of the HOOMD schema, in the words of ``gsd.hoomd``.
+
+        >>> frame = spile.open(golden("gsd/py-5.0.1/hoomd_full.gsd")).hoomd[0]
+        >>> frame.particles.position.shape, frame.bonds.N
+        ((20, 3), 3)
+        """
+        from ._hoomd import Trajectory
+
+        return Trajectory(self._handle.open.hoomd())
+
+    def close(self) -> None:
+        """Lets go of the file. Arrays that were read stay."""
+        self._handle.file = None
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.file is None
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function, arguments = self._handle.how
+        return function, arguments

@@ -1,0 +1,143 @@
+//! Operations on TAF files.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use spile::dtype::DType;
+use spile::error::{Error, Result as Done};
+use spile::layout::ArrayDesc;
+use spile::read::Array;
+use spile::select::Selection;
+use spile::sink::Overwrite;
+use spile::source::Source;
+use spile::tree::Tree;
+use spile_taf::ops::{self, Adjust, Bounds, Create, Target};
+use spile_taf::wire::type_named;
+
+use crate::failure::Result;
+use crate::file::limits;
+use crate::write::Block;
+
+fn array(block: &Block<'_>) -> Result<Array> {
+    let limits = limits(None);
+    let (dtype, cell) = block.cell()?;
+    let desc = ArrayDesc::new(dtype, cell.shape, cell.layout);
+    Ok(Array::open(&Source::memory(Vec::new()), &Tree::new(&limits), &desc, &limits)?)
+}
+
+fn overwrite(allowed: bool) -> Overwrite {
+    if allowed { Overwrite::Replace } else { Overwrite::Never }
+}
+
+fn target(output: Option<PathBuf>, replace: bool) -> Target {
+    output.map_or(Target::InPlace, |path| Target::File(path, overwrite(replace)))
+}
+
+/// Makes a file and tells how many values did not fit its type.
+#[pyfunction]
+#[pyo3(signature = (path, block, *, dtype, grids, comment, overwrite_output))]
+pub(crate) fn taf_create(
+    py: Python<'_>,
+    path: PathBuf,
+    block: Block<'_>,
+    dtype: Option<String>,
+    grids: Vec<(f64, f64)>,
+    comment: &str,
+    overwrite_output: bool,
+) -> Result<u64> {
+    let array = array(&block)?;
+    let dtype = match dtype {
+        Some(name) => type_named(&name)?,
+        None => ops::type_for(array.dtype()).unwrap_or(DType::F64),
+    };
+    let overwrite = overwrite(overwrite_output);
+    let options = Create { dtype, grids, comments: comment.into(), overwrite };
+    Ok(py.detach(|| ops::create(&path, &array, &Selection::all(), &options))?)
+}
+
+/// Adds along the last dimension, and tells how many values did not fit.
+#[pyfunction]
+pub(crate) fn taf_append(
+    py: Python<'_>,
+    path: PathBuf,
+    block: Block<'_>,
+    safe: bool,
+) -> Result<u64> {
+    let array = array(&block)?;
+    Ok(py.detach(|| ops::append(&path, &array, safe, &limits(None)))?)
+}
+
+/// Keeps a part of a dimension; dimensions and indices count from one.
+#[pyfunction]
+#[pyo3(signature = (path, dimension, grid, index, output, overwrite_output))]
+pub(crate) fn taf_crop(
+    py: Python<'_>,
+    path: PathBuf,
+    dimension: usize,
+    grid: Option<(f64, f64)>,
+    index: Option<(u64, u64)>,
+    output: Option<PathBuf>,
+    overwrite_output: bool,
+) -> Result<Vec<u64>> {
+    let (bounds, target) = (Bounds { grid, index }, target(output, overwrite_output));
+    let shape = py.detach(|| ops::crop(&path, dimension, bounds, &target, &limits(None)))?;
+    Ok(shape.lengths().to_vec())
+}
+
+/// Puts dimensions into another order, counted from one; without one, turns it round.
+#[pyfunction]
+#[pyo3(signature = (path, order, output, overwrite_output))]
+pub(crate) fn taf_permute(
+    py: Python<'_>,
+    path: PathBuf,
+    order: Option<Vec<usize>>,
+    output: Option<PathBuf>,
+    overwrite_output: bool,
+) -> Result<Vec<u64>> {
+    let target = target(output, overwrite_output);
+    let shape = py.detach(|| match order {
+        Some(order) => ops::permute(&path, &order, &target, &limits(None)),
+        None => ops::transpose(&path, &target, &limits(None)),
+    })?;
+    Ok(shape.lengths().to_vec())
+}
+
+/// Changes the grid of a dimension in place: `shift`, `scale`, `start`, `step` or `span`.
+#[pyfunction]
+pub(crate) fn taf_grid(
+    py: Python<'_>,
+    path: PathBuf,
+    dimension: usize,
+    how: &str,
+    numbers: Vec<f64>,
+) -> Result<(f64, f64)> {
+    let adjust = match (how, &numbers[..]) {
+        ("shift", [by]) => Adjust::Shift(*by),
+        ("scale", [by]) => Adjust::Scale(*by),
+        ("start", [at]) => Adjust::Start(*at),
+        ("step", [by]) => Adjust::Step(*by),
+        ("span", [from, to]) => Adjust::Span(*from, *to),
+        _ => {
+            return Err(
+                Error::argument(format!("a grid has no \"{how}\" of that many numbers")).into()
+            );
+        }
+    };
+    let new = py.detach(|| ops::adjust(&path, dimension, adjust, &limits(None)))?;
+    Ok((new.start, new.step))
+}
+
+/// Adds to the comments, or replaces them.
+#[pyfunction]
+pub(crate) fn taf_comment(
+    py: Python<'_>,
+    path: PathBuf,
+    text: String,
+    replace: bool,
+) -> Result<()> {
+    let work = || -> Done<()> {
+        let change = if replace { ops::set_comment } else { ops::add_comment };
+        change(&path, &text, &limits(None))
+    };
+    Ok(py.detach(work)?)
+}

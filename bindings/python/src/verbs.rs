@@ -1,0 +1,315 @@
+//! The verbs of the command line, with its words and options. Results are the documents of
+//! `docs/json.md` without their heads; the package makes dictionaries of them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use spile::error::{Error, Result as Done};
+use spile::format::{HEAD_BYTES, Head, Reader};
+use spile::limits::Limits;
+use spile::sink::{Overwrite, Sink};
+use spile::source::Source;
+use spile_ops::Pick;
+use spile_ops::convert::{self as conversion, target};
+use spile_ops::diff::Rules;
+use spile_ops::subset::Subset;
+
+use crate::failure::Result;
+use crate::file::{File, limits};
+
+/// How often a caller who wants to know hears about the progress.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Does `work` without Python. With `progress`, that is called with the bytes read so far and the
+/// bytes of the file until the work is done; what it raises comes out when the work is done.
+fn watched<T: Send>(
+    py: Python<'_>,
+    source: &Source,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce() -> Done<T> + Send,
+) -> Result<T> {
+    let Some(progress) = progress else { return Ok(py.detach(work)?) };
+    let (raised, done) = py.detach(|| {
+        let (tell, told) = channel();
+        std::thread::scope(|threads| {
+            threads.spawn(move || tell.send(work()));
+            let call = || {
+                let read = source.bytes_read().min(source.len());
+                Python::attach(|py| progress.call1(py, (read, source.len())).map(drop))
+            };
+            let mut raised = Ok(());
+            loop {
+                match told.recv_timeout(TICK) {
+                    Err(RecvTimeoutError::Timeout) if raised.is_ok() => raised = call(),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(done) => return (raised.and_then(|()| call()), done),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        let broken = Error::unsupported("core-panic", "a mistake in spile");
+                        return (raised, Err(broken.hint("please report it")));
+                    }
+                }
+            }
+        })
+    });
+    raised?;
+    Ok(done?)
+}
+
+fn text(value: &impl Serialize) -> Done<String> {
+    serde_json::to_string(value).map_err(|e| Error::argument(e.to_string()))
+}
+
+/// Collects what a verb hands out one by one.
+fn rows<T: Serialize>(
+    verb: impl FnOnce(&mut dyn FnMut(T) -> Done<()>) -> Done<()>,
+) -> Done<Vec<Json>> {
+    let mut rows = Vec::new();
+    verb(&mut |row| {
+        rows.push(serde_json::to_value(row).map_err(|e| Error::argument(e.to_string()))?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn pick(select: &[String], frames: Option<&str>, slices: &[String]) -> Done<Pick> {
+    let pick = Pick::new(select)?.with_slices(slices)?;
+    frames.map_or(Ok(pick.clone()), |frames| pick.with_frames(frames))
+}
+
+fn overwrite(allowed: bool) -> Overwrite {
+    if allowed { Overwrite::Replace } else { Overwrite::Never }
+}
+
+/// `spile info`.
+#[pyfunction]
+pub(crate) fn info(file: &File) -> Result<String> {
+    Ok(text(&spile_ops::info(&file.opened)?)?)
+}
+
+/// `spile check`.
+#[pyfunction]
+#[pyo3(signature = (path, data, strict, max_memory, progress))]
+pub(crate) fn check(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    data: Option<Bound<'_, PyBytes>>,
+    strict: bool,
+    max_memory: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> Result<String> {
+    let source = source(path, data)?;
+    let limits = limits(max_memory);
+    watched(py, &source, progress, || {
+        text(&spile_ops::check(&spile::REGISTRY, &source, &limits, strict)?)
+    })
+}
+
+fn source(path: Option<PathBuf>, data: Option<Bound<'_, PyBytes>>) -> Done<Source> {
+    match (path, data) {
+        (_, Some(data)) => Ok(Source::memory(data.as_bytes())),
+        (Some(path), None) => Source::open(path),
+        (None, None) => Err(Error::argument("a path or bytes are needed")),
+    }
+}
+
+/// `spile diff`.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // They are the options of the command.
+#[pyo3(signature = (first, second, *, atol, rtol, ulp, nan_differs, values, select, ignore, map, frames, progress))]
+pub(crate) fn diff(
+    py: Python<'_>,
+    first: &File,
+    second: &File,
+    atol: f64,
+    rtol: f64,
+    ulp: u64,
+    nan_differs: bool,
+    values: bool,
+    select: Vec<String>,
+    ignore: Vec<String>,
+    map: Vec<(String, String)>,
+    frames: Option<String>,
+    progress: Option<Py<PyAny>>,
+) -> Result<String> {
+    if !(atol >= 0.0 && atol.is_finite() && rtol >= 0.0 && rtol.is_finite()) {
+        return Err(Error::argument("atol and rtol are numbers from 0 on").into());
+    }
+    let rules = Rules {
+        atol,
+        rtol,
+        ulp,
+        nan_equal: !nan_differs,
+        values_only: values,
+        pick: pick(&select, frames.as_deref(), &[])?,
+        ignore: if ignore.is_empty() { None } else { Some(Pick::new(&ignore)?) },
+        renamed: map,
+    };
+    let (one, two) = (&*first.opened.reader, &*second.opened.reader);
+    let limits = &first.limits;
+    watched(py, one.source(), progress, || text(&spile_ops::diff(one, two, &rules, limits)?))
+}
+
+/// `spile hash`.
+#[pyfunction]
+#[pyo3(signature = (file, *, native, select, frames, progress))]
+pub(crate) fn hash(
+    py: Python<'_>,
+    file: &File,
+    native: bool,
+    select: Vec<String>,
+    frames: Option<String>,
+    progress: Option<Py<PyAny>>,
+) -> Result<String> {
+    let (reader, limits) = (&*file.opened.reader, &file.limits);
+    watched(py, reader.source(), progress, || {
+        if native {
+            let objects = rows(|each| spile_ops::hash::native(reader, limits, each))?;
+            return text(&json!({ "objects": objects }));
+        }
+        let pick = pick(&select, frames.as_deref(), &[])?;
+        let arrays = rows(|each| spile_ops::hash(reader, &pick, limits, each))?;
+        if pick.is_all() {
+            let digest = spile_ops::content(reader, limits)?;
+            return text(&json!({ "digest": digest, "arrays": arrays }));
+        }
+        text(&json!({ "arrays": arrays }))
+    })
+}
+
+/// `spile convert`.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // As the command has them.
+#[pyo3(signature = (file, output, *, to, dry_run, strict, verify, overwrite, select, frames, slice, progress))]
+pub(crate) fn convert(
+    py: Python<'_>,
+    file: &File,
+    output: PathBuf,
+    to: Option<String>,
+    dry_run: bool,
+    strict: bool,
+    verify: bool,
+    overwrite: bool,
+    select: Vec<String>,
+    frames: Option<String>,
+    slice: Vec<String>,
+    progress: Option<Py<PyAny>>,
+) -> Result<String> {
+    let how = How { to, dry_run, strict, verify, overwrite };
+    let (reader, limits) = (&*file.opened.reader, &file.limits);
+    watched(py, reader.source(), progress, || {
+        let pick = pick(&select, frames.as_deref(), &slice)?;
+        if pick.is_all() {
+            return how.convert(reader, &output, limits);
+        }
+        how.convert(&Subset::new(reader, &pick, limits)?, &output, limits)
+    })
+}
+
+/// How a new file is written.
+#[allow(clippy::struct_excessive_bools)] // They are options of the command.
+pub(crate) struct How {
+    pub(crate) to: Option<String>,
+    pub(crate) dry_run: bool,
+    pub(crate) strict: bool,
+    pub(crate) verify: bool,
+    pub(crate) overwrite: bool,
+}
+
+impl How {
+    pub(crate) fn convert(
+        &self,
+        content: &dyn Reader,
+        output: &Path,
+        limits: &Limits,
+    ) -> Done<String> {
+        let format = target(&spile::REGISTRY, self.to.as_deref(), output)?;
+        let plan = conversion::plan(format, content, output, limits)?;
+        if self.strict
+            && let Some(loss) = plan.losses.first()
+        {
+            let (lost, name) = (plan.losses.len(), format.info().name);
+            let message =
+                format!("{lost} would be lost in {name}, first {} of {}", loss.what, loss.path);
+            return Err(Error::argument(message).hint("dry_run=True lists all of them"));
+        }
+        let mut differences = Vec::new();
+        if !self.dry_run {
+            let replace = overwrite(self.overwrite);
+            spile_ops::convert(format, content, &plan, output, replace, limits)?;
+            if self.verify {
+                let found = conversion::verify(format, content, &plan, output, limits)?;
+                differences = found.differences;
+            }
+        }
+        text(&json!({
+            "output": output.to_string_lossy(),
+            "format": format.info().name,
+            "written": !self.dry_run,
+            "arrays": content.tree().arrays().count(),
+            "described": plan.described,
+            "steps": plan.steps,
+            "lost": plan.losses,
+            "differences": differences,
+        }))
+    }
+}
+
+/// `spile salvage`.
+#[pyfunction]
+#[pyo3(signature = (path, output, overwrite_output, max_memory, progress))]
+pub(crate) fn salvage(
+    py: Python<'_>,
+    path: PathBuf,
+    output: PathBuf,
+    overwrite_output: bool,
+    max_memory: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> Result<String> {
+    let (source, limits) = (Source::open(&path)?, limits(max_memory));
+    watched(py, &source, progress, || {
+        let format = spile::REGISTRY.probe(&source)?;
+        let mut sink = Sink::create(&output, overwrite(overwrite_output))?;
+        let saved = format
+            .salvage(&source, &mut sink, &limits)
+            .map_err(|e| e.with_path(&path).with_format(format.info().name))?;
+        sink.commit()?;
+        text(&json!({
+            "output": output.to_string_lossy(),
+            "kept": saved.kept,
+            "lost": saved.lost,
+        }))
+    })
+}
+
+/// `spile formats`.
+#[pyfunction]
+pub(crate) fn formats() -> Result<String> {
+    Ok(text(&spile_ops::formats(&spile::REGISTRY))?)
+}
+
+/// The format that a file begins like, and how sure that is; its name is not looked at. One small
+/// read.
+#[pyfunction]
+pub(crate) fn probe(py: Python<'_>, path: PathBuf) -> Result<Option<(&'static str, u8)>> {
+    Ok(py.detach(|| -> Done<_> {
+        let source = Source::open(path)?;
+        let mut bytes = [0; HEAD_BYTES];
+        let read = source.read_at_most(0, &mut bytes)?;
+        let head = Head { bytes: &bytes[..read], len: source.len() };
+        let scored = spile::REGISTRY.0.iter().map(|f| (f.probe(head), f.info().name));
+        let best = scored.max_by_key(|(score, _)| *score).filter(|(score, _)| *score > 0);
+        Ok(best.map(|(score, name)| (name, score)))
+    })?)
+}
+
+/// The program `spile`.
+#[pyfunction]
+pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    py.detach(|| spile_cli::main(words))
+}

@@ -1,0 +1,132 @@
+import io
+import pathlib
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import spile
+from support import golden
+
+DUMP = "sdf/epoch2d_4ranks_id4_0001.sdf"
+
+
+def test_a_file_opens_by_path_bytes_and_file_object_alike():
+    path = golden(DUMP)
+    content = pathlib.Path(path).read_bytes()
+    expected = spile.open(path)["Electric Field/Ex"][...]
+    for source in (pathlib.Path(path), content, bytearray(content), io.BytesIO(content)):
+        with spile.open(source) as file:
+            assert file.format == "sdf"
+            np.testing.assert_array_equal(file["Electric Field/Ex"][...], expected)
+    with open(path, "rb") as stream:
+        assert spile.open(stream).nbytes == len(content)
+
+
+def test_fsspec_addresses_are_read():
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://dump.sdf", "wb") as out:
+        out.write(pathlib.Path(golden(DUMP)).read_bytes())
+    assert spile.open("memory://dump.sdf")["Electric Field/Ex"].shape == (44, 36)
+
+
+def test_groups_are_mappings_and_arrays_below_arrays_are_found():
+    file = spile.open(golden(DUMP))
+    assert "Electric Field" in file and "Electric Field/Ex" in file and "nothing" not in file
+    assert list(file["Electric Field"]) == ["Ex", "Ey_averaged"]
+    assert len(file["Electric Field"]) == 2
+    assert file["ex"].path == "Electric Field/Ex", "by the format's own name"
+    assert {"Electric Field/Ex", "Particles/Px/electron"} <= set(file.arrays())
+    with pytest.raises(KeyError, match="did you mean Electric Field/Ex"):
+        file["Electric Field/Exx"]
+
+
+def test_a_closed_file_says_so():
+    file = spile.open(golden(DUMP))
+    array = file["Electric Field/Ex"]
+    with file:
+        read = array[0]
+    assert file.closed and read.shape == (36,)
+    with pytest.raises(ValueError, match="closed"):
+        array[0]
+    assert "closed" in repr(file)
+
+
+def test_files_groups_and_arrays_are_pickled_by_path_and_number():
+    file = spile.open(golden(DUMP))
+    for thing in (file["Electric Field/Ex"], file["Electric Field"], file):
+        again = pickle.loads(pickle.dumps(thing))
+        assert type(again) is type(thing) and again.path == thing.path
+    array = file["Electric Field/Ex"]
+    assert len(pickle.dumps(array)) < 1000
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[3], array[3])
+    in_memory = spile.open(pathlib.Path(golden(DUMP)).read_bytes())["Electric Field/Ex"]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(in_memory))[3], array[3])
+
+
+def test_errors_have_a_class_a_place_and_survive_pickling(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        spile.open(tmp_path / "nothing.sdf")
+    assert isinstance(caught.value, spile.errors.MissingError)
+    with pytest.raises(spile.errors.NotThisFormatError):
+        spile.open(b"hello, this is no file of ours")
+    with pytest.raises(spile.errors.TruncatedError) as caught:
+        spile.open(golden("sdf/hand_truncated.sdf"))
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.code == caught.value.code and error.code.startswith("sdf-")
+    assert error.path.endswith("hand_truncated.sdf") and error.hint and error.offset is not None
+    with pytest.raises(MemoryError):
+        spile.open(golden(DUMP), max_memory=100)["Electric Field/Ex"][...]
+    with pytest.raises(TypeError):
+        spile.open(12)
+
+
+def test_many_threads_read_one_file():
+    file = spile.open(golden(DUMP))
+    expected = {path: a[...] for path, a in file.arrays().items()}
+    failures = []
+
+    def work():
+        for path, array in file.arrays().items():
+            if not np.array_equal(array[...], expected[path]):
+                failures.append(path)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures
+
+
+def test_representations_tell_what_there_is():
+    file = spile.open(golden(DUMP))
+    text = repr(file)
+    assert "Ex (X: 44, Y: 36) float64 [V/m]" in text and "more)" in text
+    page = file._repr_html_()
+    assert "<details>" in page and "kg.m/s" in page
+    assert "<script" not in page
+    assert "Ex" in file["Electric Field/Ex"]._repr_html_()
+
+
+def test_a_series_is_one_dataset(tmp_path):
+    series = spile.open_series(golden("sdf/epoch1d_normal_*.sdf"))
+    field = series["Electric Field/Ex"]
+    assert field.shape == (4, 64) and series.steps.tolist() == [0, 51, 101, 152]
+    single = spile.open(golden("sdf/epoch1d_normal_0002.sdf"))["Electric Field/Ex"]
+    np.testing.assert_array_equal(field[2], single[...])
+    np.testing.assert_array_equal(field[-2::-1, 3:9:2].shape, (3, 3))
+    particles = series["Particles/Px/electron"]
+    assert particles.ragged and len(particles.offsets) == 5
+    assert len(particles.values) == particles.offsets[-1]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(field))[1], field[1])
+
+
+def test_files_that_cannot_be_opened_are_skipped_warned_about_or_raised():
+    files = [golden("sdf/epoch1d_normal_0001.sdf"), golden("sdf/hand_truncated.sdf")]
+    with pytest.warns(UserWarning, match="hand_truncated"):
+        assert spile.open_series(files).frames == 1
+    assert spile.open_series(files, errors="skip").frames == 1
+    with pytest.raises(spile.SpileError, match="hand_truncated"):
+        spile.open_series(files, errors="raise")
+    with pytest.raises(spile.errors.ArgumentError):
+        spile.open_series("nowhere/*.sdf")

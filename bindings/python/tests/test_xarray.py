@@ -1,0 +1,201 @@
+"""The engine, and that switching from sdf-xarray is one word."""
+
+import functools
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spile
+from support import GOLDEN, golden
+
+xr = pytest.importorskip("xarray")
+
+EPOCH = sorted(path.name for path in (GOLDEN / "sdf").glob("epoch*.sdf"))
+
+
+@functools.cache
+def peer(path):
+    """The variables of sdf-xarray, without particles and with; it runs in a process of its own, because
+    some files bring it down."""
+    code = (
+        "import sys, pickle, xarray as xr, sdf_xarray\n"
+        "def read(particles):\n"
+        "    options = {'engine': 'sdf_engine', 'keep_particles': particles}\n"
+        "    ds = xr.open_dataset(sys.argv[1], **options).load()\n"
+        "    return {n: (v.dims, v.values, v.attrs.get('units', ''), n in ds.coords)"
+        " for n, v in ds.variables.items()}\n"
+        "sys.stdout.buffer.write(pickle.dumps([read(False), read(True)]))"
+    )
+    run = subprocess.run([sys.executable, "-c", code, path], capture_output=True)
+    return pickle.loads(run.stdout) if run.returncode == 0 else None
+
+
+@pytest.mark.parametrize("name", EPOCH)
+def test_dumps_equal_what_sdf_xarray_reads(name):
+    pytest.importorskip("sdf_xarray")
+    path = golden(f"sdf/{name}")
+    both = [xr.open_dataset(path, engine="spile", keep_particles=k) for k in (False, True)]
+    if peer(path) is None:
+        assert "subsets" in name, "the only EPOCH dumps that it cannot open"
+        assert all(len(ours.load().variables) > 10 for ours in both)
+        return
+    for ours, theirs in zip(both, peer(path)):
+        for variable, (dims, values, units, coord) in theirs.items():
+            mine = ours[variable]
+            np.testing.assert_array_equal(mine.values, values, variable)
+            assert mine.attrs.get("units", "") == units and (variable in ours.coords) == coord
+            # It calls the dimension of probes after the quantity, and cuts long names.
+            if not mine.attrs.get("point_data") and values.ndim and mine.dims != dims:
+                assert all(dim.startswith("dim_") for dim in dims), (variable, mine.dims, dims)
+
+
+def test_files_that_sdf_xarray_cannot_open_are_opened():
+    for name in ("drv_all_blocks", "drv_station", "hand_bigendian_all", "sdfr_written"):
+        assert len(xr.open_dataset(golden(f"sdf/{name}.sdf"), engine="spile").load().variables) > 3
+
+
+def test_the_engine_is_found_by_the_bytes_of_a_file():
+    from xarray.backends.plugins import list_engines
+
+    engine = list_engines()["spile"]
+    for name in ("sdf/epoch3d_0001.sdf", "taf/good/scalar_1x1.taf", "scda/a_basic.scd"):
+        assert engine.guess_can_open(golden(name))
+    for name in ("netcdf/manifest.json", "npy/manifest.json"):
+        if (GOLDEN / name).exists():
+            assert not engine.guess_can_open(golden(name))
+    assert not engine.guess_can_open("nowhere.sdf")
+    assert xr.open_dataset(golden("gsd/py-5.0.1/hoomd_2d.gsd")).sizes["frame"] > 0
+
+
+def test_only_what_is_used_is_read():
+    ds = xr.open_dataset(golden("sdf/epoch3d_0001.sdf"), engine="spile")
+    file = spile.open(golden("sdf/epoch3d_0001.sdf"))
+    lazy = file.to_xarray(keep_particles=True)
+    before = file._handle.open.bytes_read
+    part = lazy["Electric_Field_Ex"].isel(X_Grid_mid=3, Y_Grid_mid=slice(0, 4)).values
+    assert 0 < file._handle.open.bytes_read - before < 20_000
+    np.testing.assert_array_equal(part, ds["Electric_Field_Ex"].values[3, :4])
+    fancy = lazy["Electric_Field_Ex"].isel(X_Grid_mid=[5, 1, 1])
+    np.testing.assert_array_equal(fancy, ds["Electric_Field_Ex"].values[[5, 1, 1]])
+
+
+def test_options_leave_out_and_keep():
+    path = golden("sdf/epoch2d_4ranks_id4_0001.sdf")
+    plain = xr.open_dataset(path, engine="spile")
+    assert "Particles_Px_electron" not in plain and "p1_Px" not in plain
+    probe = xr.open_dataset(path, engine="spile", probe_names=["p1"])
+    assert "p1_Px" in probe and "Particles_Px_electron" not in probe
+    dropped = xr.open_dataset(path, engine="spile", drop_variables=["Electric_Field_Ex"])
+    assert "Electric_Field_Ex" not in dropped and "Current_Jx" in dropped
+    assert float(plain["time"]) == plain.attrs["time"] and int(plain["step"]) == 18
+    group = xr.open_dataset(path, engine="spile", group="Electric Field")
+    assert "Electric_Field_Ex" in group and "Current_Jx" not in group
+
+
+def test_trees_have_every_group():
+    tree = xr.open_datatree(golden("sdf/epoch2d_4ranks_id4_0001.sdf"), engine="spile")
+    field = tree["Electric Field"]["Ex"]
+    assert field.dims == ("X", "Y") or len(field.dims) == 2
+    assert "Particles" in tree.children
+
+
+def test_many_dumps_by_mfdataset_by_series_and_by_folder(tmp_path):
+    pytest.importorskip("dask")
+    files = sorted((GOLDEN / "sdf").glob("epoch1d_normal_000[0-2].sdf"))
+    many = xr.open_mfdataset(
+        files,
+        engine="spile",
+        combine="nested",
+        concat_dim="time",
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        join="override",
+    )
+    for path in files:
+        (tmp_path / path.name).symlink_to(path)
+    folder = xr.open_dataset(tmp_path, engine="spile", chunks={"time": 1})
+    series = spile.open_series(files).to_xarray()
+    singles = [xr.open_dataset(path, engine="spile")["Electric_Field_Ex"] for path in files]
+    for ds in (many, folder, series):
+        field = ds["Electric_Field_Ex"]
+        assert field.dims == ("time", "X_Grid_mid")
+        np.testing.assert_array_equal(ds["time"], [float(one["time"]) for one in singles])
+        np.testing.assert_array_equal(field, np.stack([one.values for one in singles]))
+    for ds in (many, folder):
+        assert ds["Electric_Field_Ex"].chunks[0] == (1, 1, 1)
+        mean = ds["Electric_Field_Ex"].mean("time").compute()
+        np.testing.assert_allclose(mean, series["Electric_Field_Ex"].mean("time"))
+
+
+def test_particles_that_change_in_number_are_filled_up():
+    series = spile.open_series(golden("sdf/epoch1d_normal_*.sdf"))
+    ds = series.to_xarray(keep_particles=True)
+    padded = ds["Particles_Px_electron"]
+    raw = series["Particles/Px/electron"]
+    for k in range(series.frames):
+        part = raw[k]
+        count = 0 if part is None else len(part)
+        row = padded.isel(time=k).values
+        assert np.isnan(row[count:]).all()
+        if count:
+            np.testing.assert_array_equal(row[:count], part)
+
+
+def test_trajectories_have_frames_particles_and_logs():
+    gsd = pytest.importorskip("gsd.hoomd")
+    for name in ("hoomd_full", "hoomd_varying_N", "hoomd_frame0_fallback", "hoomd_many_frames"):
+        path = golden(f"gsd/py-5.0.1/{name}.gsd")
+        ds = xr.open_dataset(path, engine="spile")
+        with gsd.open(path) as trajectory:
+            assert ds.sizes["frame"] == len(trajectory)
+            for k, frame in list(enumerate(trajectory))[:20]:
+                count = frame.particles.N
+                mine = ds["position"].isel(frame=k).values
+                np.testing.assert_array_equal(mine[:count], frame.particles.position)
+                assert mine.dtype == frame.particles.position.dtype
+                assert int(ds["step"][k]) == frame.configuration.step
+
+
+def test_other_formats_have_dimensions_and_points():
+    taf = xr.open_dataset(golden("taf/good/example_2d_101x3.taf"), engine="spile")
+    (name,) = taf.data_vars
+    assert taf[name].shape == (101, 3) and taf[name].dims[0] in taf.coords
+    scda = xr.open_dataset(golden("scda/v_basic.scd"), engine="spile")
+    assert any(variable.endswith("_offsets") for variable in scda.variables)
+    density = next(pathlib.Path(golden("iotk/qe54_si")).rglob("charge-density.dat"), None)
+    if density is not None:
+        ds = xr.open_dataset(density, engine="spile")
+        assert any(v.ndim == 3 for v in ds.variables.values())
+
+
+def test_datasets_work_in_other_processes():
+    pytest.importorskip("distributed")
+    from distributed import Client
+
+    path = golden("sdf/epoch3d_0001.sdf")
+    expected = float(xr.open_dataset(path, engine="spile")["Electric_Field_Ex"].mean())
+    with Client(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None):
+        ds = xr.open_dataset(path, engine="spile", chunks={"X_Grid_mid": 4})
+        assert float(ds["Electric_Field_Ex"].mean().compute()) == pytest.approx(expected, rel=1e-12)
+        lazy = spile.open(path)["Electric Field/Ex"].to_dask(chunks=(4, 5, 8))
+        assert float(lazy.mean().compute()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_everything_that_opens_becomes_a_dataset():
+    count = 0
+    for path in sorted(p for p in GOLDEN.rglob("*") if p.is_file() and "corrupt" not in str(p)):
+        try:
+            file = spile.open(path)
+        except spile.SpileError:
+            continue
+        try:
+            file.to_xarray(keep_particles=True).load()
+            count += 1
+        except spile.SpileError:
+            continue
+    assert count > 200

@@ -1,0 +1,94 @@
+//! The program `spile`, as a function: the command and the Python package both call it. The only
+//! crate that prints.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `args` | the whole command line; help, man pages and completions are made from it |
+//! | `context` | what all verbs share: limits, files, how to report a failure |
+//! | `cmd/<verb>` | one file a verb: arguments, a call into `ops`, a call into `print` |
+//! | `print` | text, tables and JSON on standard output |
+//! | `progress` | a bar on standard error while a long file is read |
+//! | `exit` | what the exit status means |
+#![forbid(unsafe_code)]
+
+mod args;
+mod batch;
+mod cmd;
+mod context;
+mod exit;
+mod print;
+mod progress;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
+
+use clap::{CommandFactory as _, Parser as _};
+use spile::error::{Error, Result};
+
+use args::{Cli, Command};
+use context::Context;
+use exit::Exit;
+use print::Output;
+
+/// More threads than this only take time to start.
+const MOST_JOBS: usize = 512;
+
+/// Does what a command line says, whose first word is the program's name, and gives the exit status.
+pub fn main(words: Vec<OsString>) -> u8 {
+    let cli = match parse(words) {
+        Ok(cli) => cli,
+        // Help and version go to standard output, everything else is exit 2. A failure to print
+        // that cannot be printed either.
+        Err(error) => {
+            let _ = error.print();
+            return error.exit_code().try_into().unwrap_or(2);
+        }
+    };
+    let context = Context::new(&cli.global);
+    match run(&cli, &context) {
+        Ok(exit) => exit.into(),
+        Err(error) => context.fail(&error).into(),
+    }
+}
+
+fn run(cli: &Cli, context: &Context) -> Result<Exit> {
+    if let Command::Other(words) = &cli.command {
+        return Err(unknown_command(&words[0]));
+    }
+    if let Some(jobs) = cli.global.jobs {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(MOST_JOBS));
+        pool.build_global().map_err(|e| Error::argument(format!("-j {jobs}: {e}")))?;
+    }
+    let mut out = Output::stdout(context)?;
+    let exit = cmd::run(&cli.command, context, &mut out)?;
+    out.flush()?;
+    progress::hide();
+    Ok(exit)
+}
+
+/// `spile FILE` is `spile info FILE`: what clap takes for an unknown command is a file, if there
+/// is one or if no command has a similar name.
+fn parse(words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
+    let cli = Cli::try_parse_from(&words)?;
+    let Command::Other(rest) = &cli.command else { return Ok(cli) };
+    if !Path::new(&rest[0]).exists() && !similar_commands(&rest[0]).is_empty() {
+        return Ok(cli);
+    }
+    let at = words.len() - rest.len();
+    let mut with_verb = words;
+    with_verb.insert(at, "info".into());
+    Cli::try_parse_from(with_verb)
+}
+
+fn similar_commands(word: &OsString) -> Vec<String> {
+    let command = Cli::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    spile::tree::closest(&word.to_string_lossy(), names)
+}
+
+fn unknown_command(word: &OsString) -> Error {
+    let names = similar_commands(word).join("` or `spile ");
+    Error::argument(format!("\"{}\" is neither a command nor a file", word.to_string_lossy()))
+        .hint(format!("did you mean `spile {names}`?"))
+}

@@ -1,0 +1,145 @@
+//! The Python package: a wheel of the module that is built already, and its tests.
+//!
+//! maturin would build the module once more with another set of features. It tells what belongs into
+//! the wheel instead, and `wheel` packs that. What is given to people is maturin's own work
+//! (`cargo xtask dist`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::shell::{cargo, files, output, program, root, succeeds, target, watched};
+use crate::step::{Counts, Outcome, Steps};
+use crate::tools;
+
+/// What the tests need besides what the interop scripts do.
+const PACKAGES: &[&str] =
+    &["maturin", "wheel", "pytest", "mypy", "ruff", "dask[array]", "distributed"];
+
+/// The quick loop of who works on the package: its crate alone is built.
+pub(crate) fn run() -> Result<bool> {
+    if !succeeds(&mut cargo(&["build", "--package", "spile-python"]))? {
+        return Ok(false);
+    }
+    let mut steps = Steps::default();
+    let module = target().join("debug/libspile_python.so");
+    steps.run("python", || test(&module, &interop_packages()));
+    println!("{}", steps.summary());
+    Ok(!steps.failed())
+}
+
+/// Installs the package as people have it.
+pub(crate) fn release(python: &Path) -> Result<()> {
+    if !succeeds(&mut cargo(&["build", "--release", "--package", "spile-python"]))? {
+        return Err("the Python package does not build".into());
+    }
+    install(python, &pack(python, &target().join("release/libspile_python.so"))?)
+}
+
+/// The Python packages that scripts of `tests/interop` need.
+pub(crate) fn interop_packages() -> Vec<String> {
+    let list = root().join("tests/interop/requirements.txt");
+    let wanted = fs::read_to_string(list).unwrap_or_else(|_| "numpy".into());
+    wanted.split_whitespace().map(String::from).collect()
+}
+
+/// The tests of the package with everything it works with, then with NumPy alone.
+pub(crate) fn test(module: &Path, others: &[String]) -> Outcome {
+    let packages: Vec<String> =
+        PACKAGES.iter().map(ToString::to_string).chain(others.iter().cloned()).collect();
+    let python = match tools::python(&packages) {
+        Ok(python) => python,
+        Err(why) => return Outcome::Skipped(why),
+    };
+    let run = || -> Result<Outcome> {
+        let wheel = pack(&python, module)?;
+        install(&python, &wheel)?;
+        let folder = root().join("bindings/python");
+        let mut pytest = program(&python);
+        pytest.current_dir(&folder).args(["-m", "pytest", "-q", "-rs"]);
+        let (fine, text) = watched(&mut pytest)?;
+        let mut counts = count(&text);
+        let alone = tools::fresh_venv("venv-numpy")?;
+        install_with_needs(&alone, &wheel)?;
+        let script = folder.join("tests/alone.py");
+        let (sound, _) = watched(program(&alone).arg("-W").arg("error").arg(script))?;
+        *(if sound { &mut counts.passed } else { &mut counts.failed }) += 1;
+        Ok(Outcome::Tests(counts, fine))
+    };
+    run().unwrap_or_else(Outcome::Failed)
+}
+
+/// A wheel of the module that cargo has built as `module`.
+fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
+    let package = root().join("bindings/python");
+    let (unpacked, packed) = (target().join("wheel/unpacked"), target().join("wheel/packed"));
+    let fail = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    for folder in [&unpacked, &packed] {
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(|e| fail(folder, e))?;
+        }
+        fs::create_dir_all(folder).map_err(|e| fail(folder, e))?;
+    }
+    let words = ["-m", "maturin", "pep517", "write-dist-info", "--metadata-directory"];
+    let mut maturin = program(python);
+    maturin.current_dir(&package).args(words).arg(&unpacked).arg("--interpreter").arg(python);
+    output(&mut maturin)?;
+    let sources = package.join("python/spile");
+    let inside = unpacked.join("spile");
+    fs::create_dir_all(&inside).map_err(|e| fail(&inside, e))?;
+    for extension in ["py", "pyi", "typed"] {
+        for file in files(&sources, extension) {
+            let copy = inside.join(file.file_name().unwrap_or_default());
+            fs::copy(&file, &copy).map_err(|e| fail(&file, e))?;
+        }
+    }
+    let binary = inside.join("_spile.abi3.so");
+    fs::copy(module, &binary).map_err(|e| fail(module, e))?;
+    let mut wheel = program(python);
+    output(wheel.args(["-m", "wheel", "pack"]).arg(&unpacked).arg("--dest-dir").arg(&packed))?;
+    files(&packed, "whl").pop().ok_or_else(|| "no wheel was packed".into())
+}
+
+fn install(python: &Path, wheel: &Path) -> Result<()> {
+    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let again = ["--force-reinstall", "--no-deps"];
+    output(program(python).args(words).args(again).arg(wheel)).map(drop)
+}
+
+/// As people install it: what the wheel asks for comes with it.
+fn install_with_needs(python: &Path, wheel: &Path) -> Result<()> {
+    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    output(program(python).args(words).arg(wheel)).map(drop)
+}
+
+/// `3 failed, 120 passed, 2 skipped in 4.2s`, the last line of pytest.
+fn count(text: &str) -> Counts {
+    let mut counts = Counts::default();
+    let last = text.lines().rfind(|line| line.contains(" in ")).unwrap_or_default();
+    let list = last.trim_matches(['=', ' ']).split(" in ").next().unwrap_or_default();
+    for item in list.split(", ") {
+        let Some((number, word)) = item.split_once(' ') else { continue };
+        let number = number.parse::<u64>().unwrap_or(0);
+        match word {
+            "passed" => counts.passed += number,
+            "failed" | "error" | "errors" => counts.failed += number,
+            "skipped" => counts.skipped += number,
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_pytest_is_understood() {
+        let text =
+            "..s.F\n2 in the way\n=== 1 failed, 7 passed, 2 skipped, 3 warnings in 4.20s ===\n";
+        assert_eq!(count(text), Counts { passed: 7, failed: 1, skipped: 2 });
+        assert_eq!(count("12 passed in 0.1s"), Counts { passed: 12, ..Counts::default() });
+        assert_eq!(count("nothing at all"), Counts::default());
+    }
+}
