@@ -13,10 +13,12 @@
 //! | `gsd` | `bench gsd`, against the C library, its Python package, hoomd-gsd and plain C |
 //! | `iotk` | `bench iotk`, against gfortran and plain C |
 //! | `ops` | `bench ops`, conversions and comparisons against plain C |
+//! | `digitizer` | `bench digitizer`, files of oscilloscopes against plain C |
 //! | `python` | `bench python`, against sdf-xarray, gsd.hoomd and NumPy |
 //! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
 
 mod contest;
+mod digitizer;
 mod gsd;
 mod iotk;
 mod ops;
@@ -83,6 +85,11 @@ pub(crate) fn scda(words: &[&str]) -> Result<bool> {
 /// `bench ops`.
 pub(crate) fn ops(words: &[&str]) -> Result<bool> {
     ops::run(&Options::parse(words)?)
+}
+
+/// `bench digitizer`.
+pub(crate) fn digitizer(words: &[&str]) -> Result<bool> {
+    digitizer::run(&Options::parse(words)?)
 }
 
 /// `bench gsd`.

@@ -14,7 +14,7 @@ struct Picture {
     words: &'static [&'static str],
 }
 
-const PICTURES: [Picture; 9] = [
+const PICTURES: [Picture; 10] = [
     Picture {
         name: "density",
         shows: "A field on its mesh, first dimension along x. Cells lie between the nodes of the mesh.",
@@ -76,6 +76,12 @@ const PICTURES: [Picture; 9] = [
         shows: "Few values a frame are drawn over all frames.",
         file: "gsd/py-5.0.1/hoomd_many_frames.gsd",
         words: &["log/E"],
+    },
+    Picture {
+        name: "trace",
+        shows: "A trace of an oscilloscope, in volts over seconds; longer ones are drawn by their extremes.",
+        file: "lecroy/lecroy_le_word.trc",
+        words: &[],
     },
 ];
 

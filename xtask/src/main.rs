@@ -43,6 +43,7 @@ cargo xtask <command>
   bench python [OPTIONS]   measures the package against sdf-xarray, gsd.hoomd and NumPy
   bench iotk [OPTIONS]     measures against gfortran and plain C, writes its part
   bench ops [OPTIONS]      measures conversions and comparisons against plain C, writes its part
+  bench digitizer [OPTIONS] measures files of oscilloscopes against plain C, writes its part
       --scale S            sizes; 1.0 is 10^9 samples or bytes, taf needs 12 GB of memory (1.0)
       --rounds N           repetitions; the median counts (5)
       --spile PATH         measures this program instead of building one (taf)
@@ -84,6 +85,7 @@ fn run(words: &[&str]) -> Result<bool> {
         ["bench", "sdf", rest @ ..] => bench::sdf(rest),
         ["bench", "ops", rest @ ..] => bench::ops(rest),
         ["bench", "iotk", rest @ ..] => bench::iotk(rest),
+        ["bench", "digitizer", rest @ ..] => bench::digitizer(rest),
         ["dist"] => dist::run(),
         ["gallery"] => gallery::write(),
         ["readme"] => readme::write(),

@@ -72,8 +72,9 @@ fn attribute(ground: &Ground, bytes: &[u8], at: u64, order: u64) -> Result<Attri
     if version == 3 {
         fields.skip(1)?;
     }
+    // As 16 bits the largest lengths have no next multiple.
     let [name_len, type_len, space_len] =
-        lens.map(|len| usize::from(if version == 1 { len.next_multiple_of(8) } else { len }));
+        lens.map(usize::from).map(|len| if version == 1 { len.next_multiple_of(8) } else { len });
     let name = fields.name(name_len)?;
     let place = |e: Error| e.in_object(format!("attribute \"{name}\""));
     let mut part = |len: usize| -> Result<(u64, Vec<u8>)> {

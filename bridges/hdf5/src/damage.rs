@@ -78,3 +78,19 @@ fn structures_that_lie_with_right_checksums_are_errors_at_most() {
     }
     assert!(cases > 2000 && opened > cases / 2, "{opened} of {cases} opened");
 }
+
+#[test]
+fn lengths_of_all_ones_are_errors_at_most() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let limits = Limits { memory: 16 << 20, nodes: 10_000, depth: 100 };
+    for name in ["hdf5/attributes_old.h5", "keysight/keysight_i16_bigendian.h5"] {
+        let good = std::fs::read(folder.join(name)).unwrap();
+        let mut opened = 0;
+        for at in 0..good.len() - 1 {
+            let mut bad = good.clone();
+            bad[at..at + 2].fill(0xff);
+            opened += u32::from(exercise(bad, &limits));
+        }
+        assert!(opened > 1000, "{name}: {opened}");
+    }
+}

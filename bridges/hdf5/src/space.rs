@@ -68,8 +68,9 @@ pub(crate) fn filters(fields: &mut Fields<'_>) -> Result<Vec<Filter>> {
         let name_len = if version == 1 || id >= 256 { fields.u16()? } else { 0 };
         fields.u16()?;
         let values = fields.u16()?;
+        let name_len = usize::from(name_len);
         let padded = if version == 1 { name_len.next_multiple_of(8) } else { name_len };
-        let name = fields.name(usize::from(padded))?;
+        let name = fields.name(padded)?;
         let count = values;
         let values = (0..count).map(|_| fields.u32()).collect::<Result<_>>()?;
         if version == 1 && count % 2 == 1 {

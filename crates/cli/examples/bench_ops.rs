@@ -1,10 +1,12 @@
-//! Does one task a line and answers with seconds and bytes; `cargo xtask bench ops` asks.
+//! Does one task a line and answers with seconds and bytes; `cargo xtask bench ops` and `digitizer` ask.
 //!
 //! | task | what it is |
 //! |---|---|
 //! | `make FORMAT FILE BYTES` | a file with as many bytes of numbers |
 //! | `convert FILE NEW` | writes it as another format |
 //! | `diff FILE OTHER` | compares every value of two files that are the same |
+//! | `record KIND FILE BYTES` | a file of an oscilloscope with as many bytes of samples |
+//! | `run BYTES NEW PROGRAM WORDS...` | a program that goes through as many bytes and may make a file |
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -43,6 +45,10 @@ fn task(line: &str) -> Answer {
         ["make", format, file, bytes] => make(format, Path::new(file), bytes.parse()?),
         ["convert", file, new] => written(Path::new(file), Path::new(new)),
         ["diff", file, other] => compared(Path::new(file), Path::new(other)),
+        ["record", kind, file, bytes] => record(kind, Path::new(file), bytes.parse()?),
+        ["run", bytes, new, program, ref words @ ..] => {
+            Ok((run(Path::new(new), program, words)?, bytes.parse()?))
+        }
         _ => Err("there is no such task".into()),
     }
 }
@@ -124,4 +130,81 @@ fn compared(file: &Path, other: &Path) -> Answer {
         return Ok((seconds, 2 * one.reader.source().len()));
     }
     Err(format!("{} differences", found.differences.len()).into())
+}
+
+/// LeCroy of 8 or 16 bits in either byte order, or Keysight.
+fn record(kind: &str, file: &Path, bytes: u64) -> Answer {
+    let start = Instant::now();
+    let mut head = if kind == "bin" { keysight(bytes)? } else { lecroy(kind, bytes)? };
+    let mut out = std::fs::File::create(file)?;
+    out.write_all(&head)?;
+    // A sine with noise, as a digitizer sees it, or what is one as float32.
+    let mut noise = 1_u64;
+    head.clear();
+    for k in 0..1_u32 << 18 {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let y = (f64::from(k) * 1e-3).sin() * 0.9 + (noise >> 40) as f64 / (1 << 28) as f64;
+        match kind {
+            "trc8" => head.push((y * 120.0) as i8 as u8),
+            "bin" => head.extend((y as f32).to_le_bytes()),
+            "trc16" => head.extend(((y * 30_000.0) as i16).to_le_bytes()),
+            _ => head.extend(((y * 30_000.0) as i16).to_be_bytes()),
+        }
+    }
+    let mut left = bytes as usize;
+    while left > 0 {
+        let part = left.min(head.len());
+        out.write_all(&head[..part])?;
+        left -= part;
+    }
+    out.sync_all()?;
+    Ok((start.elapsed().as_secs_f64(), bytes))
+}
+
+fn lecroy(kind: &str, bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
+    let little = kind != "trc16be";
+    let mut head = vec![0; 346];
+    let mut put = |at: usize, big: &[u8]| {
+        let field = &mut head[at..at + big.len()];
+        field.copy_from_slice(big);
+        if little {
+            field.reverse();
+        }
+    };
+    let count = if kind == "trc8" { bytes } else { bytes / 2 };
+    put(32, &i16::from(kind != "trc8").to_be_bytes());
+    put(34, &i16::from(little).to_be_bytes());
+    put(36, &346_i32.to_be_bytes());
+    put(60, &i32::try_from(bytes)?.to_be_bytes());
+    put(116, &i32::try_from(count)?.to_be_bytes());
+    put(156, &1.25e-4_f32.to_be_bytes());
+    put(176, &1e-10_f32.to_be_bytes());
+    head[..8].copy_from_slice(b"WAVEDESC");
+    head[16..26].copy_from_slice(b"LECROY_2_3");
+    Ok(head)
+}
+
+fn keysight(bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
+    let bytes = u32::try_from(bytes)?;
+    let mut head = b"AG10".to_vec();
+    head.extend([164 + bytes, 1, 140, 1, 1, bytes / 4, 1].iter().flat_map(|n| n.to_le_bytes()));
+    head.resize(12 + 140, 0);
+    head[12 + 32..12 + 40].copy_from_slice(&1e-10_f64.to_le_bytes());
+    head.extend([12, 0, 0, 0, 1, 0, 4, 0]);
+    head.extend(bytes.to_le_bytes());
+    Ok(head)
+}
+
+/// Seconds from the start of a program to its end.
+fn run(new: &Path, program: &str, words: &[&str]) -> Result<f64, Box<dyn Error>> {
+    if new.exists() {
+        std::fs::remove_file(new)?;
+    }
+    let start = Instant::now();
+    let done = std::process::Command::new(program).args(words).output()?;
+    let seconds = start.elapsed().as_secs_f64();
+    if done.status.success() {
+        return Ok(seconds);
+    }
+    Err(String::from_utf8_lossy(&done.stderr).into_owned().into())
 }

@@ -282,6 +282,15 @@ impl Description {
         })
     }
 
+    /// The number of dimensions of the array that the file has at this path.
+    pub fn rank_at(&self, path: &str) -> Option<usize> {
+        let at = |said: &&Said| {
+            let array = said.array.as_ref();
+            array.is_some_and(|array| array.at.as_deref().unwrap_or(&said.path) == path)
+        };
+        self.nodes.iter().find(at)?.array.as_ref().map(|array| array.dims.len())
+    }
+
     /// The text. It is sure to be read: it was.
     pub fn text(&self, limits: &Limits) -> Result<String> {
         let cannot = |why: &dyn std::fmt::Display| {

@@ -296,11 +296,29 @@ pub trait Format: Send + Sync {
         Err(Error::unsupported("", format!("{} folders cannot be written", self.info().name)))
     }
 
+    /// Set for a format whose files are files of another one with a certain content.
+    fn guest(&self) -> Option<&dyn Guest> {
+        None
+    }
+
     /// Saves what can be read of a damaged file into a sound one.
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         let _ = (source, target, limits);
         Err(Error::unsupported("", format!("{} files cannot be salvaged", self.info().name)))
     }
+}
+
+/// A format that lives in files of another: those say by their content, not by their first bytes, whose
+/// they are. It never sees the other format's crate; who makes the registry hands it over.
+pub trait Guest {
+    /// The format whose files these are.
+    fn host(&self) -> &'static dyn Format;
+
+    /// The host's file has this format's content.
+    fn recognises(&self, content: &dyn Reader) -> bool;
+
+    /// The file in this format's own view.
+    fn view(&self, content: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>>;
 }
 
 /// The formats a program knows.
@@ -317,9 +335,40 @@ impl Registry {
         })
     }
 
+    /// The format whose file this is: that of its first bytes, or one that lives in such files and
+    /// recognises what is in it.
+    pub fn probe(&self, source: &Source) -> Result<&'static dyn Format> {
+        let host = self.host(source)?;
+        if self.guests(host).next().is_none() {
+            return Ok(host);
+        }
+        // What cannot be opened is the host's to explain.
+        let content = host.open(source.clone(), &Limits::default());
+        let found = content.ok().and_then(|content| self.guest_of(host, &*content));
+        Ok(found.map_or(host, |(format, _)| format))
+    }
+
+    /// The formats that live in files of `host`.
+    fn guests(
+        &self,
+        host: &dyn Format,
+    ) -> impl Iterator<Item = (&'static dyn Format, &'static dyn Guest)> {
+        let name = host.info().name;
+        let all = self.0.iter().filter_map(|format| Some((*format, format.guest()?)));
+        all.filter(move |(_, guest)| guest.host().info().name == name)
+    }
+
+    fn guest_of(
+        &self,
+        host: &dyn Format,
+        content: &dyn Reader,
+    ) -> Option<(&'static dyn Format, &'static dyn Guest)> {
+        self.guests(host).find(|(_, guest)| guest.recognises(content))
+    }
+
     /// The format whose bytes these are. The file's name only decides between formats that both
     /// recognise the bytes; where none does, it chooses whose explanation is given.
-    pub fn probe(&self, source: &Source) -> Result<&'static dyn Format> {
+    fn host(&self, source: &Source) -> Result<&'static dyn Format> {
         let bytes = crate::wire::fetch(source, 0, HEAD_BYTES)?;
         let head = Head { bytes: &bytes, len: source.len() };
         let extension = source.path().and_then(Path::extension).and_then(|e| e.to_str());
@@ -350,9 +399,14 @@ impl Registry {
         limits: &Limits,
         open: impl FnOnce(&'static dyn Format, Source) -> Result<Box<dyn Reader>>,
     ) -> Result<Opened> {
-        let format = self.probe(&source)?;
+        let mut format = self.host(&source)?;
         let path = source.path().map(Path::to_path_buf);
-        let reader = open(format, source).and_then(|reader| dressed(reader, limits));
+        let reader = open(format, source).and_then(|reader| {
+            let reader = dressed(reader, limits)?;
+            let Some((own, guest)) = self.guest_of(format, &*reader) else { return Ok(reader) };
+            format = own;
+            guest.view(reader, limits)
+        });
         let reader = reader.map_err(|e| {
             let e = e.with_format(format.info().name);
             match path {

@@ -19,6 +19,7 @@
 //! | `points` | the middle of cells, from their nodes |
 //! | `table` | arrays with the same number of rows side by side, for formats that are tables |
 //! | `series` | many files of one run as one dataset |
+//! | `recording` | the one view that all formats of digitizers give |
 //! | `flat` `description` `axes` | a tree as plain arrays, what it says as JSON, its shared dimensions: for other worlds' formats |
 //! | `error` `report` `limits` | failures, findings, budgets |
 //! | `comm` | the ranks of a parallel job and the file they share: one, threads, later MPI |
@@ -58,6 +59,7 @@ pub mod limits;
 mod plan;
 pub mod points;
 pub mod read;
+pub mod recording;
 pub mod reduce;
 pub mod report;
 pub mod select;

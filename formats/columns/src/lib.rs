@@ -29,7 +29,8 @@ use spile_core::error::{Error, Result};
 use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region, Role, Score};
 use spile_core::layout::{ArrayDesc, Codec, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::recording;
+use spile_core::report::{Finding, Report};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree, Value};
@@ -45,9 +46,9 @@ static INFO: FormatInfo = FormatInfo {
     users: "everyone",
     specification: "none",
     extensions: &["txt", "csv", "dat", "tsv", "asc"],
-    read: Grade::Partial,
+    read: Grade::Complete,
     write: Grade::None,
-    check: Grade::Partial,
+    check: Grade::Complete,
     salvage: Grade::None,
 };
 
@@ -55,6 +56,7 @@ struct File {
     source: Source,
     table: Table,
     tree: Tree,
+    report: Report,
 }
 
 impl File {
@@ -66,7 +68,13 @@ impl File {
             let header = Value::Text(table.header.clone());
             tree.node_mut(ROOT).attrs.push(("header".into(), header));
         }
-        Ok(Self { source, table, tree })
+        let mut report = Report::default();
+        if table.partial > 0 {
+            let (got, of) = (table.partial, table.columns);
+            let message = format!("the last row has {got} of {of} numbers; it is left out");
+            report.warn("columns-010", message).at(table.end);
+        }
+        Ok(Self { source, table, tree, report })
     }
 }
 
@@ -128,6 +136,10 @@ impl Reader for File {
         vec![("rows".into(), self.table.rows.into()), ("columns".into(), self.table.columns.into())]
     }
 
+    fn findings(&self) -> &[Finding] {
+        &self.report.findings
+    }
+
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let (start, end, len) = (self.table.start, self.table.end, self.source.len());
         let mut emit = |from: u64, to: u64, role, name: &str, value: String| {
@@ -165,16 +177,6 @@ impl Format for Columns {
     }
 
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::open(source.clone(), limits) {
-            Ok(file) if file.table.partial > 0 => {
-                let (got, of) = (file.table.partial, file.table.columns);
-                let message = format!("the last row has {got} of {of} numbers; it is left out");
-                report.warn("columns-010", message).at(file.table.end);
-            }
-            Ok(_) => {}
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        recording::report(File::open(source.clone(), limits))
     }
 }

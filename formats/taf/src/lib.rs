@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `wire` | opening and header, field by field |
 //! | `read` | [`File`]: header, array, comments; the tree view |
+//! | `described` | what TAF has no place for, as a line of the comments |
 //! | `write` | header, array and comments into a sink; any tree with one array as TAF |
 //! | `check` `salvage` | the rules; what can be saved of a cut file |
 //! | `ops` | the operations of the report's Table 3-1 that change or make files |
@@ -29,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod described;
 pub mod ops;
 mod read;
 mod salvage;

@@ -3,18 +3,20 @@
 use std::path::Path;
 
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::reduce::{Envelope, Stats, envelope, statistics};
+use spile_core::report::{Finding, Report};
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree, Value};
 
+use crate::described::{self, COMMENTS, DATA};
 use crate::wire::{DIMENSION, DIMENSIONS, HEADER, Header, type_name};
 
 /// Comments up to this length are an attribute; longer ones, such as the remains of an append
@@ -26,6 +28,7 @@ pub struct File {
     source: Source,
     header: Header,
     tree: Tree,
+    report: Report,
     limits: Limits,
 }
 
@@ -40,9 +43,10 @@ impl File {
     /// Opens what is in `source`.
     pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
         let header = Header::read(&source, limits)?;
-        let mut file = Self { source, header, tree: Tree::new(limits), limits: *limits };
+        let (tree, report) = (Tree::new(limits), Report::default());
+        let mut file = Self { source, header, tree, report, limits: *limits };
         let desc = file.describe();
-        file.tree.add_array(ROOT, "data", desc)?;
+        file.tree.add_array(ROOT, DATA, desc)?;
         file.add_comments()?;
         Ok(file)
     }
@@ -67,14 +71,36 @@ impl File {
         if len > COMMENT_ATTRIBUTE {
             let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
             let desc = ArrayDesc::new(DType::U8, Shape::new([len]), layout);
-            self.tree.add_array(ROOT, "comments", desc)?;
+            self.tree.add_array(ROOT, COMMENTS, desc)?;
             return Ok(());
         }
-        let value = match String::from_utf8(self.comments()?) {
-            Ok(text) => Value::Text(text),
-            Err(bytes) => Value::Bytes(bytes.into_bytes()),
+        let text = match String::from_utf8(self.comments()?) {
+            Ok(text) => text,
+            Err(bytes) => {
+                let value = Value::Bytes(bytes.into_bytes());
+                self.tree.node_mut(ROOT).attrs.push((COMMENTS.into(), value));
+                return Ok(());
+            }
         };
-        self.tree.node_mut(ROOT).attrs.push(("comments".into(), value));
+        let (rest, description) = described::split(&text);
+        let mut tree = self.tree.clone();
+        if !rest.is_empty() {
+            tree.node_mut(ROOT).attrs.push((COMMENTS.into(), Value::Text(rest)));
+        }
+        let dressed = description
+            .map(|description| described::dress(description, &self.source, &tree, &self.limits));
+        self.tree = match dressed {
+            None => tree,
+            Some(Ok(tree)) => tree,
+            Some(Err(e)) if e.kind() == ErrorKind::Limit => return Err(e),
+            Some(Err(e)) => {
+                let message = format!("the description is not used: {}", e.message());
+                let offset = self.comment_range().0;
+                self.report.warn("taf-032", message).at(offset);
+                tree.node_mut(ROOT).attrs = vec![(COMMENTS.into(), Value::Text(text))];
+                tree
+            }
+        };
         Ok(())
     }
 
@@ -100,6 +126,16 @@ impl File {
     pub(crate) fn copy_comments(&self, sink: &mut Sink) -> Result<()> {
         let (offset, len) = self.comment_range();
         sink.copy_from(&self.source, offset, len)
+    }
+
+    /// The comments without the description that is among them; nothing if there is none.
+    pub(crate) fn undescribed(&self) -> Result<Option<String>> {
+        if self.comment_range().1 > COMMENT_ATTRIBUTE {
+            return Ok(None);
+        }
+        let Ok(text) = String::from_utf8(self.comments()?) else { return Ok(None) };
+        let (rest, description) = described::split(&text);
+        Ok(description.is_some().then_some(rest))
     }
 
     /// The array: read it, stream it, select from it; [`Array::view_as`] is `map` in Table 3-1.
@@ -167,6 +203,10 @@ impl Reader for File {
         &self.source
     }
 
+    fn findings(&self) -> &[Finding] {
+        &self.report.findings
+    }
+
     fn summary(&self) -> Vec<(String, Value)> {
         let header = &self.header;
         let mut rows: Vec<(String, Value)> = vec![
@@ -193,7 +233,7 @@ impl Reader for File {
         rows.push(("comments at byte".into(), offset.into()));
         rows.push(("comment bytes".into(), len.into()));
         // Too long to be an attribute is too long to be shown.
-        rows.extend(self.tree.attrs().iter().filter(|(name, _)| name == "comments").cloned());
+        rows.extend(self.tree.attrs().iter().filter(|(name, _)| name == COMMENTS).cloned());
         rows
     }
 
@@ -232,6 +272,6 @@ impl Reader for File {
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         let kind = type_name(self.header.dtype).to_string();
-        each(Object { path: "data".into(), id: None, frame: None, kind, array: self.describe() })
+        each(Object { path: DATA.into(), id: None, frame: None, kind, array: self.describe() })
     }
 }

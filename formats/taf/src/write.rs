@@ -15,6 +15,7 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::tree::{NodeId, Value};
 
+use crate::described::{self, COMMENTS};
 use crate::wire::{Dimension, Header, TYPES};
 
 /// Writes the elements of `selected` as the file's type from byte `at` on. Elements of the same
@@ -136,7 +137,7 @@ fn points(
 /// Writes the one array of any tree as TAF.
 pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
     let tree = content.tree();
-    let (desc, comments) = the_array(content, limits)?;
+    let (id, desc, mut comments) = the_array(content, limits)?;
     let resolved = tree.resolve(desc)?;
     let dtype = TYPES
         .iter()
@@ -147,6 +148,12 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
         })?;
     let array = Array::open(content.source(), tree, desc, limits)?;
     let dimensions = dimensions_of(content, desc, limits)?;
+    if let Some(line) = described::line(content, id, &dimensions, limits)? {
+        if comments.last().is_some_and(|last| *last != b'\n') {
+            comments.push(b'\n');
+        }
+        comments.extend(line.bytes());
+    }
     let header = Header::new(dtype, array.map(), dimensions);
     let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
     write_array(sink, &header, &selected)?;
@@ -155,20 +162,23 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
 }
 
 /// The only array of a tree that is no coordinate, and its comments: an attribute, or an array called so.
-fn the_array<'a>(content: &'a dyn Reader, limits: &Limits) -> Result<(&'a ArrayDesc, Vec<u8>)> {
+fn the_array<'a>(
+    content: &'a dyn Reader,
+    limits: &Limits,
+) -> Result<(NodeId, &'a ArrayDesc, Vec<u8>)> {
     let tree = content.tree();
-    let mut comments = match tree.attrs().iter().find(|(name, _)| name == "comments") {
+    let mut comments = match tree.attrs().iter().find(|(name, _)| name == COMMENTS) {
         Some((_, Value::Text(text))) => text.clone().into_bytes(),
         Some((_, Value::Bytes(bytes))) => bytes.clone(),
         _ => Vec::new(),
     };
     let mut found = None;
-    for (_, node, desc) in tree.main_arrays() {
-        if node.path == "comments" && comments.is_empty() {
+    for (id, node, desc) in tree.main_arrays() {
+        if node.path == COMMENTS && comments.is_empty() {
             let array = Array::open(content.source(), tree, desc, limits)?;
             comments = array.read(&Selection::all(), Axes::Stored)?;
         } else if found.is_none() && !matches!(desc.layout, Layout::PerFrame(_)) {
-            found = Some(desc);
+            found = Some((id, desc));
         } else {
             return Err(Error::unsupported(
                 "taf-031",
@@ -178,6 +188,7 @@ fn the_array<'a>(content: &'a dyn Reader, limits: &Limits) -> Result<(&'a ArrayD
             .hint("choose one with --select"));
         }
     }
-    let desc = found.ok_or_else(|| Error::unsupported("taf-031", "there is no array to write"))?;
-    Ok((desc, comments))
+    let found = found.ok_or_else(|| Error::unsupported("taf-031", "there is no array to write"));
+    let (id, desc) = found?;
+    Ok((id, desc, comments))
 }

@@ -13,6 +13,8 @@ const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/sdf"),
     ("crates/cli", "formats/gsd"),
     ("crates/cli", "formats/iotk"),
+    // `spile taf convert`: how samples are stored that the file itself does not tell.
+    ("crates/cli", "formats/dig"),
     ("bindings/c", "formats/scda"),
     ("bindings/c", "formats/gsd"),
     ("bindings/python", "formats/gsd"),

@@ -45,7 +45,7 @@ impl Default for Create {
 /// Writes the selected part of `array` as a TAF file and returns the number of clipped values.
 ///
 /// Floats are stored as they are. Whole numbers keep their value where the file's type can hold
-/// every value of theirs; otherwise the range of the finite values is mapped onto the whole range
+/// every value of theirs, and so does a map; otherwise the range of the finite values is mapped onto the whole range
 /// of the file's type.
 pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) -> Result<u64> {
     let dtype = array.dtype();
@@ -65,10 +65,10 @@ pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) ->
     for (dimension, (start, step)) in dimensions.iter_mut().zip(&options.grids) {
         (dimension.start, dimension.step) = (*start, *step);
     }
-    let map = if !options.dtype.is_integer() {
-        None
-    } else if keeps_values(dtype, options.dtype) {
+    let map = if keeps_values(dtype, options.dtype) {
         array.map()
+    } else if !options.dtype.is_integer() {
+        None
     } else {
         let stats = statistics(&array.select(part, Axes::Stored)?)?;
         Some(fitted_map(options.dtype, stats.min, stats.max)?)
@@ -81,9 +81,10 @@ pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) ->
     Ok(clipped)
 }
 
-/// Every value of the whole-number type `from` is one of `to`.
+/// Every stored number of the type `from` is one of `to`, so that the map can stay what it is.
 fn keeps_values(from: DType, to: DType) -> bool {
     match (from.kind(), to.kind()) {
+        (Kind::Float, Kind::Float) => from.size() == to.size(),
         (Kind::UInt, Kind::UInt) | (Kind::Int, Kind::Int) => from.size() <= to.size(),
         (Kind::UInt, Kind::Int) => from.size() < to.size(),
         _ => false,

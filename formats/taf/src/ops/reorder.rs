@@ -1,5 +1,6 @@
 //! `permute` and `transpose`.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use spile_core::error::{Error, Result};
@@ -11,13 +12,15 @@ use spile_core::shape::Shape;
 use super::{Target, rewrite};
 use crate::read::File;
 use crate::wire::{DIMENSIONS, Header};
+use crate::write::write_array;
 
 /// Larger blocks than this gain nothing.
 const LARGEST_BLOCK: u64 = 64 << 20;
 
 /// Dimension `k` of the result is dimension `order[k]` of the file, counted from 1; grids move
 /// along. Where only dimensions of length one change places, the elements stay where they are and
-/// only the header is written. Returns the new size.
+/// only the header is written. A description among the comments, which has names for the dimensions
+/// as they were, is left out. Returns the new size.
 pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -> Result<Shape> {
     let lock = target.lock(path)?;
     let file = File::open(path, limits)?;
@@ -33,7 +36,9 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
     let header = Header { dimensions, ..old.clone() };
     let moving: Vec<usize> =
         order.iter().copied().filter(|k| old.dimensions[k - 1].length != 1).collect();
-    if let Some(sink) = lock.as_ref().filter(|_| moving.is_sorted()) {
+    let undescribed = file.undescribed()?;
+    let stays = moving.is_sorted() && undescribed.is_none();
+    if let Some(sink) = lock.as_ref().filter(|_| stays) {
         sink.write_all_at(DIMENSIONS, &header.encode_dimensions())?;
         sink.sync()?;
         return Ok(header.shape());
@@ -47,7 +52,14 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
         let share = limits.memory / (2 * rayon::current_num_threads() as u64);
         selected.with_block_bytes(share.clamp(64 << 10, LARGEST_BLOCK) as usize)
     };
-    rewrite(&file, path, target, &header, &selected)?;
+    let Some(comments) = undescribed else {
+        rewrite(&file, path, target, &header, &selected)?;
+        return Ok(header.shape());
+    };
+    let mut sink = target.sink(path)?;
+    write_array(&mut sink, &header, &selected)?;
+    sink.write_all(comments.as_bytes())?;
+    sink.commit()?;
     Ok(header.shape())
 }
 

@@ -27,7 +27,7 @@ pub(super) fn draw(
         Some(_) => job.paper.spots(&figure).0,
         None => 2 * job.paper.columns,
     };
-    let (mut x, mut series) = columns(array, chosen.desc, spans, dots)?;
+    let (mut x, mut series) = columns(array, chosen, spans, dots)?;
     if let Some(label) = along_points(job, chosen.desc, spans, &mut series) {
         x = label;
     }
@@ -39,7 +39,7 @@ pub(super) fn draw(
 /// The x axis and a line for every column of the selection.
 fn columns(
     array: &Array,
-    desc: &ArrayDesc,
+    chosen: &Chosen<'_>,
     spans: &[Span],
     buckets: usize,
 ) -> Result<(Axis, Vec<Series>)> {
@@ -54,7 +54,7 @@ fn columns(
         ))
         .hint("select some, for example ':, 0:3'"));
     }
-    let (start, step) = grid(desc, x, spans[x]);
+    let (start, step) = grid(chosen.desc, x, spans[x]);
     let mut series = Vec::new();
     for column in 0..columns {
         let mut left = column;
@@ -78,7 +78,7 @@ fn columns(
             if columns == 1 { String::new() } else { format!("column {}", label.join(", ")) };
         series.push(line(array, &Selection(slices), buckets, start, step, label)?);
     }
-    Ok((axis(desc, x), series))
+    Ok((axis(chosen, x), series))
 }
 
 fn line(
@@ -160,11 +160,16 @@ fn along_points(
     Some(Axis::new(desc.dims.get(x).map_or("", String::as_str), words::unit(node)))
 }
 
-fn axis(desc: &ArrayDesc, dimension: usize) -> Axis {
+fn axis(chosen: &Chosen<'_>, dimension: usize) -> Axis {
+    let desc = chosen.desc;
     let name = desc.dims.get(dimension).map_or("", String::as_str);
     let nameless = name == format!("dim{}", dimension + 1);
     match desc.coords.get(dimension) {
-        Some(Coord::Uniform { .. }) => Axis::new(if nameless { "grid" } else { name }, ""),
+        Some(Coord::Uniform { .. }) => {
+            // An even grid is no array that could have a unit of its own.
+            let unit = words::said(chosen.node, &format!("{name}_units"));
+            Axis::new(if nameless { "grid" } else { name }, unit)
+        }
         _ => Axis::whole(if nameless { "index" } else { name }),
     }
 }

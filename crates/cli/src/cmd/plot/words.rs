@@ -90,10 +90,15 @@ fn main(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
 
 /// The unit that a node says it has.
 pub(super) fn unit(node: &Node) -> String {
+    said(node, "units")
+}
+
+/// The text of an attribute; nothing where there is none.
+pub(super) fn said(node: &Node, attribute: &str) -> String {
     node.attrs
         .iter()
         .find_map(|(name, value)| match value {
-            Value::Text(text) if name == "units" => Some(text.clone()),
+            Value::Text(text) if name == attribute => Some(text.clone()),
             _ => None,
         })
         .unwrap_or_default()

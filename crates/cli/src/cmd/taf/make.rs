@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use spile::dtype::DType;
-use spile::error::{Error, Result};
-use spile::layout::Coord;
+use spile::error::{Error, ErrorKind, Result};
+use spile::format::Reader;
+use spile::layout::{ArrayDesc, Coord};
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
+use spile::tree::Node;
+use spile::wire::ByteOrder;
+use spile_dig::Samples;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::type_named;
 
@@ -71,7 +75,7 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
     let mut part = Selection::all();
     if args.grid_column {
         options.grids = vec![grid_of(&array).map_err(|e| e.with_path(source))?];
-        part = Selection(vec![Slice::ALL, Slice::Range { start: Some(1), stop: None, step: 1 }]);
+        part = data_columns();
     }
     for text in &args.grid {
         let (Some(start), Some(step)) = pair(text, "--grid")? else {
@@ -106,23 +110,63 @@ fn grid_of(array: &Array) -> Result<(f64, f64)> {
     }
 }
 
+/// The columns of a printed table that are data, and their grid: a first column that is evenly spaced is
+/// where the others were measured.
+fn grid_and_data(array: &Array, desc: &ArrayDesc) -> Result<Option<((f64, f64), Selection)>> {
+    let table = desc.dims.iter().map(String::as_str).eq(["row", "column"]);
+    let [rows, columns] = *array.shape().lengths() else { return Ok(None) };
+    if !table || rows < 2 || columns < 2 {
+        return Ok(None);
+    }
+    match grid_of(array) {
+        Ok(grid) if grid.1 != 0.0 => Ok(Some((grid, data_columns()))),
+        Ok(_) => Ok(None),
+        Err(e) if e.kind() == ErrorKind::Argument => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// All columns but the first.
+fn data_columns() -> Selection {
+    Selection(vec![Slice::ALL, Slice::Range { start: Some(1), stop: None, step: 1 }])
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ConvertArgs {
     /// Files or patterns
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// The files are .dig with samples that have a sign
+    #[arg(long)]
+    dig_signed: bool,
+    /// The files are .dig with samples that begin with their most significant byte
+    #[arg(long)]
+    dig_big_endian: bool,
     /// Replace files that exist
     #[arg(long)]
     overwrite: bool,
 }
 
+impl ConvertArgs {
+    fn open(&self, path: &Path, context: &Context) -> Result<Box<dyn Reader>> {
+        if !self.dig_signed && !self.dig_big_endian {
+            return Ok(context.open(path)?.reader);
+        }
+        let order = if self.dig_big_endian { ByteOrder::Big } else { ByteOrder::Little };
+        let stored = Samples { signed: self.dig_signed, order };
+        let file = spile_dig::open(context.source(path)?, stored, &context.limits);
+        let file = file.map_err(|e| e.with_path(path).with_format("dig"))?;
+        context.tell(path, file.findings());
+        Ok(Box::new(file))
+    }
+}
+
 pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let mut some = false;
     let exit = context.each_file(&args.files, out, |entry, out| {
-        let file = context.open(entry.path)?;
-        let tree = file.reader.tree();
-        let count = tree.arrays().count();
-        for (k, (_, node, desc)) in tree.arrays().enumerate() {
+        let file = args.open(entry.path, context)?;
+        let count = file.tree().arrays().count();
+        for (k, (_, node, desc)) in file.tree().arrays().enumerate() {
             let target = if count == 1 {
                 entry.path.with_extension("taf")
             } else {
@@ -132,21 +176,8 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
             if target == entry.path {
                 return Err(Error::argument("is a TAF file already; nothing was written"));
             }
-            let array = Array::open(file.reader.source(), tree, desc, &context.limits)?;
-            let dtype = ops::type_for(array.dtype()).ok_or_else(|| {
-                Error::argument(format!("{} elements have no place in TAF", array.dtype()))
-            })?;
-            let grid = |coord: &Coord| match coord {
-                Coord::Uniform { start, step } => (*start, *step),
-                Coord::None | Coord::Node(_) => (1.0, 1.0),
-            };
-            let options = Create {
-                dtype,
-                grids: desc.coords.iter().map(grid).collect(),
-                comments: format!("{} of {}\n", node.path, entry.name()).into_bytes(),
-                overwrite: overwrite(args.overwrite),
-            };
-            let clipped = ops::create(&target, &array, &Selection::all(), &options)?;
+            let array = Array::open(file.source(), file.tree(), desc, &context.limits)?;
+            let clipped = convert_one(args, &target, &array, node, &entry.name())?;
             some = true;
             Done::new(&target).clipped(clipped).tell(context, out)?;
         }
@@ -154,4 +185,34 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
     })?;
     // One bad file does not stop the rest.
     Ok(if exit == Exit::Error && some { Exit::Partial } else { exit })
+}
+
+/// Writes one array with its grid; what is said about it becomes comments.
+fn convert_one(
+    args: &ConvertArgs,
+    target: &Path,
+    array: &Array,
+    node: &Node,
+    file: &str,
+) -> Result<u64> {
+    let desc = node.array.as_ref().ok_or_else(|| Error::argument("is a group"))?;
+    let dtype = ops::type_for(array.dtype()).ok_or_else(|| {
+        Error::argument(format!("{} elements have no place in TAF", array.dtype()))
+    })?;
+    let grid = |coord: &Coord| match coord {
+        Coord::Uniform { start, step } => (*start, *step),
+        Coord::None | Coord::Node(_) => (1.0, 1.0),
+    };
+    let (grids, part) = match grid_and_data(array, desc)? {
+        Some((grid, part)) => (vec![grid], part),
+        None => (desc.coords.iter().map(grid).collect(), Selection::all()),
+    };
+    let mut comments = format!("{} of {file}\n", node.path);
+    for (name, value) in &node.attrs {
+        comments.push_str(&format!("{name}: {value}").replace(['\n', '\r'], " "));
+        comments.push('\n');
+    }
+    let comments = comments.into_bytes();
+    let options = Create { dtype, grids, comments, overwrite: overwrite(args.overwrite) };
+    ops::create(target, array, &part, &options)
 }

@@ -1,0 +1,247 @@
+//! Files of oscilloscopes and digitizers, as typed by a user.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A folder with copies of golden files.
+    fn with(files: &[&str]) -> Self {
+        let folder = Self::new();
+        for file in files {
+            let name = file.rsplit('/').next().unwrap();
+            fs::copy(golden().join(file), folder.path(name)).unwrap();
+        }
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn spile(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+        command.args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Standard output of a command that must succeed and say nothing on standard error.
+    #[track_caller]
+    fn good(&self, words: &[&str]) -> String {
+        let done = self.spile(words);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.good(words)).unwrap()
+    }
+}
+
+/// Golden files of the manifest that have records.
+fn recorded() -> Vec<(String, Value)> {
+    let text = fs::read_to_string(golden().join("digitizer/manifest.json")).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    let files = all.as_object().unwrap().iter().filter(|(_, file)| file["records"].is_array());
+    let place = |name: &str| match name.split('_').next() {
+        Some("isf" | "tek") => format!("tektronix/{name}"),
+        Some("nts") => format!("dig/{name}"),
+        Some(folder) => format!("{folder}/{name}"),
+        None => String::new(),
+    };
+    files.map(|(name, file)| (place(name), file["records"].clone())).collect()
+}
+
+#[test]
+fn every_record_becomes_a_taf_file_with_the_same_samples_and_grid() {
+    let all = recorded();
+    assert_eq!(all.len(), 54);
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let folder = Folder::with(&names);
+    folder.good(&["taf", "convert", "*.*"]);
+    let mut made = 0;
+    for (name, records) in &all {
+        let records = records.as_array().unwrap();
+        let stem = Path::new(name).file_stem().unwrap().to_str().unwrap();
+        for (k, record) in records.iter().enumerate() {
+            let file = match records.len() {
+                1 => format!("{stem}.taf"),
+                _ => format!("{stem}-{}.taf", k + 1),
+            };
+            let hashes = folder.json(&["hash", "--native", "--json", &file]);
+            assert_eq!(hashes["objects"][0]["sha256"], record["sha256_raw_le"], "{file}");
+            let listed = folder.json(&["ls", "--json", &file]);
+            let array = &listed["objects"][0];
+            assert_eq!(array["shape"], serde_json::json!([record["n"], 1]), "{file}");
+            let number = |text: &Value| text.as_str().unwrap().parse::<f64>().unwrap();
+            let grid = &array["coords"][0];
+            assert_eq!(grid["start"].as_f64(), Some(number(&record["x0"])), "{file}: {grid}");
+            assert_eq!(grid["step"].as_f64(), Some(number(&record["dx"])), "{file}");
+            made += 1;
+        }
+    }
+    let written = fs::read_dir(folder.0.path()).unwrap();
+    let written = written.filter(|e| e.as_ref().unwrap().path().extension().unwrap() == "taf");
+    assert_eq!(written.count(), made);
+}
+
+#[test]
+fn a_taf_file_says_what_the_instrument_said() {
+    let folder = Folder::with(&["lecroy/lecroy_be_sequence4_user.trc"]);
+    folder.good(&["taf", "convert", "lecroy_be_sequence4_user.trc"]);
+    let shown = folder.good(&["taf", "probe", "lecroy_be_sequence4_user-2.taf"]);
+    let expected = "  version           1.0
+  type code         0
+  stored as         int16
+  shape             250 x 1
+  intercept         -0.25
+  slope             0.0001250000059371814
+  grid 1            start -1.51e-8, step 5.00000006675716e-11, end -2.6499998337746717e-9
+  grid 2            start 1.0, step 1.0, end 1.0
+  array at byte     1104
+  comments at byte  1604
+  comment bytes     171
+  comments          trace/segment2 of lecroy_be_sequence4_user.trc
+                    time_units: s
+                    units: V
+                    label: trace
+                    instrument: LECROYSYN
+                    serial: 12345
+                    trigger_time: 2023-08-07T12:34:12.5
+                    time_tag: 0.001
+";
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_bad_file_or_one_that_is_there_already_does_not_stop_the_rest() {
+    let folder = Folder::with(&["lecroy/lecroy_le_byte.trc", "lecroy/lecroy_le_word.trc"]);
+    let cut = fs::read(folder.path("lecroy_le_word.trc")).unwrap();
+    fs::write(folder.path("cut.trc"), &cut[..1000]).unwrap();
+    let done = folder.spile(&["taf", "convert", "*.trc"]);
+    assert_eq!(done.status.code(), Some(3));
+    let told = String::from_utf8(done.stderr).unwrap();
+    let expected = "cut.trc: truncated: at byte 357: the samples need 2.0 KiB, the file ends after \
+                    1000 B (lecroy-006)";
+    assert_eq!(told.lines().next(), Some(expected));
+    assert!(
+        folder.path("lecroy_le_byte.taf").exists() && folder.path("lecroy_le_word.taf").exists()
+    );
+    assert!(!folder.path("cut.taf").exists());
+    // Nothing is replaced by itself.
+    let before = fs::read(folder.path("lecroy_le_byte.taf")).unwrap();
+    let again = folder.spile(&["taf", "convert", "lecroy_le_byte.trc"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert_eq!(fs::read(folder.path("lecroy_le_byte.taf")).unwrap(), before);
+    folder.good(&["taf", "convert", "lecroy_le_byte.trc", "--overwrite"]);
+}
+
+#[test]
+fn an_evenly_spaced_first_column_is_the_grid_and_another_is_not() {
+    let files =
+        ["column_plain.txt", "column_nonuniform.txt", "column_single.txt", "column_fortran_d.txt"];
+    let folder =
+        Folder::with(&files.map(|f| ["columns/", f].concat()).each_ref().map(String::as_str));
+    fs::write(folder.path("constant.txt"), "1 2\n1 3\n1 4\n").unwrap();
+    fs::write(folder.path("off.txt"), "0 2\n1.00001 3\n2 4\n").unwrap();
+    fs::write(folder.path("near.txt"), "0 2\n1.0000001 3\n2 4\n").unwrap();
+    folder.good(&["taf", "convert", "*.txt"]);
+    let cases = [
+        ("column_plain", [50, 2], 0.0, 1e-9),
+        ("column_fortran_d", [2, 1], 0.0, 1e-9),
+        ("column_nonuniform", [4, 2], 1.0, 1.0),
+        ("column_single", [3, 1], 1.0, 1.0),
+        ("constant", [3, 2], 1.0, 1.0),
+        ("off", [3, 2], 1.0, 1.0),
+        ("near", [3, 1], 0.0, 1.0),
+    ];
+    for (name, shape, start, step) in cases {
+        let listed = folder.json(&["ls", "--json", &format!("{name}.taf")]);
+        let array = &listed["objects"][0];
+        assert_eq!(array["shape"], serde_json::json!(shape), "{name}");
+        let grid = &array["coords"][0];
+        let near = (grid["step"].as_f64().unwrap() / step - 1.0).abs() < 1e-12;
+        assert!(grid["start"].as_f64() == Some(start) && near, "{name}: {grid}");
+    }
+}
+
+#[test]
+fn samples_of_dig_files_may_be_stored_otherwise() {
+    let folder = Folder::new();
+    let mut bytes = vec![0; 768];
+    bytes.extend(b"system\ntime\n2\n16\n1e-9\n0\n0.5\n0\n");
+    bytes.resize(1024, 0);
+    bytes.extend([0xff, 0xfe, 0, 4]);
+    fs::write(folder.path("a.dig"), bytes).unwrap();
+    let cases: [(&[&str], &str); 3] = [
+        (&[], "32639.5\n512.0\n"),
+        (&["--dig-big-endian"], "32767.0\n2.0\n"),
+        (&["--dig-big-endian", "--dig-signed"], "-1.0\n2.0\n"),
+    ];
+    for (options, expected) in cases {
+        folder.good(&[&["taf", "convert", "a.dig", "--overwrite"], options].concat());
+        assert_eq!(folder.good(&["cat", "a.taf"]), expected, "{options:?}");
+    }
+}
+
+#[test]
+fn other_formats_are_written_from_the_same_view() {
+    let folder = Folder::with(&["lecroy/lecroy_le_word.trc", "keysight/keysight_i16_2ch.h5"]);
+    folder.good(&["convert", "-q", "lecroy_le_word.trc", "y.npy"]);
+    let values = |file: &str| folder.good(&["cat", file]);
+    assert_eq!(values("y.npy"), values("lecroy_le_word.trc"));
+    // An HDF5 file of the instrument is converted like any other of its files.
+    folder.good(&["convert", "-q", "keysight_i16_2ch.h5", "two.npz"]);
+    let listed = folder.json(&["ls", "--json", "two.npz"]);
+    let paths: Vec<&Value> =
+        listed["objects"].as_array().unwrap().iter().map(|o| &o["path"]).collect();
+    assert_eq!(paths, ["Channel 1", "Channel 3"]);
+    folder.good(&["convert", "-q", "keysight_i16_2ch.h5", "plain.h5"]);
+    assert_eq!(folder.json(&["info", "--json", "plain.h5"])["format"], "hdf5");
+}
+
+#[test]
+fn files_are_shown_in_the_same_words_whoever_made_them() {
+    let folder = Folder::with(&["tektronix/tek_wfm003_le_ff3.wfm", "keysight/keysight_i16_2ch.h5"]);
+    let shown = folder.good(&["ls", "-l", "tek_wfm003_le_ff3.wfm"]);
+    let expected = "type   shape     size  name
+group                  synth/
+int16   1000  2.0 KiB  synth/segment1
+int16   1000  2.0 KiB  synth/segment2
+int16   1000  2.0 KiB  synth/segment3
+";
+    assert_eq!(shown, expected);
+    let shown = folder.good(&["info", "keysight_i16_2ch.h5"]);
+    let expected = "  format     Keysight or Agilent oscilloscope waveforms (keysight)
+  file size  19.6 KiB (20083 bytes)
+  content    2 arrays
+  kind       HDF5
+  records    2
+";
+    assert_eq!(shown, expected);
+    assert!(folder.good(&["check", "keysight_i16_2ch.h5"]).contains("ok (keysight)"));
+    let listed = folder.json(&["ls", "--json", "keysight_i16_2ch.h5"]);
+    let said = &listed["objects"][1]["attrs"];
+    assert_eq!((&said["units"], &said["time_units"]), (&"V".into(), &"s".into()));
+}
+
+#[test]
+fn a_plot_names_the_units_of_both_axes() {
+    let folder = Folder::with(&["lecroy/lecroy_le_word.trc"]);
+    let drawn = folder.json(&["plot", "lecroy_le_word.trc", "--json"]);
+    assert_eq!(drawn["x"], serde_json::json!({"label": "time", "unit": "s"}));
+    assert_eq!(drawn["y"]["unit"], "V");
+}

@@ -1,0 +1,87 @@
+//! Golden files of text give the rows, columns and header lines of the manifest, and their numbers.
+
+use std::path::{Path, PathBuf};
+
+use spile_columns::Columns;
+use spile_core::format::{Format as _, Reader, Region};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::source::Source;
+use spile_core::testkit::{files, manifest};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
+}
+
+fn open(name: &str) -> Box<dyn Reader> {
+    let source = Source::open(golden().join("columns").join(name)).unwrap();
+    Columns.open(source, &Limits::default()).unwrap()
+}
+
+fn values(file: &dyn Reader) -> (Vec<u64>, Vec<f64>) {
+    let (_, _, desc) = file.tree().arrays().next().unwrap();
+    let array = Array::open(file.source(), file.tree(), desc, &Limits::default()).unwrap();
+    let values = array.read_f64(&Selection::all(), Axes::Stored).unwrap();
+    (array.shape().lengths().to_vec(), values)
+}
+
+/// Lines before the rows, empty ones too.
+fn header_lines(file: &dyn Reader) -> u64 {
+    let mut lines = 0;
+    let count = &mut |region: Region| {
+        if region.name == "header" {
+            let text = file.source().read_vec(region.offset, region.len)?;
+            lines = text.split(|b| *b == b'\n').count() as u64 - 1;
+        }
+        Ok(())
+    };
+    file.regions(count).unwrap();
+    lines
+}
+
+#[test]
+fn rows_columns_and_headers_are_those_of_the_manifest() {
+    let all = manifest(golden().join("digitizer/manifest.json"));
+    let mut compared = 0;
+    for path in files(golden().join("columns")) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let want = &all[name];
+        let Some(rows) = want["rows"].as_u64() else { continue };
+        let file = open(name);
+        assert_eq!(values(&*file).0, [rows, want["columns"].as_u64().unwrap()], "{name}");
+        assert_eq!(header_lines(&*file), want["header_lines"].as_u64().unwrap(), "{name}");
+        compared += 1;
+    }
+    assert_eq!(compared, 9);
+}
+
+#[test]
+fn the_same_numbers_come_out_whatever_separates_them() {
+    let plain = values(&*open("column_plain.txt"));
+    assert_eq!(plain.1[147..], [4.9e-8, -0.982_452_612_6, 0.186_512_369_4]);
+    let others = ["header.txt", "comma.csv", "semicolon.dat", "crlf.txt", "partial_last.txt"];
+    for other in others {
+        assert_eq!(values(&*open(&format!("column_{other}"))), plain, "{other}");
+    }
+    // A lone number is header; a date as wide as the rows is not to be told from one.
+    let (shape, numbers) = values(&*open("column_numeric_header.txt"));
+    assert_eq!((shape, &numbers[..3]), (vec![51, 3], &[2023.0, 8.0, 7.0][..]));
+    assert_eq!(numbers[3..], plain.1);
+}
+
+#[test]
+fn numbers_of_fortran_and_those_that_are_none() {
+    let (shape, fortran) = values(&*open("column_fortran_d.txt"));
+    assert_eq!((shape, fortran), (vec![2, 2], vec![0.0, 1.0, 1e-9, 2.0]));
+    let (_, odd) = values(&*open("column_nan_inf.txt"));
+    assert!(odd[2].is_nan() && odd[7].is_nan() && odd[8] == 3.0);
+    assert_eq!(odd[4..6], [f64::INFINITY, f64::NEG_INFINITY]);
+}
+
+#[test]
+fn a_partial_row_is_told() {
+    let file = open("column_partial_last.txt");
+    assert_eq!(file.findings().iter().map(|f| f.code).collect::<Vec<_>>(), ["columns-010"]);
+    assert!(open("column_plain.txt").findings().is_empty());
+}

@@ -1,0 +1,75 @@
+//! NTS `.dig`: one channel of a transient digitizer.
+//!
+//! There is no published specification; `FORMAT.md` says what is known.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `wire` | eight lines of text before byte 1024 |
+//! | `read` | the samples behind them as a recording |
+//!
+//! ```
+//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//!
+//! let mut bytes = vec![0; 768];
+//! bytes.extend(b"system\ntime\n2\n8\n1e-9\n0\n0.5\n-1\n");
+//! bytes.resize(1024, 0);
+//! bytes.extend([2, 6]);
+//! let limits = Limits::default();
+//! let file = spile_dig::Dig.open(Source::memory(bytes), &limits)?;
+//! let (_, _, desc) = file.tree().arrays().next().unwrap();
+//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
+//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [0.0, 2.0]);
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod read;
+mod wire;
+
+pub use read::{Samples, open};
+
+use spile_core::error::Result;
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::limits::Limits;
+use spile_core::recording;
+use spile_core::report::Report;
+use spile_core::source::Source;
+
+/// The format, for the registry.
+pub struct Dig;
+
+static INFO: FormatInfo = FormatInfo {
+    name: "dig",
+    title: "NTS transient digitizer record",
+    users: "experimentalists with NTS digitizers",
+    specification: "none",
+    extensions: &["dig"],
+    read: Grade::Partial,
+    write: Grade::None,
+    check: Grade::Partial,
+    salvage: Grade::None,
+};
+
+impl Format for Dig {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    /// There are no letters to know it by: six numbers in lines before byte 1024 are the mark, and samples
+    /// that just fill the file make it sure. Otherwise it may as well be a column of numbers.
+    fn probe(&self, head: Head<'_>) -> Score {
+        match wire::Header::parse(head.bytes) {
+            Ok(header) if header.end().is_some_and(|end| end == head.len) => 80,
+            Ok(_) => 10,
+            Err(_) => 0,
+        }
+    }
+
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(open(source, Samples::default(), limits)?))
+    }
+
+    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
+        recording::report(open(source.clone(), Samples::default(), limits))
+    }
+}

@@ -1,0 +1,62 @@
+//! The samples as a recording.
+
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::format::Role;
+use spile_core::limits::Limits;
+use spile_core::recording::{Record, Recording, region, samples};
+use spile_core::report::Report;
+use spile_core::source::Source;
+use spile_core::tree::Value;
+use spile_core::wire::ByteOrder;
+
+use crate::wire::{Header, SAMPLES};
+
+/// How samples are stored. The file does not say; all but a few are unsigned and little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Samples {
+    /// They have a sign.
+    pub signed: bool,
+    /// Their byte order.
+    pub order: ByteOrder,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self { signed: false, order: ByteOrder::Little }
+    }
+}
+
+/// Opens a file whose samples are stored like that.
+pub fn open(source: Source, stored: Samples, limits: &Limits) -> Result<Recording> {
+    let header = Header::read(&source)?;
+    let kind = if stored.signed { Kind::Int } else { Kind::UInt };
+    let dtype = DType::new(kind, header.bits / 8, stored.order);
+    let dtype = dtype.ok_or_else(|| {
+        Error::unsupported("dig-003", format!("samples of {} bits", header.bits)).at(512)
+    })?;
+    let array = samples(&source, dtype, header.count, SAMPLES, "dig-004")?;
+    let record = Record::new("", array)
+        .scaled(header.intercept, header.slope)
+        .on_grid(header.start, header.step, "s")
+        .say("units", "V")
+        .say("instrument", header.system.as_str())
+        .say("trigger_time", header.time.as_str());
+    let mut report = Report::default();
+    if let Some(end) = header.end().filter(|end| *end < source.len()) {
+        let message = format!("{} bytes behind the last sample", source.len() - end);
+        report.note("dig-010", message).at(end);
+    }
+    let headers = vec![
+        region(0, 512, Role::Unknown, "preamble", ""),
+        region(512, 512, Role::Text, "lines", ""),
+    ];
+    let summary = vec![
+        ("system".to_string(), Value::from(header.system.as_str())),
+        ("time".into(), header.time.as_str().into()),
+        ("samples".into(), header.count.into()),
+        ("bits".into(), u64::from(header.bits).into()),
+    ];
+    let file = Recording::new(source, vec![record], headers, limits)?;
+    Ok(file.with_summary(summary).with_findings(report))
+}

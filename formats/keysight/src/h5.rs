@@ -1,0 +1,194 @@
+//! The view of an HDF5 file that an instrument has written: the group `Waveforms`, in it a group for every
+//! channel, in that an array for every segment.
+
+use spile_core::error::{Error, Result};
+use spile_core::format::Reader;
+use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::recording::{self, Record, Recording};
+use spile_core::report::Report;
+use spile_core::select::Selection;
+use spile_core::shape::Shape;
+use spile_core::tree::{Node, NodeId, Tree, Value};
+
+use crate::words;
+
+const WAVEFORMS: &str = "Waveforms";
+
+/// The tree is that of such a file.
+pub(crate) fn is_one(tree: &Tree) -> bool {
+    let group = tree.at(WAVEFORMS).map(|id| tree.node(id));
+    group.is_some_and(|g| {
+        g.array.is_none() && g.attrs.iter().any(|(name, _)| name == "NumWaveforms")
+    })
+}
+
+pub(crate) fn view(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
+    let tree = file.tree();
+    let Some(top) = tree.at(WAVEFORMS).filter(|_| is_one(tree)) else {
+        let message = "an HDF5 file without a group \"Waveforms\" that counts them";
+        return Err(Error::not_this_format("keysight-001", message).in_object(WAVEFORMS));
+    };
+    let mut report = Report::default();
+    report.findings.extend_from_slice(file.findings());
+    let when = text(file, "Frame/TheFrame/Date", limits);
+    let frame = Frame {
+        model: text(file, "Frame/TheFrame/Model", limits),
+        serial: text(file, "Frame/TheFrame/Serial", limits),
+        when: match when.split_once(' ') {
+            Some((date, time)) => words::when(date, time),
+            None => when,
+        },
+    };
+    let mut records = Vec::new();
+    for (id, node) in tree.iter().filter(|(_, node)| node.parent == top && node.array.is_none()) {
+        let channel = Channel::read(node, &mut report);
+        let arrays = arrays(tree, id, &node.name);
+        let one = arrays.len() == 1;
+        for (name, desc) in arrays {
+            let desc = tree.resolve(desc)?;
+            channel.count(desc, &mut report);
+            recording::allow(records.len() as u64 + 1, limits)?;
+            let rows = rows(desc, limits)?;
+            let several = rows.len() > 1;
+            for (k, array) in (1..).zip(rows) {
+                let part = match (one, several) {
+                    (true, false) => String::new(),
+                    (true, true) => format!("segment{k}"),
+                    (false, false) => name.clone(),
+                    (false, true) => format!("{name}_{k}"),
+                };
+                records.push(channel.record(array, part, &frame));
+            }
+        }
+    }
+    let mut regions = Vec::new();
+    file.regions(&mut |region| {
+        recording::allow(regions.len() as u64, limits)?;
+        regions.push(region);
+        Ok(())
+    })?;
+    let summary = vec![("kind".to_string(), Value::from("HDF5"))];
+    let made = Recording::new(file.source().clone(), records, regions, limits)?;
+    Ok(made.with_summary(summary).with_findings(report))
+}
+
+/// The instrument.
+struct Frame {
+    model: String,
+    serial: String,
+    when: String,
+}
+
+/// A text that the file keeps as an array of one; nothing where it is not there.
+fn text(file: &dyn Reader, path: &str, limits: &Limits) -> String {
+    let tree = file.tree();
+    let desc = tree.at(path).and_then(|id| tree.node(id).array.as_ref());
+    let read = |desc: &ArrayDesc| {
+        Array::open(file.source(), tree, desc, limits)?.read(&Selection::all(), Axes::Stored)
+    };
+    let bytes = desc.and_then(|desc| read(desc).ok()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).trim_end_matches(['\0', ' ']).to_string()
+}
+
+/// What the group of a channel says.
+struct Channel<'a> {
+    node: &'a Node,
+    grid: Option<(f64, f64)>,
+    scale: Option<(f64, f64)>,
+}
+
+impl<'a> Channel<'a> {
+    fn read(node: &'a Node, report: &mut Report) -> Self {
+        let number = |name: &str| number(said(node, name)?);
+        let grid = number("XOrg").zip(number("XInc"));
+        if grid.is_none() {
+            let message = "there is no XOrg or XInc; the grid is left out";
+            report.warn("keysight-013", message).in_object(node.path.as_str());
+        }
+        Self { node, grid, scale: number("YOrg").zip(number("YInc")) }
+    }
+
+    /// A length that is not what the group promises.
+    fn count(&self, desc: &ArrayDesc, report: &mut Report) {
+        let promised = said(self.node, "NumPoints").and_then(number);
+        let found = desc.shape.lengths().last().copied().unwrap_or(0) as f64;
+        if let Some(promised) = promised.filter(|n| *n != found) {
+            let message = format!("NumPoints is {promised}, the array has {found}");
+            report.warn("keysight-012", message).in_object(self.node.path.as_str());
+        }
+    }
+
+    fn record(&self, array: ArrayDesc, part: String, frame: &Frame) -> Record {
+        let unit = |name: &str| match said(self.node, name) {
+            Some(Value::Text(text)) => words::sign(text).to_string(),
+            _ => String::new(),
+        };
+        let whole = array.dtype.is_integer();
+        let mut record = Record::new(self.node.name.as_str(), array).part(part);
+        // Floating-point samples are volts already.
+        if let Some((intercept, slope)) = self.scale.filter(|_| whole) {
+            record = record.scaled(intercept, slope);
+        }
+        if let Some((start, step)) = self.grid {
+            record = record.on_grid(start, step, &unit("XUnits"));
+        }
+        record
+            .say("units", unit("YUnits"))
+            .say("label", self.node.name.as_str())
+            .say("instrument", frame.model.as_str())
+            .say("serial", frame.serial.as_str())
+            .say("trigger_time", frame.when.as_str())
+    }
+}
+
+fn said<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
+    node.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+/// A number, or a list of one.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::List(list) => list.first().and_then(number),
+        value => f64::try_from(value).ok(),
+    }
+}
+
+/// The arrays of samples in a channel's group with the names of their segments, in their order: names are
+/// those of the group, of the segment (`Seg10`), and `Data`.
+fn arrays<'a>(tree: &'a Tree, group: NodeId, channel: &str) -> Vec<(String, &'a ArrayDesc)> {
+    let mut found = Vec::new();
+    for (_, node, desc) in tree.arrays().filter(|(_, node, _)| node.parent == group) {
+        let Some(name) = node.name.strip_suffix("Data") else { continue };
+        let name = name.strip_prefix(channel).unwrap_or(name).trim();
+        let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let order = digits.parse::<u64>().unwrap_or(0);
+        let name = match name.strip_prefix("Seg") {
+            Some(number) => format!("segment{number}"),
+            None if name.is_empty() => "data".into(),
+            None => name.to_string(),
+        };
+        found.push((order, name, desc));
+    }
+    found.sort_by_key(|(order, ..)| *order);
+    found.into_iter().map(|(_, name, desc)| (name, desc)).collect()
+}
+
+/// The array, or its rows where it has several: segments in one.
+fn rows(desc: &ArrayDesc, limits: &Limits) -> Result<Vec<ArrayDesc>> {
+    let plain = |mut array: ArrayDesc| {
+        array.coords.iter_mut().for_each(|coord| *coord = Coord::None);
+        array.map = None;
+        array
+    };
+    let [count, points] = *desc.shape.lengths() else { return Ok(vec![plain(desc.clone())]) };
+    let bytes = Shape::new([points]).bytes(desc.dtype.size())?;
+    recording::allow(count, limits)?;
+    let row = |k: u64| {
+        let layout = desc.layout.rows(k * bytes, bytes)?;
+        Some(ArrayDesc::new(desc.dtype, Shape::new([points]), layout))
+    };
+    let rows: Option<Vec<ArrayDesc>> = (0..count).map(row).collect();
+    Ok(rows.unwrap_or_else(|| vec![plain(desc.clone())]))
+}

@@ -1,0 +1,123 @@
+//! Keysight and Agilent `.bin` and `.h5`: channels of an oscilloscope.
+//!
+//! Specification: the user's guides of the instruments; `FORMAT.md` says how they are read.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `wire` `bin` | headers of a `.bin` file; its buffers as records |
+//! | `h5` | the view of an HDF5 file that has such waveforms |
+//! | `words` | units and dates |
+//!
+//! An `.h5` file is one of HDF5 first: [`Keysight`] is given the format that opens it and never sees more
+//! of it than a tree.
+//!
+//! ```
+//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//!
+//! // One waveform of one buffer with two samples.
+//! let mut bytes = b"AG10".to_vec();
+//! bytes.extend([172_u32, 1].iter().flat_map(|n| n.to_le_bytes()));
+//! bytes.extend([140_u32, 1, 1, 2].iter().flat_map(|n| n.to_le_bytes()));
+//! bytes.resize(12 + 140, 0);
+//! bytes.extend([12, 0, 0, 0, 1, 0, 4, 0, 8, 0, 0, 0]);
+//! bytes.extend([5.0_f32, -0.5].iter().flat_map(|y| y.to_le_bytes()));
+//!
+//! static FORMAT: spile_keysight::Keysight = spile_keysight::Keysight { hdf5: &spile_hdf5::Hdf5 };
+//! let limits = Limits::default();
+//! let file = FORMAT.open(Source::memory(bytes), &limits)?;
+//! let (_, _, desc) = file.tree().arrays().next().unwrap();
+//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
+//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [5.0, -0.5]);
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod bin;
+mod h5;
+mod wire;
+mod words;
+
+use spile_core::error::Result;
+use spile_core::format::{Format, FormatInfo, Grade, Guest, Head, Reader, Score};
+use spile_core::limits::Limits;
+use spile_core::recording;
+use spile_core::report::Report;
+use spile_core::source::Source;
+use spile_core::wire::fetch;
+
+/// The format, for the registry.
+pub struct Keysight {
+    /// Opens HDF5 files.
+    pub hdf5: &'static dyn Format,
+}
+
+static INFO: FormatInfo = FormatInfo {
+    name: "keysight",
+    title: "Keysight or Agilent oscilloscope waveforms",
+    users: "laboratories with Keysight and Agilent oscilloscopes",
+    specification: "user's guides, AG01 to AG10 and HDF5",
+    extensions: &["bin", "h5"],
+    read: Grade::Partial,
+    write: Grade::None,
+    check: Grade::Complete,
+    salvage: Grade::None,
+};
+
+impl Keysight {
+    /// The file is one of the host's.
+    fn is_h5(&self, source: &Source) -> Result<bool> {
+        let head = fetch(source, 0, spile_core::format::HEAD_BYTES)?;
+        Ok(self.hdf5.probe(Head { bytes: &head, len: source.len() }) > 0)
+    }
+}
+
+impl Format for Keysight {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn probe(&self, head: Head<'_>) -> Score {
+        match head.bytes {
+            [b'A', b'G', b'0', b'1' | b'3', ..] | [b'A', b'G', b'1', b'0', ..] => 100,
+            [b'A', b'G', b'0'..=b'9', b'0'..=b'9', ..] => 40,
+            // An HDF5 file may be one; only its content tells.
+            _ => self.hdf5.probe(head).min(1),
+        }
+    }
+
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        if !self.is_h5(&source)? {
+            return Ok(Box::new(bin::open(source, limits)?));
+        }
+        self.view(self.hdf5.open(source, limits)?, limits)
+    }
+
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        if !self.is_h5(source)? {
+            return recording::report(bin::open(source.clone(), limits));
+        }
+        // What is wrong with the file as HDF5 comes first.
+        let mut report = self.hdf5.check(source, limits, strict)?;
+        let view = self.hdf5.open(source.clone(), limits).and_then(|file| h5::view(&*file, limits));
+        report.findings.extend(recording::report(view)?.findings);
+        Ok(report)
+    }
+
+    fn guest(&self) -> Option<&dyn Guest> {
+        Some(self)
+    }
+}
+
+impl Guest for Keysight {
+    fn host(&self) -> &'static dyn Format {
+        self.hdf5
+    }
+
+    fn recognises(&self, content: &dyn Reader) -> bool {
+        h5::is_one(content.tree())
+    }
+
+    fn view(&self, content: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(h5::view(&*content, limits)?))
+    }
+}

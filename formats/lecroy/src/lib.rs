@@ -1,0 +1,78 @@
+//! LeCroy `.trc`: one channel of an oscilloscope, in one record or many segments.
+//!
+//! Specification: the templates `LECROY_2_3` and `LECROY_1_0` that the instruments print themselves;
+//! `FORMAT.md` says how they are read.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `wire` | the wave descriptor, both templates |
+//! | `read` | the blocks behind it as a recording |
+//!
+//! ```
+//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//!
+//! // A little-endian descriptor, most of it empty, and two samples of a byte.
+//! let mut bytes = vec![0; 346];
+//! bytes[..8].copy_from_slice(b"WAVEDESC");
+//! bytes[16..26].copy_from_slice(b"LECROY_2_3");
+//! bytes[34] = 1;
+//! bytes[36..40].copy_from_slice(&346_u32.to_le_bytes());
+//! bytes[116] = 2;
+//! bytes[156..160].copy_from_slice(&0.5_f32.to_le_bytes());
+//! bytes.extend([10, 0xff]);
+//!
+//! let limits = Limits::default();
+//! let file = spile_lecroy::LeCroy.open(Source::memory(bytes), &limits)?;
+//! let (_, _, desc) = file.tree().arrays().next().unwrap();
+//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
+//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [5.0, -0.5]);
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod read;
+mod wire;
+
+use spile_core::error::Result;
+use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::limits::Limits;
+use spile_core::recording;
+use spile_core::report::Report;
+use spile_core::source::Source;
+
+/// The format, for the registry.
+pub struct LeCroy;
+
+static INFO: FormatInfo = FormatInfo {
+    name: "lecroy",
+    title: "LeCroy oscilloscope trace",
+    users: "laboratories with LeCroy oscilloscopes",
+    specification: "templates LECROY_2_3 and LECROY_1_0",
+    extensions: &["trc"],
+    read: Grade::Complete,
+    write: Grade::None,
+    check: Grade::Complete,
+    salvage: Grade::None,
+};
+
+impl Format for LeCroy {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn probe(&self, head: Head<'_>) -> Score {
+        match wire::find(head.bytes) {
+            Some(at) if head.bytes[at..].get(16..23) == Some(b"LECROY_") => 100,
+            Some(0) => 40,
+            _ => 0,
+        }
+    }
+
+    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+        Ok(Box::new(read::open(source, limits)?))
+    }
+
+    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
+        recording::report(read::open(source.clone(), limits))
+    }
+}

@@ -1,0 +1,331 @@
+//! Variants of which there is no golden file, made here.
+
+#[path = "../../../crates/core/tests/support/recordings.rs"]
+mod recordings;
+
+use recordings::{folder, read};
+use spile_core::error::ErrorKind;
+use spile_core::format::Format as _;
+use spile_core::limits::Limits;
+use spile_core::report::Report;
+use spile_core::source::Source;
+use spile_core::wire::ByteOrder;
+use spile_tektronix::Tektronix;
+
+fn isf(words: &str, samples: &[u8]) -> Source {
+    let length = samples.len().to_string();
+    let mut bytes = format!("{words};:CURV #{}{length}", length.len()).into_bytes();
+    bytes.extend(samples);
+    Source::memory(bytes)
+}
+
+fn code(source: Source) -> (&'static str, ErrorKind) {
+    let error = Tektronix.open(source, &Limits::default()).err().unwrap();
+    assert!(error.offset().is_some(), "{error}");
+    (error.code(), error.kind())
+}
+
+fn check(source: &Source) -> Report {
+    Tektronix.check(source, &Limits::default(), false).unwrap()
+}
+
+#[test]
+fn envelopes_are_pairs_at_every_other_interval() {
+    let words = ":WFMP:BYT_N 1;BN_F RI;BYT_O MSB;NR_P 4;PT_F ENV;XIN 0.5;XZE 1;PT_O 2;YMU 2;YOF 1";
+    let found = &read(&Tektronix, isf(words, &[0xff, 5, 0xfe, 6]))[0];
+    assert_eq!(found.desc.shape.lengths(), [2, 2]);
+    assert_eq!(found.grid(), (0.0, 1.0));
+    assert_eq!(found.values, [-4.0, 8.0, -6.0, 10.0]);
+    assert_eq!(found.raw, [0xff, 5, 0xfe, 6]);
+}
+
+#[test]
+fn all_sample_types_of_isf_in_both_orders() {
+    let cases: [(&str, &[u8], &[f64]); 6] = [
+        ("BYT_NR 1;BN_FMT RP", &[0, 255], &[0.0, 255.0]),
+        ("BYT_NR 2;BN_FMT RP", &[0xff, 0xfe], &[65534.0]),
+        ("BYT_NR 2;BN_FMT RI", &[0xff, 0xfe], &[-2.0]),
+        ("BYT_NR 4;BN_FMT RI", &[0xff, 0xff, 0xff, 0xfe], &[-2.0]),
+        ("BYT_NR 4;BN_FMT FP", &[0x3f, 0x80, 0, 0], &[1.0]),
+        ("BYT_NR 8;BN_FMT FP", &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0], &[1.0]),
+    ];
+    for (words, big, want) in cases {
+        let size = big.len() / want.len();
+        let little: Vec<u8> = big.chunks(size).flat_map(|s| s.iter().rev().copied()).collect();
+        for (order, bytes) in [("MSB", big), ("LSB", &little[..])] {
+            let words = format!(":WFMOUTPRE:{words};BYT_OR {order};XINCR 1");
+            assert_eq!(read(&Tektronix, isf(&words, bytes))[0].values, want, "{words}");
+        }
+    }
+}
+
+#[test]
+fn several_records_stand_one_behind_the_other_in_a_file() {
+    let one = |name: &str, value: u8| {
+        let words = format!(":WFMPRE:BYT_NR 1;BN_FMT RI;XINCR 1;WFID \"{name}, DC\"");
+        let source = isf(&words, &[value]);
+        source.read_vec(0, source.len()).unwrap()
+    };
+    let bytes = [one("Ch1", 7), b"\n".to_vec(), one("Ch2", 8), b";\r\n".to_vec()].concat();
+    let found = read(&Tektronix, Source::memory(bytes));
+    let names: Vec<&str> = found.iter().map(|f| f.path.as_str()).collect();
+    assert_eq!((names, &found[1].values[..]), (vec!["Ch1", "Ch2"], &[8.0][..]));
+}
+
+#[test]
+fn a_block_without_a_length_holds_what_was_promised() {
+    let mut bytes = b":WFMPRE:NR_PT 2;BYT_NR 1;BN_FMT RI;XINCR 1;:CURVE #0".to_vec();
+    bytes.extend(b"\x01\x02\n");
+    assert_eq!(read(&Tektronix, Source::memory(bytes))[0].values, [1.0, 2.0]);
+}
+
+#[test]
+fn what_is_wrong_with_an_isf_file_is_said() {
+    let head = ":WFMPRE:BYT_NR 1;BN_FMT RI;XINCR 1";
+    let text = |text: &str| Source::memory(text.as_bytes());
+    let cases = [
+        (text(&format!("{head};:CURVE #3100x")), "tektronix-006", ErrorKind::Truncated),
+        (text(&format!("{head};:CURVE 1,2,3")), "tektronix-002", ErrorKind::Malformed),
+        (text(head), "tektronix-002", ErrorKind::Truncated),
+        (isf(":WFMPRE:BYT_NR 1;BN_FMT RI", &[1]), "tektronix-004", ErrorKind::Malformed),
+        (isf(":WFMPRE:BN_FMT RI;XINCR 1", &[1]), "tektronix-004", ErrorKind::Malformed),
+        (isf(":WFMPRE:BYT_NR 3;BN_FMT RI;XINCR 1", &[1]), "tektronix-005", ErrorKind::Unsupported),
+        (isf(":WFMPRE:BYT_NR 1;BN_FMT XX;XINCR 1", &[1]), "tektronix-005", ErrorKind::Unsupported),
+        (isf(":WFMPRE:BYT_NR 1;XINCR fast", &[1]), "tektronix-003", ErrorKind::Malformed),
+        (
+            isf(":WFMPRE:ENCDG ASCII;BYT_NR 1;XINCR 1", &[1]),
+            "tektronix-005",
+            ErrorKind::Unsupported,
+        ),
+    ];
+    for (source, expected, kind) in cases {
+        assert_eq!(code(source), (expected, kind));
+    }
+    let fewer = isf(":WFMPRE:NR_PT 5;BYT_NR 1;BN_FMT RI;XINCR 1", &[1, 2]);
+    assert_eq!(check(&fewer).findings[0].code, "tektronix-010");
+}
+
+/// A `.wfm` file of one version and order with curves of three samples: the one that counts is in the
+/// middle of each.
+struct Wfm {
+    bytes: Vec<u8>,
+    order: ByteOrder,
+    update: usize,
+}
+
+impl Wfm {
+    fn new(version: usize, order: ByteOrder, format: i32, size: usize, frames: usize) -> Self {
+        let places = [(166, 478, 766), (168, 480, 768), (168, 488, 784)];
+        let (values, time, update) = places[version - 1];
+        let curve = update + 24;
+        let tables = curve + 30;
+        let start = tables + 54 * (frames - 1);
+        let end = start + 3 * size * frames + 8;
+        let mark = if order == ByteOrder::Little { [0x0f; 2] } else { [0xf0; 2] };
+        let mut made = Self { bytes: vec![0; end], order, update };
+        made.bytes[..2].copy_from_slice(&mark);
+        made.bytes[2..10].copy_from_slice(format!(":WFM#00{version}").as_bytes());
+        made.bytes[15] = size as u8;
+        made.i32(11, end as i32 - 15).i32(16, start as i32).i32(72, frames as i32 - 1).i32(122, 2);
+        made.i32(values + 72, format).f64(values, 0.5).f64(values + 8, 1.0);
+        made.f64(time, 1e-9).f64(time + 8, -2e-9);
+        made.curve(curve, size as i32);
+        for k in 1..frames {
+            made.curve(tables + 24 * (frames - 1) + 30 * (k - 1), size as i32);
+        }
+        made
+    }
+
+    fn curve(&mut self, at: usize, size: i32) {
+        self.i32(at + 14, size)
+            .i32(at + 18, 2 * size)
+            .i32(at + 22, 3 * size)
+            .i32(at + 26, 3 * size);
+    }
+
+    fn put<const N: usize>(&mut self, at: usize, big: [u8; N]) -> &mut Self {
+        let mut bytes = big;
+        if self.order == ByteOrder::Little {
+            bytes.reverse();
+        }
+        self.bytes[at..at + N].copy_from_slice(&bytes);
+        self
+    }
+
+    fn i32(&mut self, at: usize, value: i32) -> &mut Self {
+        self.put(at, value.to_be_bytes())
+    }
+
+    fn f64(&mut self, at: usize, value: f64) -> &mut Self {
+        self.put(at, value.to_be_bytes())
+    }
+
+    /// The sample of frame `k`, big-endian.
+    fn sample(&mut self, k: usize, big: &[u8]) -> &mut Self {
+        let frames = self.int(72) as usize + 1;
+        let start = self.update + 54 * frames;
+        let at = start + (3 * k + 1) * big.len();
+        let mut bytes = big.to_vec();
+        if self.order == ByteOrder::Little {
+            bytes.reverse();
+        }
+        self.bytes[at..at + big.len()].copy_from_slice(&bytes);
+        self
+    }
+
+    fn int(&self, at: usize) -> i32 {
+        let bytes: [u8; 4] = self.bytes[at..at + 4].try_into().unwrap();
+        match self.order {
+            ByteOrder::Little => i32::from_le_bytes(bytes),
+            ByteOrder::Big => i32::from_be_bytes(bytes),
+        }
+    }
+
+    fn source(&self) -> Source {
+        let mut bytes = self.bytes.clone();
+        let at = bytes.len() - 8;
+        let sum: u64 = bytes[..at].iter().map(|b| u64::from(*b)).sum();
+        let sum =
+            if self.order == ByteOrder::Little { sum.to_le_bytes() } else { sum.to_be_bytes() };
+        bytes[at..].copy_from_slice(&sum);
+        Source::memory(bytes)
+    }
+}
+
+#[test]
+fn all_sample_formats_versions_and_orders() {
+    let formats: [(i32, &[u8], f64); 8] = [
+        (0, &[0xff, 0xfe], -2.0),
+        (1, &[0xff, 0xff, 0xff, 0xfe], -2.0),
+        (2, &[0xff, 0xff, 0xff, 0xfe], 4_294_967_294.0),
+        (3, &[0, 0, 1, 0, 0, 0, 0, 2], 1_099_511_627_778.0),
+        (4, &[0x3f, 0xc0, 0, 0], 1.5),
+        (5, &[0x3f, 0xf8, 0, 0, 0, 0, 0, 0], 1.5),
+        (6, &[0xfe], 254.0),
+        (7, &[0xfe], -2.0),
+    ];
+    for version in 1..=3 {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            for (format, sample, value) in formats {
+                let mut made = Wfm::new(version, order, format, sample.len(), 2);
+                made.sample(0, sample).sample(1, sample);
+                if format > 5 && version < 3 {
+                    assert_eq!(code(made.source()), ("tektronix-005", ErrorKind::Unsupported));
+                    continue;
+                }
+                let found = read(&Tektronix, made.source());
+                assert_eq!(found.len(), 2);
+                for frame in &found {
+                    assert_eq!(frame.values, [1.0 + 0.5 * value], "{version} {order:?} {format}");
+                    assert_eq!(frame.grid(), (-2e-9, 1e-9));
+                }
+                assert!(check(&made.source()).findings.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_tables_mean_the_first_frame_whatever_the_version() {
+    for version in 1..=3 {
+        let mut made = Wfm::new(version, ByteOrder::Big, 0, 2, 3);
+        made.sample(0, &[0, 1]).sample(1, &[0, 2]).sample(2, &[0, 3]);
+        let tables = made.update + 54;
+        made.bytes[tables..tables + 2 * 54].fill(0);
+        let found = read(&Tektronix, made.source());
+        let values: Vec<f64> = found.iter().map(|f| f.values[0]).collect();
+        assert_eq!(values, [1.5, 2.0, 2.5]);
+        assert_eq!(found[2].path, "data/segment3");
+    }
+}
+
+#[test]
+fn a_version_without_a_colon_and_a_tail_are_fine() {
+    let mut made = Wfm::new(2, ByteOrder::Little, 0, 2, 1);
+    made.sample(0, &[0, 9]);
+    made.bytes[2..10].copy_from_slice(b"WFM#002\0");
+    let source = made.source();
+    let mut bytes = source.read_vec(0, source.len()).unwrap();
+    bytes.extend(b"tekmeta!");
+    let source = Source::memory(bytes);
+    assert!(check(&source).findings.is_empty());
+    assert_eq!(read(&Tektronix, source)[0].values, [5.5]);
+}
+
+#[test]
+fn what_is_wrong_with_a_wfm_file_is_said() {
+    let case = |change: fn(&mut Wfm)| {
+        let mut made = Wfm::new(3, ByteOrder::Little, 0, 2, 2);
+        change(&mut made);
+        code(made.source())
+    };
+    assert_eq!(case(|m| m.bytes[9] = b'4'), ("tektronix-008", ErrorKind::Unsupported));
+    assert_eq!(case(|m| m.bytes[15] = 4), ("tektronix-005", ErrorKind::Unsupported));
+    assert_eq!(
+        case(|m| {
+            m.i32(122, 4);
+        }),
+        ("tektronix-005", ErrorKind::Unsupported)
+    );
+    assert_eq!(
+        case(|m| {
+            m.i32(16, -1);
+        }),
+        ("tektronix-009", ErrorKind::Malformed)
+    );
+    assert_eq!(
+        case(|m| {
+            m.i32(16, 1 << 30);
+        }),
+        ("tektronix-006", ErrorKind::Truncated)
+    );
+    assert_eq!(
+        case(|m| {
+            m.i32(72, 1000);
+        }),
+        ("tektronix-007", ErrorKind::Truncated)
+    );
+    assert_eq!(
+        case(|m| {
+            m.i32(808 + 14, 4).i32(808 + 18, 2);
+        }),
+        ("tektronix-009", ErrorKind::Malformed)
+    );
+    assert_eq!(
+        case(|m| {
+            m.i32(808 + 14, 0).i32(808 + 18, 100);
+        }),
+        ("tektronix-009", ErrorKind::Malformed)
+    );
+    let made = Wfm::new(3, ByteOrder::Little, 0, 2, 1);
+    let source = made.source();
+    let mut bytes = source.read_vec(0, source.len()).unwrap();
+    bytes[850 - 8] ^= 1;
+    assert_eq!(check(&Source::memory(&bytes[..])).findings[0].code, "tektronix-014");
+    bytes.pop();
+    let codes: Vec<&str> = check(&Source::memory(bytes)).findings.iter().map(|f| f.code).collect();
+    assert_eq!(codes, ["tektronix-011"]);
+}
+
+#[test]
+fn the_colon_of_the_oldest_files_does_not_matter_and_their_sum_is_checked() {
+    let path = folder("tektronix").join("tek_llwfm_nocolon.wfm");
+    let plain = std::fs::read(path).unwrap();
+    let colon = [b":".to_vec(), plain.clone()].concat();
+    let [a, b] = [&plain, &colon].map(|bytes| read(&Tektronix, Source::memory(&bytes[..])));
+    assert_eq!((a[0].values.len(), &a[0].values, a[0].grid()), (1000, &b[0].values, b[0].grid()));
+    assert_eq!((a[0].said("units"), a[0].said("time_units")), (Some("V".into()), Some("s".into())));
+    for bytes in [&plain, &colon] {
+        assert!(check(&Source::memory(&bytes[..])).findings.is_empty());
+    }
+    let mut changed = plain.clone();
+    changed[1000] ^= 1;
+    assert_eq!(check(&Source::memory(changed)).findings[0].code, "tektronix-014");
+    // More digits of the length than needed.
+    let longer = [b"LLWFM #6002186".to_vec(), plain[12..].to_vec()].concat();
+    assert_eq!(read(&Tektronix, Source::memory(longer))[0].values, a[0].values);
+    let cut = Source::memory(&plain[..1500]);
+    assert_eq!(code(cut), ("tektronix-006", ErrorKind::Truncated));
+    let odd = [b"LLWFM #x".to_vec(), plain[12..].to_vec()].concat();
+    assert_eq!(code(Source::memory(odd)), ("tektronix-012", ErrorKind::Malformed));
+}
