@@ -58,7 +58,7 @@ static INFO: FormatInfo = FormatInfo {
     extensions: &["zarr"],
     read: Grade::Partial,
     write: Grade::Complete,
-    check: Grade::None,
+    check: Grade::Partial,
     salvage: Grade::None,
 };
 

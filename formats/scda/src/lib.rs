@@ -83,7 +83,7 @@ static INFO: FormatInfo = FormatInfo {
     specification: "scda a0 (2023)",
     extensions: &["scda", "scd"],
     read: Grade::Complete,
-    write: Grade::Partial,
+    write: Grade::Complete,
     check: Grade::Complete,
     salvage: Grade::Complete,
 };
