@@ -159,7 +159,7 @@ pub(crate) fn dims(name: &str) -> [&'static str; 2] {
     match field(name) {
         Some(Field { kind: Kind::Names, .. }) => ["type", "letter"],
         Some(Field { per: Some("particles"), columns: 4, .. }) => ["particle", "quaternion"],
-        Some(Field { per: Some("particles"), .. }) => ["particle", "axis"],
+        Some(Field { per: Some("particles"), .. }) => ["particle", "xyz"],
         Some(Field { per: Some(group), .. }) => [member(group).unwrap_or("value"), "member"],
         Some(Field { name: "configuration/box", .. }) => ["box_part", "component"],
         _ => ["value", "component"],

@@ -247,7 +247,7 @@ fn dimensions_have_the_names_that_people_use() {
     let tree = file.tree();
     let dims =
         |path: &str| tree.node(tree.find(path).unwrap()).array.as_ref().unwrap().dims.clone();
-    assert_eq!(dims("particles/position"), ["particle", "axis"]);
+    assert_eq!(dims("particles/position"), ["particle", "xyz"]);
     assert_eq!(dims("particles/orientation"), ["particle", "quaternion"]);
     assert_eq!(dims("particles/mass"), ["particle"]);
     assert_eq!(dims("angles/group"), ["angle", "member"]);
