@@ -6,7 +6,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | header, index entries and types of every version |
-//! | `names` `index` `lookup` | chunk names; entries, found fast and checked before use |
+//! | `names` `index` `lookup` `place` | chunk names; entries, found fast and checked before use |
 //! | `read` `view` | [`File`]: frames and chunks; [`View`]: the tree view |
 //! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
 //! | `assemble` | whole new files; any tree as GSD |
@@ -44,6 +44,7 @@ mod index;
 mod lookup;
 mod names;
 pub mod ops;
+mod place;
 mod read;
 mod salvage;
 pub mod schema;
@@ -51,7 +52,7 @@ mod view;
 pub mod wire;
 mod write;
 
-pub use index::Place;
+pub use place::Place;
 pub use read::{Chunk, File};
 pub use view::View;
 pub use write::{Commit, Mode, Version, Writer};

@@ -11,7 +11,8 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::index::{Index, Place};
+use crate::index::Index;
+use crate::place::Place;
 use crate::wire::{Entry, Header, Type};
 
 /// The chunk that holds the time step since 0.2.
