@@ -146,8 +146,7 @@ struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Nothing where the array lies otherwise. Indices are inside the array, whose bytes were counted:
-    /// nothing overflows.
+    /// Nothing where the array lies otherwise, or is longer than any file.
     fn of(array: &'a ArrayDesc, spans: &[Span]) -> Option<Self> {
         let Layout::Plain { extents, order } = &array.layout else { return None };
         let lengths = array.shape.lengths();
@@ -158,6 +157,8 @@ impl<'a> Runs<'a> {
         if spans.iter().any(|span| span.count == 0) {
             return None;
         }
+        // Every index below is inside the array: with its bytes counted, nothing overflows.
+        i64::try_from(array.shape.bytes(array.dtype.size()).ok()?).ok()?;
         let (mut first, mut stride, mut together) = (0, array.dtype.size() as u64, true);
         let mut runs = Self { extents, order: *order, first: 0, len: stride, axes: Vec::new() };
         for axis in axes {
@@ -167,7 +168,9 @@ impl<'a> Runs<'a> {
             if together {
                 runs.len *= count;
             } else {
-                runs.axes.insert(0, (count, step * stride as i64));
+                // A step that is never taken may be of any length.
+                let distance = if count > 1 { step * stride as i64 } else { 0 };
+                runs.axes.insert(0, (count, distance));
             }
             together &= count == lengths[axis];
             stride *= lengths[axis];

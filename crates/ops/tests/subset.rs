@@ -101,3 +101,19 @@ fn a_part_of_a_large_array_takes_no_memory() {
     let refused = Subset::new(&whole, &pick, &limits).err().unwrap().to_string();
     assert!(refused.contains("do not fit the budget"), "{refused}");
 }
+
+#[test]
+fn lengths_and_steps_beyond_any_file_are_no_panic() {
+    let limits = Limits::default();
+    let cut = |shape: &[u64], slices: &[&str]| {
+        let layout = Layout::Plain { extents: Extents::one(0, 96), order: Order::C };
+        let source = Source::memory([0; 96]);
+        let whole = file(source, ArrayDesc::new(DType::F64, Shape::new(shape), layout));
+        let slices: Vec<String> = slices.iter().map(ToString::to_string).collect();
+        let pick = Pick::default().with_slices(&slices).unwrap();
+        Subset::new(&whole, &pick, &limits).map(|part| array(&part, &limits).1.shape().clone())
+    };
+    assert!(cut(&[1 << 40, 1 << 40], &["dim1=5:9", "dim2=0:3"]).is_err());
+    let far = "dim1=0:4:4611686018427387904";
+    assert_eq!(cut(&[4, 3], &[far, "dim2=0:2"]).unwrap(), Shape::new([1, 2]));
+}

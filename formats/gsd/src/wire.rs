@@ -184,7 +184,7 @@ pub enum Type {
 }
 
 /// The types in the order of their codes since 0.2, from 1 on.
-const TYPES: [Type; 11] = [
+pub const TYPES: [Type; 11] = [
     Type::UInt8,
     Type::UInt16,
     Type::UInt32,

@@ -9,7 +9,7 @@ use spile::error::Error;
 use spile::sink::Overwrite;
 use spile_gsd::Mode;
 use spile_gsd::schema::{Links, Precision, Snapshot, TrajectoryWriter, Values};
-use spile_gsd::wire::Type;
+use spile_gsd::wire::TYPES;
 
 use crate::failure::Result;
 use crate::file::limits;
@@ -143,20 +143,7 @@ impl Frames {
 
 impl ValuesGiven<'_> {
     fn values(&self) -> Result<Values> {
-        let kinds = [
-            Type::UInt8,
-            Type::UInt16,
-            Type::UInt32,
-            Type::UInt64,
-            Type::Int8,
-            Type::Int16,
-            Type::Int32,
-            Type::Int64,
-            Type::Float,
-            Type::Double,
-            Type::Character,
-        ];
-        let kind = kinds.into_iter().find(|kind| kind.dtype().numpy().as_ref() == Some(&self.0));
+        let kind = TYPES.into_iter().find(|kind| kind.dtype().numpy().as_ref() == Some(&self.0));
         let kind = kind.ok_or_else(|| {
             Error::argument(format!("a GSD chunk cannot have elements of type {}", self.0))
         })?;
