@@ -197,13 +197,12 @@ fn keysight(bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
 
 /// Seconds from the start of a program to its end.
 fn run(new: &Path, program: &str, words: &[&str]) -> Result<f64, Box<dyn Error>> {
-    let start = Instant::now();
-    let done = std::process::Command::new(program).args(words).output()?;
-    let seconds = start.elapsed().as_secs_f64();
-    // See `written`: what stays in memory costs whoever is next.
     if new.exists() {
         std::fs::remove_file(new)?;
     }
+    let start = Instant::now();
+    let done = std::process::Command::new(program).args(words).output()?;
+    let seconds = start.elapsed().as_secs_f64();
     if done.status.success() {
         return Ok(seconds);
     }

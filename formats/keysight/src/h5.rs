@@ -186,7 +186,7 @@ fn rows(desc: &ArrayDesc, limits: &Limits) -> Result<Vec<ArrayDesc>> {
     let bytes = Shape::new([points]).bytes(desc.dtype.size())?;
     recording::allow(count, limits)?;
     let row = |k: u64| {
-        let layout = desc.layout.rows(k * bytes, bytes)?;
+        let layout = desc.layout.rows(k.checked_mul(bytes)?, bytes)?;
         Some(ArrayDesc::new(desc.dtype, Shape::new([points]), layout))
     };
     let rows: Option<Vec<ArrayDesc>> = (0..count).map(row).collect();

@@ -92,7 +92,8 @@ Files have 1 GB of samples at scale 1; a plot of int8 goes through 10^9 of them.
 - **spile** is the program as it is: `spile taf convert`, `spile convert` and `spile plot -o plot.svg`, from its
   start to its end, the new file synced. Speeds are those of the file that is read; an `.npy` file of LeCroy
   samples has doubles, four times as many bytes, and is compared with copying the file all the same.
-- A new file is removed when the clock has stopped. The contestants take turns, and the median counts.
+- A new file of spile stays until its next turn, that of C is removed at once. The contestants take turns, and the median
+  counts.
 ";
 
 const BENCH: Bench = Bench {
