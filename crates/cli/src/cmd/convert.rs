@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use spile::error::{Error, Result};
+use spile::error::{Error, Result, human_bytes};
 use spile::format::{Format, Reader};
 use spile_ops::convert::{self, Plan, convert};
 use spile_ops::diff::Row;
@@ -183,7 +183,7 @@ impl Job<'_> {
                     let size = text::size(bytes);
                     let rate = if took > WORTH_TELLING {
                         let rate = bytes as f64 / took.as_secs_f64();
-                        format!(" at {}/s", text::size(rate as u64))
+                        format!(" at {}/s", human_bytes(rate as u64))
                     } else {
                         String::new()
                     };
