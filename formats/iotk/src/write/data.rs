@@ -59,6 +59,9 @@ impl<W: Write> Writer<W> {
                 for field in bytes.chunks_exact(size) {
                     line.clear();
                     escape(field, &mut line);
+                    if inline {
+                        keep_on_line(&mut line);
+                    }
                     line.extend_from_slice(end);
                     out.write_all(&line)?;
                 }
@@ -162,6 +165,17 @@ impl<W: Write> Writer<W> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
         records.end()
     }
+}
+
+/// A string on the line of its tags that begins with a line end would be taken for one on lines of
+/// its own.
+fn keep_on_line(line: &mut Vec<u8>) {
+    let number: &[u8] = match line[..] {
+        [b'\n', ..] => b"&#10;",
+        [b'\r', b'\n', ..] => b"&#13;",
+        _ => return,
+    };
+    line.splice(..1, number.iter().copied());
 }
 
 /// How numbers stand in lines.
