@@ -1,59 +1,17 @@
 //! Files of oscilloscopes and digitizers, as typed by a user.
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
 
+use folder::{Folder, golden};
 use serde_json::Value;
-
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    /// A folder with copies of golden files.
-    fn with(files: &[&str]) -> Self {
-        let folder = Self::new();
-        for file in files {
-            let name = file.rsplit('/').next().unwrap();
-            fs::copy(golden().join(file), folder.path(name)).unwrap();
-        }
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn spile(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-        command.args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
-    /// Standard output of a command that must succeed and say nothing on standard error.
-    #[track_caller]
-    fn good(&self, words: &[&str]) -> String {
-        let done = self.spile(words);
-        let error = String::from_utf8_lossy(&done.stderr);
-        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.good(words)).unwrap()
-    }
-}
 
 /// Golden files of the manifest that have records.
 fn recorded() -> Vec<(String, Value)> {
-    let text = fs::read_to_string(golden().join("digitizer/manifest.json")).unwrap();
+    let text = fs::read_to_string(golden("digitizer/manifest.json")).unwrap();
     let all: Value = serde_json::from_str(&text).unwrap();
     let files = all.as_object().unwrap().iter().filter(|(_, file)| file["records"].is_array());
     let place = |name: &str| match name.split('_').next() {
@@ -93,7 +51,7 @@ fn every_record_becomes_a_taf_file_with_the_same_samples_and_grid() {
             made += 1;
         }
     }
-    let written = fs::read_dir(folder.0.path()).unwrap();
+    let written = fs::read_dir(folder.path("")).unwrap();
     let written = written.filter(|e| e.as_ref().unwrap().path().extension().unwrap() == "taf");
     assert_eq!(written.count(), made);
 }

@@ -1,57 +1,22 @@
 //! `spile gsd` as typed by a user.
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
+use folder::Folder;
 use serde_json::Value;
 use spile::limits::Limits;
 use spile_gsd::wire::Type;
 use spile_gsd::{Commit, Mode, Writer};
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    /// A folder with copies of golden files.
-    fn new(files: &[&str]) -> Self {
-        let folder = Self(tempfile::tempdir().unwrap());
-        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd");
-        for name in files {
-            let copy = Path::new(name).file_name().unwrap();
-            fs::copy(golden.join(name), folder.0.path().join(copy)).unwrap();
-        }
-        folder
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-        command.args(words).current_dir(self.0.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn spile(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
-    }
-
-    /// Standard output of a command that must succeed and say nothing on standard error.
-    #[track_caller]
-    fn good(&self, words: &[&str]) -> String {
-        let done = self.spile(words);
-        let error = String::from_utf8_lossy(&done.stderr);
-        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.good(words)).unwrap()
-    }
-}
-
 #[test]
 fn an_upgrade_keeps_the_content() {
-    let folder = Folder::new(&["code-v1.0.0/many_frames_growth.gsd", "v0.0.1/ce10462_steps.gsd"]);
+    let folder =
+        Folder::with(&["gsd/code-v1.0.0/many_frames_growth.gsd", "gsd/v0.0.1/ce10462_steps.gsd"]);
     for name in ["many_frames_growth.gsd", "ce10462_steps.gsd"] {
         let before = folder.json(&["hash", "--json", name]);
         let told = folder.json(&["gsd", "upgrade", name, "--json"]);
@@ -65,7 +30,7 @@ fn an_upgrade_keeps_the_content() {
 
 #[test]
 fn frames_are_kept_and_joined() {
-    let folder = Folder::new(&["py-5.0.1/hoomd_many_frames.gsd"]);
+    let folder = Folder::with(&["gsd/py-5.0.1/hoomd_many_frames.gsd"]);
     let name = "hoomd_many_frames.gsd";
     folder.good(&["gsd", "trim", name, "0:100:10", "-o", "some.gsd"]);
     folder.good(&["gsd", "trim", name, "-1", "-o", "last.gsd"]);
@@ -85,9 +50,9 @@ fn frames_are_kept_and_joined() {
 
 #[test]
 fn logs_are_printed_as_columns() {
-    let folder = Folder::new(&[
-        "py-5.0.1/hoomd_many_frames.gsd",
-        "edge/hoomd_log_absent_in_frame0_REFERENCE_KEYERROR_FRAME2.gsd",
+    let folder = Folder::with(&[
+        "gsd/py-5.0.1/hoomd_many_frames.gsd",
+        "gsd/edge/hoomd_log_absent_in_frame0_REFERENCE_KEYERROR_FRAME2.gsd",
     ]);
     let text = folder.good(&["gsd", "log", "hoomd_many_frames.gsd", "--csv"]);
     let mut lines = text.lines();
@@ -105,13 +70,13 @@ fn logs_are_printed_as_columns() {
 #[test]
 fn a_text_is_printed_as_one() {
     let name = "hoomd_string_log_only_frame0_REFERENCE_CRASHES_ON_FRAME1.gsd";
-    let folder = Folder::new(&[&format!("edge/{name}")]);
+    let folder = Folder::with(&[&format!("gsd/edge/{name}")]);
     assert_eq!(folder.good(&["cat", name, "log/cat", "--frame", "0"]), "abc\n");
 }
 
 #[test]
 fn frames_of_a_running_job_are_followed() {
-    let folder = Folder::new(&["code-v5.0.1/one_frame.gsd"]);
+    let folder = Folder::with(&["gsd/code-v5.0.1/one_frame.gsd"]);
     let mut child = folder
         .command(&["gsd", "watch", "one_frame.gsd", "--all", "--interval", "0.01", "--count", "4"])
         .stdout(Stdio::piped())
@@ -120,7 +85,7 @@ fn frames_of_a_running_job_are_followed() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().starts_with("frame 0  "));
     let mode = Mode { commit: Commit::Frames(1), durable: false };
-    let path = folder.0.path().join("one_frame.gsd");
+    let path = folder.path("one_frame.gsd");
     let mut writer = Writer::append(path, mode, &Limits::default()).unwrap();
     for frame in 1..4 {
         writer.write_chunk("x", Type::UInt8, 2, 1, &[1, 2]).unwrap();
@@ -133,13 +98,13 @@ fn frames_of_a_running_job_are_followed() {
 
 #[test]
 fn frames_are_selected_and_damage_is_told() {
-    let folder = Folder::new(&["py-5.0.1/hoomd_varying_N.gsd"]);
+    let folder = Folder::with(&["gsd/py-5.0.1/hoomd_varying_N.gsd"]);
     let name = "hoomd_varying_N.gsd";
     let rows = folder.json(&["hash", "--json", name, "--frames", "1:", "--select", "**/position"]);
     assert!(rows["arrays"].as_array().unwrap().iter().all(|row| row["frame"] != 0));
     let positions = folder.good(&["cat", name, "particles/position", "--frame", "1"]);
     assert!(positions.lines().all(|line| line.split('\t').count() == 3), "{positions}");
-    let path = folder.0.path().join(name);
+    let path = folder.path(name);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     let check = folder.spile(&["check", name]);
@@ -151,18 +116,18 @@ fn frames_are_selected_and_damage_is_told() {
 
 #[test]
 fn a_new_file_needs_a_name() {
-    let folder = Folder::new(&["py-5.0.1/hoomd_full.gsd"]);
+    let folder = Folder::with(&["gsd/py-5.0.1/hoomd_full.gsd"]);
     for words in [&["trim", "hoomd_full.gsd", "0"][..], &["merge", "hoomd_full.gsd"]] {
         let done = folder.spile(&[&["gsd"], words, &["-o", "-"]].concat());
         assert_eq!(done.status.code(), Some(2), "{done:?}");
         assert!(String::from_utf8_lossy(&done.stderr).contains("standard output"), "{done:?}");
-        assert!(!folder.0.path().join("-").exists());
+        assert!(!folder.path("-").exists());
     }
 }
 
 #[test]
 fn where_a_value_comes_from_that_a_frame_lacks() {
-    let folder = Folder::new(&["py-5.0.1/hoomd_many_frames.gsd", "code-v5.0.1/names.gsd"]);
+    let folder = Folder::with(&["gsd/py-5.0.1/hoomd_many_frames.gsd", "gsd/code-v5.0.1/names.gsd"]);
     let told = folder.spile(&["cat", "hoomd_many_frames.gsd", "particles/N", "--frame", "5"]);
     assert_eq!(told.status.code(), Some(2));
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
@@ -177,7 +142,7 @@ fn where_a_value_comes_from_that_a_frame_lacks() {
 #[test]
 fn a_damaged_entry_is_told_by_everything_that_would_miss_it() {
     let name = "v2_entry3_type_0_unprobed.gsd";
-    let folder = Folder::new(&[&format!("corrupt/{name}")]);
+    let folder = Folder::with(&[&format!("gsd/corrupt/{name}")]);
     assert!(folder.good(&["info", name]).contains("damaged  "));
     for verb in ["stat", "hash"] {
         let done = folder.spile(&[verb, name]);
@@ -194,7 +159,7 @@ fn a_damaged_entry_is_told_by_everything_that_would_miss_it() {
 
 #[test]
 fn help_tells_what_the_columns_are() {
-    let folder = Folder::new(&[]);
+    let folder = Folder::new();
     let help = folder.good(&["gsd", "log", "--help"]);
     assert!(help.contains("Frames that do not write a quantity have that of frame 0"), "{help}");
 }

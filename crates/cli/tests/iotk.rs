@@ -1,27 +1,16 @@
 //! `spile iotk` and IOTK files in the other commands, as typed by a user.
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
+use folder::{command, good, spile};
 use serde_json::Value;
 
 fn golden(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
-    folder.join(name).to_string_lossy().into_owned()
-}
-
-fn spile(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-#[track_caller]
-fn good(folder: &Path, words: &[&str]) -> String {
-    let done = spile(folder, words);
-    let error = String::from_utf8_lossy(&done.stderr);
-    assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
-    String::from_utf8(done.stdout).unwrap()
+    folder::golden("iotk").join(name).to_string_lossy().into_owned()
 }
 
 #[test]
@@ -88,8 +77,8 @@ fn a_conversion_that_makes_no_sense_is_refused() {
     assert!(String::from_utf8_lossy(&done.stderr).contains("outside of all elements"));
     assert!(folder.join("loose.dat").exists());
     // From a pipe into a pipe.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-    command.args(["iotk", "convert", "-", "-o", "-"]).stdin(fs::File::open(&original).unwrap());
+    let mut command = command(folder, &["iotk", "convert", "-", "-o", "-"]);
+    command.stdin(fs::File::open(&original).unwrap());
     let text = command.output().unwrap().stdout;
     assert!(text.starts_with(b"<?xml version=\"1.0\"?>\n<?iotk ") && text.ends_with(b"</Root>\n"));
 }

@@ -1,16 +1,11 @@
 //! `spile merge`: the files of a run as one.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+#[path = "support/folder.rs"]
+mod folder;
 
-fn golden(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(path)
-}
+use std::process::Output;
 
-fn run(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
+use folder::{golden, spile};
 
 fn told(output: &Output) -> (Option<i32>, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -27,13 +22,13 @@ fn dumps_become_frames_of_any_format() {
     let dumps: Vec<&str> = dumps.iter().map(String::as_str).collect();
     for new in ["run.gsd", "run.zarr", "run.nc", "run.scda", "run.npz"] {
         let words = [&["merge"], &dumps[..], &["-o", new, "--verify"]].concat();
-        let (code, text) = told(&run(temp.path(), &words));
+        let (code, text) = told(&spile(temp.path(), &words));
         assert_eq!(code, Some(0), "{new}: {text}");
         assert!(text.contains("verified"), "{new}: {text}");
         for (frame, dump) in ["0", "1", "2"].into_iter().zip([dumps[1], dumps[2], dumps[0]]) {
             let field = ["cat", new, "Electric Field/Ey", "--frames", frame];
-            let (code, merged) = told(&run(temp.path(), &field));
-            let (_, alone) = told(&run(temp.path(), &["cat", dump, "Electric Field/Ey"]));
+            let (code, merged) = told(&spile(temp.path(), &field));
+            let (_, alone) = told(&spile(temp.path(), &["cat", dump, "Electric Field/Ey"]));
             assert_eq!(code, Some(0), "{merged}");
             let numbers = |text: &str| {
                 let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -50,11 +45,11 @@ fn trajectories_follow_each_other_and_formats_are_not_mixed() {
     let one = golden("gsd/v0.0.1/ce10462_one_frame.gsd");
     let dump = golden("sdf/epoch1d_normal_0000.sdf");
     let (one, dump) = (one.to_str().unwrap(), dump.to_str().unwrap());
-    let (code, text) = told(&run(temp.path(), &["merge", one, one, one, "-o", "three.npz"]));
+    let (code, text) = told(&spile(temp.path(), &["merge", one, one, one, "-o", "three.npz"]));
     assert_eq!(code, Some(0), "{text}");
-    let (_, text) = told(&run(temp.path(), &["info", "three.npz"]));
+    let (_, text) = told(&spile(temp.path(), &["info", "three.npz"]));
     assert!(text.contains('3'), "{text}");
-    let (code, text) = told(&run(temp.path(), &["merge", one, dump, "-o", "x.gsd"]));
+    let (code, text) = told(&spile(temp.path(), &["merge", one, dump, "-o", "x.gsd"]));
     assert_eq!(code, Some(2));
     assert!(text.contains("this is sdf, the first file is gsd"), "{text}");
     assert!(!temp.path().join("x.gsd").exists());

@@ -1,79 +1,26 @@
 //! `spile scda`, and the common verbs on scda files, as typed by a user.
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
+use folder::Folder;
 use serde_json::{Value, json};
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
-    }
-
-    /// Everything in the folder, hidden or not.
-    fn names(&self) -> Vec<String> {
-        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-        let mut names: Vec<String> =
-            fs::read_dir(self.0.path()).unwrap().map(|entry| name(entry.unwrap())).collect();
-        names.sort();
-        names
-    }
-
-    fn spile(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-        command.args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
-    /// Standard output of a command that must succeed and say nothing on standard error.
-    #[track_caller]
-    fn good(&self, words: &[&str]) -> String {
-        let done = self.spile(words);
-        let error = String::from_utf8_lossy(&done.stderr);
-        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    /// Standard error of a command that must fail.
-    #[track_caller]
-    fn bad(&self, words: &[&str]) -> String {
-        let done = self.spile(words);
-        assert_eq!(done.status.code(), Some(2), "{words:?}");
-        String::from_utf8(done.stderr).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.good(words)).unwrap()
-    }
-
-    /// What `pack` says to a manifest that it must refuse.
-    #[track_caller]
-    fn refused(&self, manifest: &Value) -> String {
-        self.write("bad.json", manifest.to_string());
-        let said = self.bad(&["scda", "pack", "bad.json", "-o", "never.scda"]);
-        assert!(!self.path("never.scda").exists());
-        said
-    }
+/// What `pack` says to a manifest that it must refuse.
+#[track_caller]
+fn refused(folder: &Folder, manifest: &Value) -> String {
+    folder.write("bad.json", manifest.to_string());
+    let said = folder.bad(&["scda", "pack", "bad.json", "-o", "never.scda"]);
+    assert!(!folder.path("never.scda").exists());
+    said
 }
 
 /// The golden files and their names.
 fn golden() -> Vec<(String, PathBuf)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/scda");
+    let folder = folder::golden("scda");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|e| e == "scd"));
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_string();
@@ -257,7 +204,7 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
         ),
     ];
     for (manifest, words) in cases {
-        let said = folder.refused(&manifest);
+        let said = refused(&folder, &manifest);
         assert!(said.contains(words), "{manifest}: {said}");
     }
     folder.write("bad.json", "{\"sections\": [}");
@@ -342,7 +289,7 @@ fn damage_leaves_nothing_behind() {
     folder.good(&["scda", "unpack", "f.scda", "-o", "empty", "--raw"]);
     assert!(folder.path("empty/manifest.json").exists());
     let other = folder.bad(&["scda", "unpack", "m.json", "-o", "other"]);
-    assert!(other.contains("m.json: not this format"), "{other}");
+    assert!(other.contains("m.json: not scda"), "{other}");
 }
 
 #[test]

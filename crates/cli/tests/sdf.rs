@@ -1,23 +1,14 @@
 //! `spile sdf`, and the other verbs on SDF files, as typed by a user.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+#[path = "support/folder.rs"]
+mod folder;
+
+use std::path::PathBuf;
+
+use folder::{good, spile};
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf").join(name)
-}
-
-fn spile(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-#[track_caller]
-fn good(folder: &Path, words: &[&str]) -> String {
-    let done = spile(folder, words);
-    let error = String::from_utf8_lossy(&done.stderr);
-    assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
-    String::from_utf8(done.stdout).unwrap()
+    folder::golden("sdf").join(name)
 }
 
 #[test]

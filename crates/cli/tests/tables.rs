@@ -1,29 +1,19 @@
 //! Archives and tables, histograms, and many files at once, as typed by a user.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+#[path = "support/folder.rs"]
+mod folder;
 
+use std::path::PathBuf;
+
+use folder::{good, spile};
 use serde_json::Value;
 
 fn golden(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(name);
-    path.to_str().unwrap().into()
-}
-
-fn run(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+    folder::golden(name).to_str().unwrap().into()
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// What a command prints that must succeed and say nothing else.
-fn good(folder: &Path, words: &[&str]) -> String {
-    let done = run(folder, words);
-    assert_eq!((done.status.code(), text(&done.stderr)), (Some(0), String::new()), "{words:?}");
-    text(&done.stdout)
 }
 
 #[test]
@@ -57,7 +47,7 @@ count  min  max    mean       std  name
     assert!(good(&folder, &["stat", "--hist", "--bins", "1", "scalar_1x1.taf"]).contains("█ 1\n"));
     good(&folder, &["stat", "--hist", "map_overflow.taf"]);
     assert_eq!(
-        run(&folder, &["stat", "--bins", "0", "--hist", "scalar_1x1.taf"]).status.code(),
+        spile(&folder, &["stat", "--bins", "0", "--hist", "scalar_1x1.taf"]).status.code(),
         Some(2)
     );
 }
@@ -81,7 +71,7 @@ ok            0         0  npz     run/below/b.npz
     assert_eq!(good(temp.path(), &["check", "-q", "run"]), "");
 
     std::fs::copy(golden("taf/bad/n_0.taf"), at("run/c.taf")).unwrap();
-    let done = run(temp.path(), &["check", "run"]);
+    let done = spile(temp.path(), &["check", "run"]);
     assert_eq!(done.status.code(), Some(1));
     let shown = text(&done.stdout);
     assert!(
@@ -91,11 +81,11 @@ ok            0         0  npz     run/below/b.npz
     assert!(shown.ends_with("3 files: 2 ok, 1 not ok; 1 other of no known format\n"), "{shown}");
 
     // One that cannot be examined among others is a part; nothing else is an error.
-    let done = run(temp.path(), &["check", "--summary", "run/a.taf", "missing.taf"]);
+    let done = spile(temp.path(), &["check", "--summary", "run/a.taf", "missing.taf"]);
     assert_eq!(done.status.code(), Some(3));
     assert!(text(&done.stderr).contains("missing.taf"));
-    assert_eq!(run(temp.path(), &["check", "--summary", "missing.taf"]).status.code(), Some(2));
-    let done = run(temp.path(), &["check", "--json", "run"]);
+    assert_eq!(spile(temp.path(), &["check", "--summary", "missing.taf"]).status.code(), Some(2));
+    let done = spile(temp.path(), &["check", "--json", "run"]);
     let lines: Vec<Value> =
         text(&done.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines.len(), &lines[3]["not_ok"], &lines[3]["unknown"]), (4, &1.into(), &1.into()));
@@ -111,7 +101,7 @@ fn many_files_are_salvaged_into_a_folder() {
     std::fs::write(at("run/whole.taf"), &whole).unwrap();
     std::fs::write(at("run/below/cut.taf"), &whole[..whole.len() - 100]).unwrap();
     std::fs::write(at("run/a.csv"), "\"x\"\n1\n").unwrap();
-    let done = run(temp.path(), &["salvage", "run", "--into", "saved"]);
+    let done = spile(temp.path(), &["salvage", "run", "--into", "saved"]);
     assert_eq!(done.status.code(), Some(3), "{done:?}");
     let shown = text(&done.stdout);
     assert!(shown.starts_with("verdict  kept  lost  file"), "{shown}");
@@ -120,10 +110,10 @@ fn many_files_are_salvaged_into_a_folder() {
     good(temp.path(), &["check", "-q", "saved"]);
     // Nothing is replaced without being asked; what can be done is done.
     let done =
-        run(temp.path(), &["salvage", "run/whole.taf", "run/below/cut.taf", "--into", "saved"]);
+        spile(temp.path(), &["salvage", "run/whole.taf", "run/below/cut.taf", "--into", "saved"]);
     assert_eq!(done.status.code(), Some(3));
     assert!(text(&done.stderr).contains("exists"), "{done:?}");
-    assert_eq!(run(temp.path(), &["salvage", "run", "-o", "one.taf"]).status.code(), Some(2));
+    assert_eq!(spile(temp.path(), &["salvage", "run", "-o", "one.taf"]).status.code(), Some(2));
 }
 
 #[test]
@@ -135,10 +125,10 @@ fn trees_come_back_from_archives_and_tables() {
     assert_eq!(good(temp.path(), &["check", "x.npz"]), "x.npz: ok (npz)\n");
     let log = golden("gsd/py-5.0.1/hoomd_many_frames.gsd");
     let pick = ["-q", "convert", log.as_str(), "log.csv", "--select", "log/*", "--verify"];
-    assert_eq!(run(temp.path(), &pick).status.code(), Some(0));
+    assert_eq!(spile(temp.path(), &pick).status.code(), Some(0));
     let table = std::fs::read_to_string(temp.path().join("log.csv")).unwrap();
     assert!(table.starts_with("\"frame\",\"step\","), "{}", &table[..80]);
     // Arrays of different lengths are no table.
-    let told = text(&run(temp.path(), &["convert", &dump, "x.csv"]).stderr);
+    let told = text(&spile(temp.path(), &["convert", &dump, "x.csv"]).stderr);
     assert!(told.contains("csv-011") && told.contains("--select"), "{told}");
 }

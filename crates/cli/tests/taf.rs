@@ -1,53 +1,16 @@
 //! `spile taf`, `plot`, `salvage` and `tour` as typed by a user.
 
+#[path = "support/folder.rs"]
+mod folder;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use folder::Folder;
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn spile(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
-        command.args(words).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
-    }
-
-    /// Standard output of a command that must succeed and say nothing on standard error.
-    #[track_caller]
-    fn good(&self, words: &[&str]) -> String {
-        let done = self.spile(words);
-        let error = String::from_utf8_lossy(&done.stderr);
-        assert_eq!((done.status.code(), &*error), (Some(0), ""), "{words:?}");
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    /// Standard error of a command that must fail.
-    #[track_caller]
-    fn bad(&self, words: &[&str]) -> String {
-        let done = self.spile(words);
-        assert_eq!(done.status.code(), Some(2), "{words:?}");
-        String::from_utf8(done.stderr).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.good(words)).unwrap()
-    }
-
-    fn example(&self) -> &'static str {
-        self.good(&["taf", "create", "--example", "2", "-o", "e.taf", "--overwrite"]);
-        "e.taf"
-    }
+/// Makes a small file.
+fn example(folder: &Folder) -> &'static str {
+    folder.good(&["taf", "create", "--example", "2", "-o", "e.taf", "--overwrite"]);
+    "e.taf"
 }
 
 #[test]
@@ -85,7 +48,7 @@ fn clipped_values_are_told() {
 #[test]
 fn every_operation_of_the_table_has_its_word() {
     let folder = Folder::new();
-    let file = folder.example();
+    let file = example(&folder);
     assert!(folder.good(&["taf", "probe", file]).contains("2D example"));
     assert_eq!(folder.json(&["taf", "probe", file, "--json"])["comments"], "2D example\n");
     folder.good(&["taf", "addComment", file, "more"]);
@@ -138,7 +101,7 @@ fn one_bad_file_does_not_stop_a_conversion() {
 #[test]
 fn pictures_are_drawn_whole() {
     let folder = Folder::new();
-    let file = folder.example();
+    let file = example(&folder);
     folder.good(&["plot", file, "-o", "p.svg"]);
     let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("column 0") && svg.contains("column 2"));
@@ -164,7 +127,7 @@ fn pictures_are_drawn_whole() {
 #[test]
 fn a_cut_file_is_salvaged_with_exit_3() {
     let folder = Folder::new();
-    let file = folder.path(folder.example());
+    let file = folder.path(example(&folder));
     let bytes = fs::read(&file).unwrap();
     fs::write(folder.path("cut.taf"), &bytes[..1104 + 900]).unwrap();
     let done = folder.spile(&["salvage", "cut.taf"]);
@@ -186,6 +149,6 @@ fn the_tour_shows_every_format_and_leaves_its_files() {
     for words in ["$ spile info example.taf", "not ok (taf, 1 error)", "kept     array 101 x 2"] {
         assert!(tour.contains(words), "{words}: {tour}");
     }
-    assert!(Path::new(&folder.path("samples/burst.svg")).exists());
+    assert!(folder.path("samples/burst.svg").exists());
     assert!(folder.bad(&["tour", "samples"]).contains("already exists"));
 }
