@@ -293,8 +293,10 @@ impl fmt::Display for Error {
         if let Some(path) = &e.path {
             write!(f, "{}: ", path.display())?;
         }
-        if !matches!(e.kind, ErrorKind::Io | ErrorKind::Argument | ErrorKind::Exists) {
-            write!(f, "{}: ", e.kind.name())?;
+        match (e.kind, e.format) {
+            (ErrorKind::Io | ErrorKind::Argument | ErrorKind::Exists, _) => {}
+            (ErrorKind::NotThisFormat, Some(format)) => write!(f, "not {format}: ")?,
+            (kind, _) => write!(f, "{}: ", kind.name())?,
         }
         if let Some(object) = &e.object {
             f.write_str(object)?;

@@ -17,12 +17,14 @@ impl Registry {
     pub fn named(&self, name: &str) -> Result<&'static dyn Format> {
         self.0.iter().find(|f| f.info().name == name).copied().ok_or_else(|| {
             let error = Error::argument(format!("\"{name}\" is not a format"));
-            let ends = |f: &&&dyn Format| f.info().extensions.contains(&name);
-            if let Some(meant) = self.0.iter().find(ends) {
-                let meant = meant.info().name;
-                return error.hint(format!("files that end in .{name} are {meant}"));
+            let all = || self.0.iter().map(|f| f.info());
+            let meant: Vec<_> =
+                all().filter(|f| f.extensions.contains(&name)).map(|f| f.name).collect();
+            if !meant.is_empty() {
+                let hint = format!("files that end in .{name} are {}", meant.join(" or "));
+                return error.hint(hint);
             }
-            let known: Vec<_> = self.0.iter().map(|f| f.info().name).collect();
+            let known: Vec<_> = all().map(|f| f.name).collect();
             error.hint(format!("known are {}", known.join(", ")))
         })
     }
