@@ -8,6 +8,9 @@ use spile::error::{Result, human_bytes};
 
 use super::{Output, style};
 
+/// Where a word begins that is too long for the column of its value.
+const OUTDENT: usize = 4;
+
 /// Text from a file, without the control characters that would drive the terminal.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n';
@@ -73,38 +76,60 @@ pub(crate) fn short(value: f64) -> String {
 }
 
 /// Names and values below each other, values aligned. Text of several lines keeps its column;
-/// more than `lines` of them are cut.
+/// more than `lines` of them are cut. On a terminal, lines that are too long for it are broken.
 pub(crate) fn fields(fields: &[(String, String)], lines: usize, out: &mut Output) -> Result<()> {
     let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(24);
+    let column = width + 4;
     for (name, value) in fields {
         let name = clean(name);
         let pad = " ".repeat(width.saturating_sub(name.chars().count()));
         let name = out.paint(style::FAINT, &name);
         let value = clean(value.trim_end());
-        let mut text = String::new();
         let total = value.lines().count();
         // One line too many is shown rather than replaced by a line that says so.
         let shown = if total <= lines.saturating_add(1) { total } else { lines };
-        for (k, line) in value.lines().take(shown).enumerate() {
-            let indent = if k == 0 { 0 } else { width + 4 };
-            let _ = writeln!(text, "{:indent$}{line}", "");
+        let mut text = String::new();
+        for line in value.lines().take(shown) {
+            let pieces = match out.width {
+                Some(width) => broken(line, column, width),
+                None => vec![(column, line)],
+            };
+            for (indent, piece) in pieces {
+                let _ = write!(text, "\n{:indent$}{piece}", "");
+            }
         }
         if shown < total {
-            let _ = writeln!(
-                text,
-                "{:w$}({} more lines, -v shows them)",
-                "",
-                total - shown,
-                w = width + 4
-            );
+            let more = total - shown;
+            let _ = write!(text, "\n{:column$}({more} more lines, -v shows them)", "");
         }
-        if text.is_empty() {
-            writeln!(out, "  {name}")?;
-        } else {
-            write!(out, "  {name}{pad}  {text}")?;
+        // The first line stands beside the name if it is as far to the right as it should be.
+        let beside = format!("\n{:column$}", "");
+        match text.strip_prefix(&beside) {
+            Some(text) => writeln!(out, "  {name}{pad}  {text}")?,
+            None => writeln!(out, "  {name}{text}")?,
         }
     }
     Ok(())
+}
+
+/// The pieces of a line that begins at `column` of a terminal of that width, each with its indent. A
+/// word that is too long for the column has a line of its own further to the left; it is never broken.
+fn broken(line: &str, column: usize, width: usize) -> Vec<(usize, &str)> {
+    let room = width.saturating_sub(column);
+    let mut pieces = Vec::new();
+    let mut rest = line.trim_end();
+    while let Some((end, _)) = rest.char_indices().nth(room) {
+        // Blanks at the beginning are the line's own indent.
+        let first = rest.len() - rest.trim_start().len();
+        let mut blanks = rest.match_indices(' ').map(|(at, _)| at).filter(|at| *at > first);
+        let fits = blanks.clone().take_while(|at| *at <= end).last();
+        let Some(at) = fits.or_else(|| blanks.next()) else { break };
+        pieces.push(&rest[..at]);
+        rest = &rest[at + 1..];
+    }
+    pieces.push(rest);
+    let indent = |piece: &str| if piece.chars().count() <= room { column } else { OUTDENT };
+    pieces.into_iter().map(|piece| (indent(piece), piece)).collect()
 }
 
 /// A bar of `part` of `width` columns, in eighths of one; what is there at all is seen.
@@ -144,6 +169,24 @@ mod tests {
     fn a_file_cannot_drive_the_terminal() {
         assert_eq!(clean("a\x1b[31mb\u{9b}c\td"), "a\\u{1b}[31mb\\u{9b}c\\td");
         assert_eq!(clean("\u{e9}t\u{e9}\n"), "\u{e9}t\u{e9}\n");
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(broken("one two three", 4, 80), [(4, "one two three")]);
+        assert_eq!(broken("one two three", 10, 17), [(10, "one two"), (10, "three")]);
+        assert_eq!(broken("one two three", 10, 18), [(10, "one two"), (10, "three")]);
+        assert_eq!(broken("one two three", 10, 16), [(10, "one"), (10, "two"), (10, "three")]);
+        assert_eq!(broken("", 10, 12), [(10, "")]);
+        // A checksum stays whole, and fits a terminal if it can.
+        let sum = "0123456789abcdef";
+        assert_eq!(broken(sum, 10, 20), [(OUTDENT, sum)]);
+        let words = format!("is {sum} now");
+        assert_eq!(broken(&words, 10, 20), [(10, "is"), (OUTDENT, sum), (10, "now")]);
+        assert_eq!(broken(sum, 10, 5), [(OUTDENT, sum)]);
+        assert_eq!(broken("  one two", 4, 10), [(4, "  one"), (4, "two")]);
+        assert_eq!(broken("   seven  ", 4, 10), [(OUTDENT, "   seven")]);
+        assert_eq!(broken("\u{e9}\u{e9} \u{e9}", 2, 5), [(2, "\u{e9}\u{e9}"), (2, "\u{e9}")]);
     }
 
     #[test]
