@@ -104,9 +104,7 @@ fn print(
     let values = if args.stored { Values::Stored } else { Values::Mapped };
     if context.json {
         let shape = array.select(&selection, Axes::Stored)?.shape();
-        let mut document = out.document()?;
-        document.field("file", &entry.name())?;
-        document.field("format", file.format.info().name)?;
+        let mut document = out.document_of(entry, file)?;
         document.field("path", &node.path)?;
         document.some("id", node.id.as_ref())?;
         document.some("frame", frame.as_ref())?;

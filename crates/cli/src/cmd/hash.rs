@@ -49,9 +49,7 @@ pub(crate) fn run(args: &HashArgs, context: &Context, out: &mut Output) -> Resul
 }
 
 fn native_json(entry: Entry<'_>, file: &Opened, context: &Context, out: &mut Output) -> Result<()> {
-    let mut document = out.document()?;
-    document.field("file", &entry.name())?;
-    document.field("format", file.format.info().name)?;
+    let mut document = out.document_of(entry, file)?;
     document.list("objects", |add| spile_ops::hash::native(&*file.reader, &context.limits, add))?;
     document.end()
 }
@@ -64,9 +62,7 @@ fn json(
     out: &mut Output,
 ) -> Result<()> {
     let (pick, limits) = (args.pick.pick()?, &context.limits);
-    let mut document = out.document()?;
-    document.field("file", &entry.name())?;
-    document.field("format", file.format.info().name)?;
+    let mut document = out.document_of(entry, file)?;
     if pick.is_all() {
         document.field("digest", &spile_ops::content(&*file.reader, limits)?)?;
     }

@@ -39,9 +39,7 @@ pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<
         let file = context.open(entry.path)?;
         let rows = spile_ops::list(file.reader.tree(), &pick, args.depth)?;
         if context.json {
-            let mut document = out.document()?;
-            document.field("file", &entry.name())?;
-            document.field("format", file.format.info().name)?;
+            let mut document = out.document_of(entry, &file)?;
             document.field("objects", &rows)?;
             document.end()?;
             return Ok(Exit::Yes);

@@ -24,9 +24,7 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
         let file = context.open(entry.path)?;
         let reader = &*file.reader;
         if context.json {
-            let mut document = out.document()?;
-            document.field("file", &entry.name())?;
-            document.field("format", file.format.info().name)?;
+            let mut document = out.document_of(entry, &file)?;
             let totals = document.list("parts", |add| spile_ops::map(reader, add))?;
             document.field("bytes", &totals.bytes)?;
             document.field("roles", &totals.roles)?;

@@ -50,9 +50,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         let file = context.open(entry.path)?;
         let reader = &*file.reader;
         if context.json {
-            let mut document = out.document()?;
-            document.field("file", &entry.name())?;
-            document.field("format", file.format.info().name)?;
+            let mut document = out.document_of(entry, &file)?;
             document
                 .list("arrays", |add| spile_ops::stat(reader, &pick, more, &context.limits, add))?;
             document.end()?;

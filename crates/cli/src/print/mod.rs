@@ -11,6 +11,7 @@ use std::os::fd::AsFd as _;
 use anstyle::Style;
 use serde::Serialize;
 use spile::error::{Error, Result};
+use spile::format::Opened;
 
 use crate::context::{Context, Entry};
 use crate::progress;
@@ -92,6 +93,14 @@ impl Output {
     /// Starts a JSON document that may be longer than memory.
     pub(crate) fn document(&mut self) -> Result<Document<'_>> {
         Document::new(self)
+    }
+
+    /// One about a file: its name and its format come first.
+    pub(crate) fn document_of(&mut self, entry: Entry<'_>, file: &Opened) -> Result<Document<'_>> {
+        let mut document = self.document()?;
+        document.field("file", &entry.name())?;
+        document.field("format", file.format.info().name)?;
+        Ok(document)
     }
 
     /// The name of a file above what is said about it, where there are several.
