@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
 use spile::error::{Error, Result};
 
@@ -70,7 +71,16 @@ fn run(cli: &Cli, context: &Context) -> Result<Exit> {
 /// `spile FILE` is `spile info FILE`: what clap takes for an unknown command is a file, if there
 /// is one or if no command has a similar name.
 fn parse(words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
-    let cli = Cli::try_parse_from(&words)?;
+    let cli = match Cli::try_parse_from(&words) {
+        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
+            // Names of commands are text, those of files need not be.
+            let file = words.iter().position(|word| word.to_str().is_none());
+            let mut with_verb = words;
+            with_verb.insert(file.unwrap_or(1), "info".into());
+            return Cli::try_parse_from(with_verb).map_err(|_| error);
+        }
+        other => other?,
+    };
     let Command::Other(rest) = &cli.command else { return Ok(cli) };
     if !Path::new(&rest[0]).exists() && !similar_commands(&rest[0]).is_empty() {
         return Ok(cli);
