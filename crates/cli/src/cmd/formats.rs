@@ -26,19 +26,28 @@ pub(crate) fn run(args: &FormatsArgs, context: &Context, out: &mut Output) -> Re
     } else if args.markdown {
         markdown(&rows, out)?;
     } else {
-        let left = Align::Left;
-        let columns = ["name", "read", "write", "check", "salvage", "files", "title"];
-        let mut table = Table::new(&columns.map(|name| (name, left)));
+        // Short words, so that what a format is called has room in 80 columns.
+        let columns = ["name", "read", "write", "check", "salvage", "title and files"];
+        let mut table = Table::new(&columns.map(|name| (name, Align::Left)));
         for row in &rows {
-            let grades = [row.read, row.write, row.check, row.salvage].map(String::from);
-            let [read, write, check, salvage] = grades;
-            let cells =
-                [row.name.into(), read, write, check, salvage, endings(row), row.title.into()];
-            table.row(cells, out)?;
+            let [read, write, check, salvage] =
+                [row.read, row.write, row.check, row.salvage].map(|grade| word(grade).to_string());
+            let title = format!("{} {}", row.title, endings(row));
+            table.row([row.name.into(), read, write, check, salvage, title], out)?;
         }
         table.print(out)?;
     }
     Ok(Exit::Yes)
+}
+
+/// How far something goes.
+fn word(grade: &str) -> &str {
+    match grade {
+        "complete" => "all",
+        "partial" => "part",
+        "none" => "-",
+        other => other,
+    }
 }
 
 fn endings(row: &Row) -> String {
