@@ -251,7 +251,7 @@ impl How {
             "output": output.to_string_lossy(),
             "format": format.info().name,
             "written": !self.dry_run,
-            "arrays": content.tree().arrays().count(),
+            "arrays": plan.arrays,
             "described": plan.described,
             "steps": plan.steps,
             "lost": plan.losses,

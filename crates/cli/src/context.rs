@@ -176,9 +176,11 @@ impl Context {
             #[derive(Serialize)]
             struct Document<'a> {
                 schema: u32,
+                spile: &'static str,
                 error: Failure<'a>,
             }
-            let document = Document { schema: SCHEMA, error: Failure::from(error) };
+            let spile = env!("CARGO_PKG_VERSION");
+            let document = Document { schema: SCHEMA, spile, error: Failure::from(error) };
             serde_json::to_string(&document).unwrap_or_else(|e| e.to_string())
         } else {
             let mut message = text::clean(&error.to_string()).into_owned();

@@ -200,6 +200,7 @@ fn check_answers_with_its_exit_status() {
     let error: Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!((&error["schema"], &error["error"]["kind"]), (&1.into(), &"io".into()));
     assert_eq!(error["error"]["file"], "missing.taf");
+    assert_eq!(error["spile"], env!("CARGO_PKG_VERSION"));
 }
 
 #[test]
@@ -321,7 +322,8 @@ fn colour_is_never_in_a_pipe_and_no_color_is_heard() {
 #[test]
 fn formats_come_from_the_registry() {
     let table = good(&["formats"]);
-    assert!(table.lines().any(|l| l.starts_with("taf ") && l.contains("complete")), "{table}");
+    let taf = "taf        all   all    all    all      Thrifty Array Format .taf";
+    assert!(table.lines().any(|line| line == taf), "{table}");
     let rows = json(&["formats", "--json"]);
     let rows = rows["formats"].as_array().unwrap();
     let taf = rows.iter().find(|row| row["name"] == "taf").unwrap();
@@ -329,6 +331,84 @@ fn formats_come_from_the_registry() {
     let markdown = good(&["formats", "--markdown"]);
     let bars: Vec<usize> = markdown.lines().map(|l| l.matches('|').count()).collect();
     assert!(bars.len() >= 3 && bars.iter().all(|n| *n == bars[0]), "{markdown}");
+}
+
+#[test]
+fn a_file_needs_no_name_that_is_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"b\xff.taf");
+    std::fs::copy(golden("good/scalar_1x1.taf"), folder.path().join(name)).unwrap();
+    let run = |words: &[&str]| {
+        command(words).current_dir(folder.path()).arg(name).output().map(|o| text(&o.stdout))
+    };
+    assert_eq!(run(&[]).unwrap(), run(&["info"]).unwrap());
+    assert_eq!(run(&["--json"]).unwrap(), run(&["info", "--json"]).unwrap());
+    assert!(run(&["-q"]).unwrap().contains("Thrifty Array Format"));
+    // Where text is wanted, it is still wanted.
+    let cat = command(&["cat", "scalar_1x1.taf"]).arg(name).output().unwrap();
+    assert_eq!(status(&cat), 2);
+    assert!(text(&cat.stderr).contains("invalid UTF-8"), "{cat:?}");
+}
+
+#[test]
+fn a_new_file_is_no_file_called_dash() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = golden("good/scalar_1x1.taf");
+    let file = file.to_str().unwrap();
+    for words in [
+        &["convert", file, "-", "-t", "npy"][..],
+        &["merge", file, "-t", "npy", "-o", "-"],
+        &["salvage", file, "-o", "-"],
+        &["index", file, "-"],
+    ] {
+        let done = command(words).current_dir(folder.path()).output().unwrap();
+        let said = text(&done.stderr);
+        assert!(said.contains("cannot go to standard output; name a file"), "{words:?}: {said}");
+        assert!(!folder.path().join("-").exists(), "{words:?}");
+    }
+    let text = good(&["taf", "export", file]);
+    assert_eq!(good(&["taf", "export", file, "-o", "-"]), text);
+}
+
+#[test]
+fn what_is_wrong_with_a_format_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    std::fs::write(at("notes.taf"), "nothing of the kind").unwrap();
+    let (_, said) = bad(&["info", &at("notes.taf")]);
+    assert!(said.contains("notes.taf: not taf: at byte 0: "), "{said}");
+    let (_, said) = bad(&["convert", "scalar_1x1.taf", &at("x")]);
+    assert!(said.contains("x: the name has no ending that tells the format\nhint: "), "{said}");
+    let (_, said) = bad(&["convert", "scalar_1x1.taf", &at("x"), "-t", "h5"]);
+    assert!(said.contains("hint: files that end in .h5 are keysight or hdf5\n"), "{said}");
+    // A comment of several lines is told in one.
+    let lost = spile(&["convert", "example_2d_101x3.taf", &at("x.npy"), "--dry-run"]);
+    let lost = text(&lost.stderr);
+    assert!(lost.lines().all(|line| line.contains(": warning: lost: ")), "{lost}");
+    assert!(lost.contains("attribute comments: 2D example\\n | nothing"), "{lost}");
+}
+
+#[test]
+fn json_is_spoken_where_text_is_all_there_is() {
+    let script = json(&["completions", "fish", "--json"]);
+    assert_eq!(script["shell"], "fish");
+    assert_eq!(script["script"], good(&["completions", "fish"]));
+    assert_eq!(json(&["man", "--json"])["page"], good(&["man"]));
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("pages");
+    let pages = pages.to_str().unwrap();
+    assert_eq!(json(&["man", pages, "--json"])["folder"], pages);
+    let samples = folder.path().join("samples");
+    let tour = spile(&["tour", samples.to_str().unwrap(), "--json"]);
+    assert_eq!(status(&tour), 0);
+    let tour: Vec<Value> =
+        text(&tour.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(tour.iter().all(|document| document["schema"] == 1));
+    assert_eq!(tour[0]["folder"], samples.canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(tour[1]["command"], "spile formats");
+    assert_eq!(tour[2]["formats"][0]["name"], json(&["formats", "--json"])["formats"][0]["name"]);
+    assert_eq!(tour.iter().filter(|document| document["step"].is_string()).count(), 13);
 }
 
 #[test]

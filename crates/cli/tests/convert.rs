@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use rayon::prelude::*;
 use spile::error::ErrorKind;
-use spile::format::{Grade, Reader};
+use spile::format::{Grade, Reader, open_as};
 use spile::limits::Limits;
 use spile::sink::Overwrite;
 use spile_ops::convert::{self, convert};
@@ -90,6 +90,12 @@ fn there_and_back(path: &Path, reader: &dyn Reader, limits: &Limits) -> Tally {
         };
         let done = convert(*format, reader, &plan, &new, Overwrite::Replace, limits)
             .and_then(|()| convert::verify(*format, reader, &plan, &new, limits));
+        let arrays = |file: Box<dyn Reader>| file.tree().arrays().count() as u64;
+        let arrays = open_as(*format, &new, limits).map(arrays);
+        if done.is_ok() && arrays.as_ref().ok() != Some(&plan.arrays) {
+            let message = format!("{place}: {} arrays announced, {arrays:?} there", plan.arrays);
+            tally.problems.push(message);
+        }
         // What is not the format's own is described, so that nothing is lost; but for elements of
         // different lengths in a text.
         let ragged =

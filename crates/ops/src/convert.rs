@@ -36,7 +36,11 @@ pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'
         (Some(format), _) => Ok(*format),
         (None, Some(format)) => Err(unwritable(registry, *format)),
         (None, None) => {
-            Err(Error::argument(format!("no format is known whose files end in \".{extension}\""))
+            let message = match extension {
+                "" => "the name has no ending that tells the format".to_string(),
+                other => format!("no format is known whose files end in \".{other}\""),
+            };
+            Err(Error::argument(message)
                 .with_path(path)
                 .hint(format!("name one with -t: {}", names(registry))))
         }
@@ -61,12 +65,21 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What would not be the same.
     pub losses: Vec<Row>,
+    /// Arrays of the new file: coordinates may be arrays in one format and not in another.
+    pub arrays: u64,
 }
 
 impl Plan {
-    fn native(losses: Vec<Row>) -> Self {
-        Self { described: false, steps: Vec::new(), losses }
+    fn native(trial: Trial) -> Self {
+        let Trial { losses, arrays } = trial;
+        Self { described: false, steps: Vec::new(), losses, arrays }
     }
+}
+
+/// What came of writing a miniature.
+struct Trial {
+    losses: Vec<Row>,
+    arrays: u64,
 }
 
 /// What is done to an array so that the format holds it.
@@ -91,35 +104,38 @@ pub fn plan(
     let asked = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let known = format.info().extensions;
     let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
-    let native = losses(format, &small, &small, ending, limits);
+    let native = trial(format, &small, &small, ending, limits);
     let holds = match (&native, format.holds()) {
-        (Ok(losses), _) if losses.is_empty() => None,
+        (Ok(native), _) if native.losses.is_empty() => None,
         (_, holds) => holds,
     };
     let Some(holds) = holds else { return native.map(Plan::native) };
     let described = lay(&small, &holds, limits).and_then(|laid| {
-        let losses = losses(format, &small, &laid, ending, limits)?;
+        let Trial { losses, arrays } = trial(format, &small, &laid, ending, limits)?;
         let step = |note: &Finding| Step {
             path: note.object.clone().unwrap_or_default(),
             how: note.message.clone(),
         };
-        Ok(Plan { described: true, steps: laid.findings.iter().map(step).collect(), losses })
+        let steps = laid.findings.iter().map(step).collect();
+        Ok(Plan { described: true, steps, losses, arrays })
     });
     match (native, described) {
-        (Ok(native), Ok(plan)) if native.len() <= plan.losses.len() => Ok(Plan::native(native)),
+        (Ok(native), Ok(plan)) if native.losses.len() <= plan.losses.len() => {
+            Ok(Plan::native(native))
+        }
         (_, Ok(plan)) => Ok(plan),
         (native, Err(_)) => native.map(Plan::native),
     }
 }
 
 /// What of `small` is not the same when `written` is written and read.
-fn losses(
+fn trial(
     format: &dyn Format,
     small: &dyn Reader,
     written: &dyn Reader,
     ending: &str,
     limits: &Limits,
-) -> Result<Vec<Row>> {
+) -> Result<Trial> {
     // It is small and soon gone: memory is the place for it, where the system has a folder there.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let path = folder.path().join("miniature").with_extension(ending);
@@ -128,9 +144,9 @@ fn losses(
         .and_then(|()| open_as(format, &path, limits))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
     let rules = rules(small, &*done);
-    let mut lost = diff(small, &*done, &rules, limits)?.differences;
-    lost.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
-    Ok(lost)
+    let mut losses = diff(small, &*done, &rules, limits)?.differences;
+    losses.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
+    Ok(Trial { losses, arrays: done.tree().arrays().count() as u64 })
 }
 
 /// A format of one array has its own name for it.

@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use spile::error::Result;
 
 use crate::args::Cli;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
@@ -16,10 +17,17 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs, out: &mut Output) -> Result<Exit> {
+pub(crate) fn run(args: &CompletionsArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     // Into memory first: the generator panics where it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "spile", &mut script);
-    out.write_all(&script)?;
+    if context.json {
+        let mut document = out.document()?;
+        document.field("shell", &args.shell.to_string())?;
+        document.field("script", &String::from_utf8_lossy(&script))?;
+        document.end()?;
+    } else {
+        out.write_all(&script)?;
+    }
     Ok(Exit::Yes)
 }

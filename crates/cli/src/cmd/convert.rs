@@ -11,7 +11,7 @@ use spile_ops::convert::{self, Plan, convert};
 use spile_ops::diff::Row;
 use spile_ops::subset::Subset;
 
-use super::{diff, overwrite};
+use super::{diff, not_standard_output, overwrite};
 use crate::args::PickArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -95,11 +95,13 @@ impl Job<'_> {
         context: &Context,
         out: &mut Output,
     ) -> Result<Exit> {
+        not_standard_output(self.to, "a new file")?;
         let pick = self.how.pick.pick()?.with_slices(&self.how.slice)?;
         if pick.is_all() {
             return self.write(content, context, out);
         }
-        self.write(&Subset::new(content, &pick, &context.limits)?, context, out)
+        let part = Subset::new(content, &pick, &context.limits);
+        self.write(&part.map_err(|e| e.with_path(self.from))?, context, out)
     }
 
     fn write(&self, content: &dyn Reader, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -129,13 +131,12 @@ impl Job<'_> {
                 differences = found.differences;
             }
         }
-        self.report(content, &plan, &differences, took, context, out)?;
+        self.report(&plan, &differences, took, context, out)?;
         Ok(if differences.is_empty() { Exit::Yes } else { Exit::No })
     }
 
     fn report(
         &self,
-        content: &dyn Reader,
         plan: &Plan,
         differences: &[Row],
         took: Duration,
@@ -144,14 +145,13 @@ impl Job<'_> {
     ) -> Result<()> {
         let Self { from, to, format, how } = *self;
         let bytes = convert::size(to).ok();
-        let arrays = content.tree().arrays().count() as u64;
         if context.json {
             let mut document = out.document()?;
             document.field("file", &from.to_string_lossy())?;
             document.field("output", &to.to_string_lossy())?;
             document.field("format", format.info().name)?;
             document.field("written", &!how.dry_run)?;
-            document.field("arrays", &arrays)?;
+            document.field("arrays", &plan.arrays)?;
             document.field("seconds", &took.as_secs_f64())?;
             document.field("described", &plan.described)?;
             document.field("steps", &plan.steps)?;
@@ -173,7 +173,7 @@ impl Job<'_> {
         }
         if !context.quiet {
             let name = shown(to);
-            let what = text::count(arrays, "array");
+            let what = text::count(plan.arrays, "array");
             let title = format.info().name;
             let described = if plan.described { ", with a description" } else { "" };
             match (how.dry_run, bytes) {
@@ -198,7 +198,8 @@ impl Job<'_> {
 
 fn told(row: &Row) -> String {
     let path = if row.path.is_empty() { "the file" } else { &row.path };
-    format!("{path}: {}", diff::sentence(row))
+    // A text of several lines is told in one.
+    format!("{path}: {}", diff::sentence(row)).replace('\n', "\\n")
 }
 
 fn shown(path: &Path) -> String {

@@ -12,7 +12,7 @@ use spile::sink::{FolderSink, Sink};
 use spile_ops::index::{DOCUMENTS, LeftOut};
 use spile_ops::subset::Subset;
 
-use super::overwrite;
+use super::{not_standard_output, overwrite};
 use crate::args::PickArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -59,6 +59,7 @@ struct Done {
 }
 
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    not_standard_output(&args.output, "an index")?;
     let place = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(place)?;
     let pick = args.pick.pick()?;

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory as _};
 use spile::error::{Error, Result};
 
 use crate::args::Cli;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
@@ -17,14 +18,25 @@ pub(crate) struct ManArgs {
     folder: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<Exit> {
+pub(crate) fn run(args: &ManArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     if let Some(folder) = &args.folder {
         let written = std::fs::create_dir_all(folder)
             .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
         written.map_err(|e| Error::io(folder, e))?;
+        if context.json {
+            let mut document = out.document()?;
+            document.field("folder", &folder.to_string_lossy())?;
+            document.end()?;
+        }
+        return Ok(Exit::Yes);
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    if context.json {
+        let mut document = out.document()?;
+        document.field("page", &String::from_utf8_lossy(&page))?;
+        document.end()?;
     } else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
         out.write_all(&page)?;
     }
     Ok(Exit::Yes)

@@ -23,6 +23,8 @@ pub(crate) mod stat;
 pub(crate) mod taf;
 pub(crate) mod tour;
 
+use std::path::Path;
+
 use spile::error::{Error, Result};
 use spile::sink::Overwrite;
 
@@ -54,11 +56,21 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Gsd(args) => gsd::run(args, context, out),
         Command::Tour(args) => tour::run(args, context, out),
         Command::Formats(args) => formats::run(args, context, out),
-        Command::Completions(args) => completions::run(args, out),
-        Command::Man(args) => man::run(args, out),
+        Command::Completions(args) => completions::run(args, context, out),
+        Command::Man(args) => man::run(args, context, out),
         // Turned into `info` or refused before we get here.
         Command::Other(_) => Err(Error::argument("no such command")),
     }
+}
+
+/// A new file appears whole or not at all, and often its beginning is written last: it has to have a
+/// name.
+fn not_standard_output(path: &Path, what: &str) -> Result<()> {
+    if path == Path::new("-") {
+        let message = format!("{what} cannot go to standard output; name a file");
+        return Err(Error::argument(message));
+    }
+    Ok(())
 }
 
 /// The option `--overwrite`.

@@ -9,7 +9,7 @@ use spile::error::{Error, Result};
 use spile::format::{Grade, Salvage};
 use spile::sink::Sink;
 
-use super::overwrite;
+use super::{not_standard_output, overwrite};
 use crate::batch::{Batch, Item, Tally};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -39,6 +39,9 @@ pub(crate) struct SalvageArgs {
 pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let batch = Batch::new(&args.files, &context.limits);
     let alone = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
+    if let Some(output) = &args.output {
+        not_standard_output(output, "a new file")?;
+    }
     if !alone && args.output.is_some() {
         let message = "one output file cannot hold many";
         return Err(Error::argument(message).hint("name a folder with --into"));

@@ -88,9 +88,18 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         ("What can be saved of it:", &["salvage", "cut.taf", "-o", "saved.taf"]),
         ("Sums that do not depend on the layout:", &["hash", "example.taf", "saved.taf"]),
     ];
-    writeln!(out, "Samples are in {}", folder.display())?;
+    if context.json {
+        let mut document = out.document()?;
+        document.field("folder", &folder.to_string_lossy())?;
+        document.end()?;
+    } else {
+        writeln!(out, "Samples are in {}", folder.display())?;
+    }
     for (words, command) in show {
         step(words, command, context, out)?;
+    }
+    if context.json {
+        return Ok(Exit::Yes);
     }
     writeln!(out, "\nThat was the tour. `spile --help` lists all commands; the files stay in")?;
     writeln!(out, "{}", folder.display())?;
@@ -103,8 +112,16 @@ fn step(words: &str, command: &[&str], context: &Context, out: &mut Output) -> R
         .iter()
         .map(|w| if w.contains([' ', ',']) { format!("'{w}'") } else { (*w).into() })
         .collect();
-    let line = out.paint(style::NAME, &format!("$ spile {}", shown.join(" ")));
-    writeln!(out, "\n{words}\n{line}")?;
+    let line = format!("spile {}", shown.join(" "));
+    if context.json {
+        let mut document = out.document()?;
+        document.field("step", words)?;
+        document.field("command", &line)?;
+        document.end()?;
+    } else {
+        let line = out.paint(style::NAME, &format!("$ {line}"));
+        writeln!(out, "\n{words}\n{line}")?;
+    }
     let words = std::iter::once("spile").chain(command.iter().copied());
     let cli = Cli::try_parse_from(words).map_err(|e| Error::argument(e.to_string()))?;
     match super::run(&cli.command, context, out) {

@@ -9,7 +9,7 @@ use spile::error::{Error, Result};
 use spile_gsd::{File, Mode, ops};
 use spile_ops::Pick;
 
-use super::super::overwrite;
+use super::super::{not_standard_output, overwrite};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
@@ -52,11 +52,9 @@ struct NewArgs {
 }
 
 impl NewArgs {
-    /// The file, never standard output: the header is written last.
+    /// The file, never standard output.
     fn output(&self) -> Result<&Path> {
-        if self.output == Path::new("-") {
-            return Err(Error::argument("a GSD file cannot go to standard output; name a file"));
-        }
+        not_standard_output(&self.output, "a GSD file")?;
         Ok(&self.output)
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use spile::error::{Error, Result};
+use spile::error::Result;
 use spile_scda::File;
 use spile_scda::wire::Breaks;
 
@@ -66,13 +66,6 @@ impl From<Style> for Breaks {
 fn open(path: &Path, decode: bool, context: &Context) -> Result<File> {
     File::from_source(context.source(path)?, decode, &context.limits)
         .map_err(|e| e.with_path(path).with_format("scda"))
-}
-
-fn not_standard_output(path: &Path) -> Result<()> {
-    if path == Path::new("-") {
-        return Err(Error::argument("an scda file cannot go to standard output; name a file"));
-    }
-    Ok(())
 }
 
 /// What was done, or would be.

@@ -9,9 +9,9 @@ use spile::sink::Sink;
 use spile::source::Source;
 use spile_scda::{Elements, Options, Writer};
 
-use super::super::overwrite;
+use super::super::{not_standard_output, overwrite};
 use super::manifest::{Data, Form, Item, MANIFEST, Manifest};
-use super::{Done, Style, not_standard_output};
+use super::{Done, Style};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
@@ -57,7 +57,7 @@ pub(super) struct PackArgs {
 }
 
 pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output)?;
+    not_standard_output(&args.output, "an scda file")?;
     let mut path = args.manifest.clone();
     if path.is_dir() {
         path.push(MANIFEST);

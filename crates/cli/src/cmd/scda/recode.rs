@@ -7,8 +7,8 @@ use spile::error::Result;
 use spile::sink::Sink;
 use spile_scda::{Change, Coding, Recode, changes, recode};
 
-use super::super::overwrite;
-use super::{Changes, Done, Style, not_standard_output, open};
+use super::super::{not_standard_output, overwrite};
+use super::{Changes, Done, Style, open};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
@@ -53,7 +53,7 @@ pub(super) struct RecodeArgs {
 }
 
 pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output)?;
+    not_standard_output(&args.output, "an scda file")?;
     let file = open(&args.file, true, context)?;
     if file.header().version != 0xa0 {
         let version = file.header().version;

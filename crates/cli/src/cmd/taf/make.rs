@@ -15,7 +15,7 @@ use spile_dig::Samples;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::type_named;
 
-use super::super::overwrite;
+use super::super::{not_standard_output, overwrite};
 use super::{Done, input, pair};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -57,9 +57,7 @@ fn named(text: &str) -> std::result::Result<DType, String> {
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    if args.output == Path::new("-") {
-        return Err(Error::argument("a TAF file cannot go to standard output; name a file"));
-    }
+    not_standard_output(&args.output, "a TAF file")?;
     if let Some(dimensions) = args.example {
         ops::example(&args.output, dimensions, overwrite(args.overwrite))?;
         return Done::new(&args.output).tell(context, out);

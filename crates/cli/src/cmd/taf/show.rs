@@ -1,7 +1,7 @@
 //! Operations that leave the file alone: probe, read, summarize, map, export, backup.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub(super) struct ReadArgs {
 pub(super) struct ExportArgs {
     /// A TAF file
     file: PathBuf,
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output, which is also -
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the output file if it exists
@@ -236,7 +236,7 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
 
 pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let file = File::open(&args.file, &context.limits)?;
-    let Some(path) = &args.output else {
+    let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) else {
         ops::export(&file, out).map_err(|e| e.with_path(&args.file))?;
         return Ok(Exit::Yes);
     };
