@@ -7,7 +7,6 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use spile::error::{Error, Result as Done};
@@ -22,6 +21,7 @@ use spile_ops::subset::Subset;
 
 use crate::failure::Result;
 use crate::file::{File, limits};
+use crate::object::source;
 
 /// How often a caller who wants to know hears about the progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -98,24 +98,16 @@ pub(crate) fn info(file: &File) -> Result<String> {
 pub(crate) fn check(
     py: Python<'_>,
     path: Option<PathBuf>,
-    data: Option<Bound<'_, PyBytes>>,
+    data: Option<&Bound<'_, PyAny>>,
     strict: bool,
     max_memory: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<String> {
-    let source = source(path, data)?;
+    let source = source(py, path, data)?;
     let limits = limits(max_memory);
     watched(py, &source, progress, || {
         text(&spile_ops::check(&spile::REGISTRY, &source, &limits, strict)?)
     })
-}
-
-fn source(path: Option<PathBuf>, data: Option<Bound<'_, PyBytes>>) -> Done<Source> {
-    match (path, data) {
-        (_, Some(data)) => Ok(Source::memory(data.as_bytes())),
-        (Some(path), None) => Source::open(path),
-        (None, None) => Err(Error::argument("a path or bytes are needed")),
-    }
 }
 
 /// `spile diff`.
