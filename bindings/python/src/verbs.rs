@@ -26,27 +26,32 @@ use crate::object::source;
 /// How often a caller who wants to know hears about the progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Does `work` without Python. With `progress`, that is called with the bytes read so far and the
-/// bytes of the file until the work is done; what it raises comes out when the work is done.
+/// Does `work` without Python. Meanwhile `progress` is called with the bytes read so far and the
+/// bytes of the file. What it raises, and Ctrl-C, stop the work.
 fn watched<T: Send>(
     py: Python<'_>,
     source: &Source,
     progress: Option<Py<PyAny>>,
     work: impl FnOnce() -> Done<T> + Send,
 ) -> Result<T> {
-    let Some(progress) = progress else { return Ok(py.detach(work)?) };
+    let call = || {
+        Python::attach(|py| {
+            py.check_signals()?;
+            let read = source.bytes_read().min(source.len());
+            progress.as_ref().map_or(Ok(()), |p| p.call1(py, (read, source.len())).map(drop))
+        })
+    };
     let (raised, done) = py.detach(|| {
         let (tell, told) = channel();
         std::thread::scope(|threads| {
             threads.spawn(move || tell.send(work()));
-            let call = || {
-                let read = source.bytes_read().min(source.len());
-                Python::attach(|py| progress.call1(py, (read, source.len())).map(drop))
-            };
             let mut raised = Ok(());
             loop {
                 match told.recv_timeout(TICK) {
-                    Err(RecvTimeoutError::Timeout) if raised.is_ok() => raised = call(),
+                    Err(RecvTimeoutError::Timeout) if raised.is_ok() => {
+                        raised = call();
+                        source.stop(raised.is_err());
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(done) => return (raised.and_then(|()| call()), done),
                     Err(RecvTimeoutError::Disconnected) => {
@@ -57,6 +62,7 @@ fn watched<T: Send>(
             }
         })
     });
+    source.stop(false);
     raised?;
     Ok(done?)
 }
@@ -270,6 +276,8 @@ pub(crate) fn salvage(
         let saved = format
             .salvage(&source, &mut sink, &limits)
             .map_err(|e| e.with_path(&path).with_format(format.info().name))?;
+        // To salvage what cannot be read is lost; who stopped it wants no such file.
+        source.allow()?;
         sink.commit()?;
         text(&json!({
             "output": output.to_string_lossy(),

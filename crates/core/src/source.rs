@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
 
@@ -32,6 +32,7 @@ struct Inner {
     len: u64,
     bytes: Bytes,
     read: AtomicU64,
+    stopped: AtomicBool,
 }
 
 enum Bytes {
@@ -114,7 +115,8 @@ impl Source {
     }
 
     fn new(path: Option<PathBuf>, len: u64, bytes: Bytes) -> Self {
-        Self(Arc::new(Inner { path, len, bytes, read: AtomicU64::new(0) }))
+        let (read, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self(Arc::new(Inner { path, len, bytes, read, stopped }))
     }
 
     /// Where it came from, if it is a named file.
@@ -147,6 +149,21 @@ impl Source {
         self.0.read.load(Ordering::Relaxed)
     }
 
+    /// From now on every read fails, until this is taken back: whatever works on these bytes comes to an
+    /// end soon.
+    pub fn stop(&self, stopped: bool) {
+        self.0.stopped.store(stopped, Ordering::Relaxed);
+    }
+
+    /// An error if it was stopped: for who goes on after failed reads.
+    pub fn allow(&self) -> Result<()> {
+        if self.0.stopped.load(Ordering::Relaxed) {
+            let error = io::Error::new(io::ErrorKind::ConnectionAborted, "stopped by the caller");
+            return Err(self.io(error));
+        }
+        Ok(())
+    }
+
     /// Fills `buffer` with the bytes at `offset`, or fails with `Truncated` at the byte that is
     /// missing. May read past [`Source::len`] when the file has grown since.
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -156,6 +173,7 @@ impl Source {
 
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end.
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.allow()?;
         match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 let read = |buffer: &mut [u8], at| file.read_at(buffer, at);
@@ -345,6 +363,15 @@ mod tests {
         }
         assert!(sources[0].view(0, 4).is_none());
         assert_eq!(sources[1].view(3, 2), sources[2].view(3, 2));
+    }
+
+    #[test]
+    fn nothing_is_read_of_a_source_that_is_stopped() {
+        let source = Source::memory(vec![1, 2, 3]);
+        source.stop(true);
+        assert_eq!(source.clone().read_vec(0, 1).unwrap_err().kind(), ErrorKind::Io);
+        source.stop(false);
+        assert_eq!(source.read_vec(0, 1).unwrap(), [1]);
     }
 
     #[test]
