@@ -14,7 +14,7 @@ struct Picture {
     words: &'static [&'static str],
 }
 
-const PICTURES: [Picture; 10] = [
+const PICTURES: [Picture; 11] = [
     Picture {
         name: "density",
         shows: "A field on its mesh, first dimension along x. Cells lie between the nodes of the mesh.",
@@ -83,14 +83,22 @@ const PICTURES: [Picture; 10] = [
         file: "lecroy/lecroy_le_word.trc",
         words: &[],
     },
+    Picture {
+        name: "columns",
+        shows: "Columns of a text file over the first one, where that is evenly spaced. The names are those of its header.",
+        file: "columns/column_header.txt",
+        words: &[],
+    },
 ];
 
 const HEAD: &str = "\
 # Gallery
 
-Every picture is drawn by `spile plot` from a file of `tests/golden`; `cargo xtask gallery` draws them anew.
+Every picture is drawn by `spile plot` in the folder `tests/golden`; `cargo xtask gallery` draws them anew, and a test
+compares what is drawn with what is here.
 With `-o x.svg` they are vectors (a map of colours is one embedded image), without `-o` they appear in the
-terminal: lines and points as braille dots, maps as half blocks, or as pixels with `--kitty` or `--sixel`.
+terminal: as pixels where it is known to show them (kitty, WezTerm, Ghostty, Konsole; with sixels foot, mlterm,
+contour, iTerm2) or with `--kitty` or `--sixel`, else lines and points as braille dots and maps as half blocks.
 
 The colours are viridis (by Nathaniel Smith, Stéfan van der Walt and Eric Firing, CC0), or with `--symmetric`
 a scale from blue over light grey to red that is straight in Oklab. Grey cells have no finite value or, with
@@ -112,9 +120,8 @@ pub(crate) fn write() -> Result<bool> {
         let rest = ["-o", &picture, "--overwrite"];
         output(program(&spile).args(["plot", &golden]).args(*words).args(rest))?;
         total += fs::metadata(root().join(&picture)).map_err(|e| format!("{picture}: {e}"))?.len();
-        let short = file.rsplit('/').next().unwrap_or(file);
         let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        let command = format!("spile plot {short} {}", typed.join(" "));
+        let command = format!("spile plot {file} {}", typed.join(" "));
         let _ = write!(
             page,
             "\n{shows}\n\n    {} -o {name}.png\n\n![{name}](images/gallery/{name}.png)\n",

@@ -194,6 +194,6 @@ pub(crate) fn take_map(array: &mut ArrayDesc, attrs: &mut Attrs) {
     if slope.is_none() && intercept.is_none() {
         return;
     }
-    array.map = Some(Linear { intercept: intercept.unwrap_or(0.0), slope: slope.unwrap_or(1.0) });
+    array.map = Some(Linear::new(intercept.unwrap_or(0.0), slope.unwrap_or(1.0)));
     attrs.retain(|(name, _)| name != "scale_factor" && name != "add_offset");
 }

@@ -134,7 +134,7 @@ fn tree(plans: &[Plan]) -> Tree {
             desc.coords.fill(Coord::Uniform { start: -1.5, step: 0.1 });
         }
         if plan.map && dtype.is_integer() {
-            desc.map = Some(Linear { intercept: 0.1, slope: -2.5 });
+            desc.map = Some(Linear::new(0.1, -2.5));
         }
         let id = tree.add_array(parent, &plan.name, desc).unwrap();
         for (name, value) in &plan.attrs {

@@ -16,6 +16,9 @@ use spile_core::wire::ByteOrder;
 /// The array begins at a multiple of this.
 const ALIGNMENT: usize = 64;
 
+/// Numbers that are mapped before they are written: 64 KiB of doubles.
+const MAPPED_AT_ONCE: usize = 8 << 10;
+
 pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
     let (node, desc) = only(content)?;
     let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
@@ -69,9 +72,14 @@ fn write_array(
         if array.map().is_none() {
             return sink.write_all_at(at, bytes);
         }
+        // A few at a time: they stay in the cache, and in memory that need not be had anew for each block.
         let mut numbers = Vec::new();
-        convert::to_f64(stored, array.map(), bytes, &mut numbers);
-        sink.write_all_at(at, convert::little_bytes(&mut numbers))
+        for (k, some) in (0_u64..).zip(bytes.chunks(MAPPED_AT_ONCE * stored.size())) {
+            convert::to_f64(stored, array.map(), some, &mut numbers);
+            let at = at + k * MAPPED_AT_ONCE as u64 * size;
+            sink.write_all_at(at, convert::little_bytes(&mut numbers))?;
+        }
+        Ok(())
     })
 }
 

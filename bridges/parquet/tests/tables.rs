@@ -194,7 +194,7 @@ fn what_is_said_comes_back() {
     // Numbers with a map are written as what they mean.
     let mut tree = content.tree;
     if let Some(array) = &mut tree.node_mut(id).array {
-        array.map = Some(Linear { intercept: 1.0, slope: 2.0 });
+        array.map = Some(Linear::new(1.0, 2.0));
     }
     let mapped = Dataset::new(Source::memory([]), tree);
     write_file(&Parquet, &mapped, &path, Overwrite::Replace, &limits).unwrap();

@@ -112,7 +112,7 @@ fn mapped_numbers_are_written_as_what_they_mean_and_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let mut desc = doubles(&[6], Order::C);
-    desc.map = Some(Linear { intercept: 1.0, slope: 2.0 });
+    desc.map = Some(Linear::new(1.0, 2.0));
     tree.add_array(ROOT, "signal", desc).unwrap();
     let back = again(&dataset(tree), folder.path(), "x.vti");
     let node = back.tree().node(back.tree().find("signal").unwrap());

@@ -240,7 +240,7 @@ fn describe(
     let (slope, intercept) = (number("scale_factor"), number("add_offset"));
     if desc.dtype.is_real() && (slope.is_some() || intercept.is_some()) {
         let (slope, intercept) = (slope.unwrap_or(1.0), intercept.unwrap_or(0.0));
-        desc.map = Some(Linear { intercept, slope });
+        desc.map = Some(Linear::new(intercept, slope));
         attrs.remove("scale_factor");
         attrs.remove("add_offset");
     }

@@ -70,7 +70,7 @@ fn points_are_at_the_root_for_others_and_in_their_place_for_us() {
     );
     field.dims = vec!["x".into(), "t".into()];
     field.coords = vec![Coord::Node(x), Coord::Uniform { start: 1.5, step: 0.25 }];
-    field.map = Some(Linear { intercept: -1.0, slope: 0.5 });
+    field.map = Some(Linear::new(-1.0, 0.5));
     let id = tree.add_array(ROOT, "field", field).unwrap();
     tree.node_mut(id).attrs.push(("units".into(), Value::from("V")));
     tree.node_mut(id).attrs.push(("bad".into(), Value::Float(f64::NAN)));
@@ -82,7 +82,7 @@ fn points_are_at_the_root_for_others_and_in_their_place_for_us() {
     assert_eq!(desc.dims, ["x", "t"]);
     assert_eq!(desc.coords[0], Coord::Node(tree.find("Grid/x").unwrap()));
     assert_eq!(desc.coords[1], Coord::Uniform { start: 1.5, step: 0.25 });
-    assert_eq!(desc.map, Some(Linear { intercept: -1.0, slope: 0.5 }));
+    assert_eq!(desc.map, Some(Linear::new(-1.0, 0.5)));
     assert!(tree.at("t").is_none() && tree.at("x").is_none(), "they were made for others");
     assert!(matches!(&field.attrs[1].1, Value::Float(v) if v.is_nan()));
 

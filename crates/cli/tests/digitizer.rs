@@ -92,8 +92,8 @@ fn a_bad_file_or_one_that_is_there_already_does_not_stop_the_rest() {
     let done = folder.spile(&["taf", "convert", "*.trc"]);
     assert_eq!(done.status.code(), Some(3));
     let told = String::from_utf8(done.stderr).unwrap();
-    let expected = "cut.trc: truncated: at byte 357: the samples need 2.0 KiB, the file ends after \
-                    1000 B (lecroy-006)";
+    let expected = "cut.trc: truncated: at byte 357: the samples need 2000 bytes, 643 are left \
+                    (lecroy-006)";
     assert_eq!(told.lines().next(), Some(expected));
     assert!(
         folder.path("lecroy_le_byte.taf").exists() && folder.path("lecroy_le_word.taf").exists()
@@ -134,6 +134,71 @@ fn an_evenly_spaced_first_column_is_the_grid_and_another_is_not() {
         let near = (grid["step"].as_f64().unwrap() / step - 1.0).abs() < 1e-12;
         assert!(grid["start"].as_f64() == Some(start) && near, "{name}: {grid}");
     }
+}
+
+#[test]
+fn an_evenly_spaced_first_column_places_the_others_and_stays_in_the_table() {
+    let folder = Folder::with(&["columns/column_header.txt", "columns/column_nonuniform.txt"]);
+    let shown = folder.good(&["info", "column_header.txt"]);
+    assert!(shown.contains("grid       the first column, start 0.0, step 1e-9\n"), "{shown}");
+    let array = |file: &str| folder.json(&["ls", "--json", file])["objects"][0].clone();
+    let table = array("column_header.txt");
+    assert_eq!(table["shape"], serde_json::json!([50, 3]));
+    assert_eq!(table["dims"], serde_json::json!(["Time", "column"]));
+    assert_eq!(table["coords"][0], serde_json::json!({"start": 0.0, "step": 1e-9}));
+    assert_eq!(table["attrs"]["columns"], serde_json::json!(["Time", "ch1", "ch2"]));
+    let uneven = array("column_nonuniform.txt");
+    assert_eq!(uneven["dims"], serde_json::json!(["row", "column"]));
+    assert_eq!(uneven["coords"][0], Value::Null);
+    // Nothing is lost on the way to a format without grids.
+    folder.good(&["convert", "-q", "column_header.txt", "table.npy"]);
+    assert_eq!(folder.good(&["cat", "table.npy"]), folder.good(&["cat", "column_header.txt"]));
+    // The grid is not drawn over itself, unless it is asked for.
+    let drawn = folder.json(&["plot", "column_header.txt", "--json"]);
+    assert_eq!(drawn["x"], serde_json::json!({"label": "Time", "unit": "s"}));
+    let labels = |drawn: &Value| {
+        let series = drawn["series"].as_array().unwrap().iter();
+        series.map(|line| line["label"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(&drawn), ["ch1", "ch2"]);
+    assert_eq!(
+        labels(&folder.json(&["plot", "column_header.txt", ":, 0:2", "--json"])),
+        ["Time", "ch1"]
+    );
+    let uneven = folder.json(&["plot", "column_nonuniform.txt", "--json"]);
+    assert_eq!(labels(&uneven), ["column 0", "column 1"]);
+}
+
+#[test]
+fn values_are_those_of_the_instrument_to_the_last_bit() {
+    let all = recorded();
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let folder = Folder::with(&names);
+    let mut compared = 0;
+    for (path, records) in all.iter().filter(|(_, records)| records.as_array().unwrap().len() == 1)
+    {
+        let name = path.rsplit('/').next().unwrap();
+        folder.good(&["convert", "-q", name, "y.npy", "--overwrite"]);
+        let bytes = fs::read(folder.path("y.npy")).unwrap();
+        let head = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        // Samples without a scale keep their type.
+        if !bytes[..head].windows(3).any(|w| w == b"<f8") {
+            continue;
+        }
+        let first: Vec<f64> = bytes[head..head + 32]
+            .chunks(8)
+            .map(|b| f64::from_le_bytes(b.try_into().unwrap()))
+            .collect();
+        let wanted = records[0]["y_first"].as_array().unwrap().iter();
+        let wanted: Vec<f64> = wanted.map(|y| y.as_str().unwrap().parse().unwrap()).collect();
+        assert_eq!(first, wanted, "{name}");
+        compared += 1;
+    }
+    assert!(compared > 30, "{compared}");
+    // What is stored and the two coefficients are the same, so the files are; how it is rounded is not compared.
+    folder.good(&["taf", "convert", "isf_msb_i16.isf"]);
+    let listed = |file: &str| folder.json(&["ls", "--json", file])["objects"][0]["map"].clone();
+    assert_eq!(listed("isf_msb_i16.isf"), listed("isf_msb_i16.taf"));
 }
 
 #[test]

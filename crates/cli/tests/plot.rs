@@ -388,6 +388,98 @@ fn terminals_get_what_they_can_show() {
     assert!(sixel.starts_with("\x1bPq\"1;1;200;600#0;2;") && sixel.ends_with("\x1b\\\n"));
 }
 
+/// What a terminal gets that says so in its environment; nothing where there is no program `script`, which
+/// makes terminals.
+#[cfg(target_os = "linux")]
+fn in_terminal(words: &str, environment: &[(&str, &str)]) -> Option<String> {
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("{} {words}", env!("CARGO_BIN_EXE_spile")), "/dev/null"]);
+    for known in ["TMUX", "STY", "KITTY_WINDOW_ID", "TERM_PROGRAM", "KONSOLE_VERSION", "NO_COLOR"] {
+        command.env_remove(known);
+    }
+    command.env("TERM", "xterm-256color").envs(environment.iter().copied());
+    let done = command.stdin(Stdio::null()).output().ok()?;
+    assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
+    Some(String::from_utf8(done.stdout).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_that_offers_graphics_gets_them_unless_characters_are_wanted() {
+    let plot = format!("plot {} number_density", dump());
+    let Some(plain) = in_terminal(&plot, &[]) else {
+        eprintln!("skipped: there is no program `script` that makes a terminal");
+        return;
+    };
+    let (kitty, sixel) = ("\x1b_Ga=T,f=100,", "\x1bPq");
+    assert!(!plain.contains(kitty) && !plain.contains(sixel) && plain.contains('▀'), "{plain}");
+    let cases: [(&str, &[(&str, &str)], &str); 7] = [
+        ("", &[("TERM", "xterm-kitty")], kitty),
+        ("", &[("TERM_PROGRAM", "WezTerm")], kitty),
+        ("", &[("TERM", "foot")], sixel),
+        ("--text", &[("TERM", "xterm-kitty")], "▀"),
+        ("--width 60", &[("TERM", "xterm-kitty")], "▀"),
+        ("", &[("TERM", "xterm-kitty"), ("TMUX", "x")], "▀"),
+        ("--sixel", &[("TERM", "xterm-kitty")], sixel),
+    ];
+    for (option, environment, mark) in cases {
+        let shown = in_terminal(&format!("{plot} {option}"), environment).unwrap();
+        let others = [kitty, sixel, "▀"].into_iter().filter(|other| *other != mark);
+        assert!(shown.contains(mark), "{option} {environment:?}");
+        assert_eq!(
+            others.filter(|other| shown.contains(other)).count(),
+            0,
+            "{option} {environment:?}"
+        );
+    }
+    // A pipe is no terminal, whatever the environment says.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spile"));
+    command.args(["plot", &dump(), "number_density"]).env("TERM", "xterm-kitty");
+    let piped = command.stdin(Stdio::null()).output().unwrap().stdout;
+    assert!(!piped.contains(&0x1b));
+}
+
+/// The words of a command as a shell splits them.
+fn shell_words(line: &str) -> Vec<String> {
+    let quoted = |(k, part): (usize, &str)| match k % 2 {
+        1 => vec![part.to_string()],
+        _ => part.split_whitespace().map(str::to_string).collect(),
+    };
+    line.split('\'').enumerate().flat_map(quoted).collect()
+}
+
+// Other processors may round otherwise at the edges of lines.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_gallery_shows_what_is_drawn() {
+    use resvg::tiny_skia::Pixmap;
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let page = fs::read_to_string(docs.join("gallery.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut compared = 0;
+    for line in page.lines().filter_map(|line| line.strip_prefix("    spile plot ")) {
+        let mut words = shell_words(line);
+        let name = words.pop().unwrap();
+        words[0] = golden(&words[0]);
+        // Drawn twice: nothing but the file decides what it looks like, to the last byte.
+        let files = ["first.png", "second.png"].map(|file| folder.path().join(file));
+        for file in &files {
+            let mut all = vec!["plot"];
+            all.extend(words.iter().map(String::as_str));
+            all.extend([file.to_str().unwrap(), "--overwrite"]);
+            good(&all);
+        }
+        let [first, second] = files.map(|file| fs::read(file).unwrap());
+        assert!(first == second, "{name} is drawn in two ways");
+        // How well pixels are packed depends on the parts that a build has; pixels do not.
+        let shown = fs::read(docs.join("images/gallery").join(&name)).unwrap();
+        let [drawn, shown] = [first, shown].map(|bytes| Pixmap::decode_png(&bytes).unwrap());
+        assert!(drawn == shown, "{name} is not what is drawn; run `cargo xtask gallery`");
+        compared += 1;
+    }
+    assert_eq!(compared, 11);
+}
+
 /// A NumPy file of bytes, `at` which `ones` are written; the rest takes no space on disk.
 fn sparse(folder: &Path, shape: [u64; 2], ones: &[(u64, u64)]) -> PathBuf {
     use std::io::{Seek as _, SeekFrom};

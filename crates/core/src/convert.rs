@@ -168,7 +168,7 @@ pub fn from_f64(
 ) -> Option<u64> {
     out.clear();
     out.reserve(values.len() * dtype.size());
-    let inverse = |y: f64| map.map_or(y, |m| (y - m.intercept) / m.slope);
+    let inverse = |y: f64| map.map_or(y, |m| m.inverse(y));
     let mut clipped = 0;
     if dtype.is_integer() {
         // One more than the largest value: a power of two, so exact for every type.
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_inverse_rounds_clips_and_counts() {
-        let map = Some(Linear { intercept: -1.0, slope: 0.5 });
+        let map = Some(Linear::new(-1.0, 0.5));
         let mut out = Vec::new();
         let values = [-1.0, -0.74, -1000.0, 1000.0, f64::INFINITY, f64::NAN];
         assert_eq!(from_f64(DType::U8, map, &values, &mut out), Some(4));

@@ -61,7 +61,7 @@ impl From<Linear> for Map {
 
 impl From<&Map> for Linear {
     fn from(map: &Map) -> Self {
-        Self { intercept: map.intercept.0, slope: map.slope.0 }
+        Self::new(map.intercept.0, map.slope.0)
     }
 }
 

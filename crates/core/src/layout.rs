@@ -283,20 +283,49 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// A linear map from stored to meant values.
+/// A linear map from stored to meant values: `intercept + slope * x`.
+///
+/// Some instruments subtract a number from what is stored before they scale it. Such a map has the same two
+/// coefficients, each rounded once, and gives the values of that formula to the last bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
     /// Added last.
     pub intercept: f64,
     /// Multiplied first.
     pub slope: f64,
+    /// The value of what is stored as `origin`; the intercept where that is 0.
+    zero: f64,
+    origin: f64,
 }
 
 impl Linear {
-    /// `intercept + slope * x` with two roundings.
+    /// The map `intercept + slope * x`.
+    pub const fn new(intercept: f64, slope: f64) -> Self {
+        Self { intercept, slope, zero: intercept, origin: 0.0 }
+    }
+
+    /// The map `zero + slope * (x - origin)`.
+    pub fn around(origin: f64, zero: f64, slope: f64) -> Self {
+        Self { intercept: zero - slope * origin, slope, zero, origin }
+    }
+
+    /// The meant value: product and sum are rounded one after the other, never fused.
     #[inline(always)]
     pub fn apply(self, x: f64) -> f64 {
-        self.intercept + self.slope * x
+        self.zero + self.slope * (x - self.origin)
+    }
+
+    /// What is stored for a value, before it is rounded to what can be.
+    #[inline(always)]
+    pub fn inverse(self, y: f64) -> f64 {
+        let x = (y - self.zero) / self.slope;
+        // A zero keeps its sign.
+        if self.origin == 0.0 { x } else { x + self.origin }
+    }
+
+    /// The two coefficients.
+    pub fn pair(self) -> (f64, f64) {
+        (self.intercept, self.slope)
     }
 }
 
@@ -315,6 +344,9 @@ pub enum Coord {
     /// Another array of the tree.
     Node(NodeId),
 }
+
+/// The second dimension of a table that was printed in columns.
+pub const COLUMN: &str = "column";
 
 /// Everything about an array but its values.
 #[derive(Clone, Debug)]
@@ -368,6 +400,16 @@ impl ArrayDesc {
             return Some(decoded);
         }
         self.layout.ragged(self.shape.bytes(self.dtype.size()).ok())
+    }
+
+    /// It is a table that was printed in columns: its second dimension is called [`COLUMN`].
+    pub fn is_table(&self) -> bool {
+        self.dims.len() == 2 && self.dims[1] == COLUMN
+    }
+
+    /// The first column of the table is its grid: it says where the others were measured.
+    pub fn has_grid_column(&self) -> bool {
+        self.is_table() && matches!(self.coords.first(), Some(Coord::Uniform { .. }))
     }
 
     /// Bytes of the elements once decoded; an error where that fits no file.

@@ -19,7 +19,7 @@
 //! A format finds the [`Record`]s and names the parts of the file; the [`Recording`] is its reader.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result, human_bytes};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Object, Reader, Region, Role};
 use crate::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use crate::limits::Limits;
@@ -57,9 +57,13 @@ impl Record {
     }
 
     /// The same with samples that mean `intercept + slope * x`.
-    pub fn scaled(mut self, intercept: f64, slope: f64) -> Self {
-        let map = Linear { intercept, slope };
-        self.array.map = Some(map).filter(|m| (m.intercept, m.slope) != (0.0, 1.0));
+    pub fn scaled(self, intercept: f64, slope: f64) -> Self {
+        self.mapped(Linear::new(intercept, slope))
+    }
+
+    /// The same with samples whose meaning the map gives.
+    pub fn mapped(mut self, map: Linear) -> Self {
+        self.array.map = Some(map).filter(|m| *m != Linear::new(0.0, 1.0));
         self
     }
 
@@ -116,9 +120,22 @@ pub fn within(
     if offset.checked_add(len).is_some_and(|end| end <= source.len()) {
         return Ok(());
     }
-    let (need, end) = (human_bytes(len), human_bytes(source.len()));
-    let message = format!("{what} need {need}, the file ends after {end}");
-    Err(Error::truncated(code, message).at(offset.min(source.len())))
+    let left = source.len().saturating_sub(offset);
+    let message = format!("{what} need {len} bytes, {left} are left");
+    Err(cut(Error::truncated(code, message).at(offset.min(source.len()))))
+}
+
+/// An error in what stands before the samples.
+pub fn in_header(error: Error) -> Error {
+    cut(error.in_object("header"))
+}
+
+/// The way out where the end of a file is missing.
+fn cut(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Truncated => error.hint("the file was cut; copy it from the instrument again"),
+        _ => error,
+    }
 }
 
 /// Fails where so many records are beyond the budget; ask before making them.
@@ -277,7 +294,7 @@ impl Reader for Recording {
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut all = self.headers.clone();
         for (_, node, desc) in self.tree.arrays() {
-            if let Layout::Plain { extents, .. } = &desc.layout {
+            if let Layout::Plain { extents, .. } | Layout::Text { extents, .. } = &desc.layout {
                 let what = format!("{} {}", desc.shape, desc.dtype);
                 let parts = extents.parts().iter();
                 all.extend(
@@ -356,6 +373,8 @@ mod tests {
         let source = Source::memory([0; 8]);
         let error = samples(&source, DType::I16, 4, 1, "x-1").unwrap_err();
         assert_eq!((error.code(), error.offset()), ("x-1", Some(1)));
+        assert_eq!(error.message(), "the samples need 8 bytes, 7 are left");
+        assert!(error.hint_text().is_some());
         assert!(samples(&source, DType::F64, u64::MAX, 1, "x-1").is_err());
         assert!(samples(&source, DType::U8, 1, u64::MAX, "x-1").is_err());
         assert!(allow(u64::MAX, &Limits::default()).is_err());

@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn maps_apply_unless_stored_values_are_wanted() {
-        let mapped = array(&[2], Some(Linear { intercept: 0.5, slope: 2.0 }));
+        let mapped = array(&[2], Some(Linear::new(0.5, 2.0)));
         assert_eq!(show(text, &mapped, ""), "0.5\n2.5\n");
         let mut out = Vec::new();
         raw(&mapped, &Selection::all(), Values::Mapped, &mut out).unwrap();

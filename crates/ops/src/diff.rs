@@ -327,7 +327,7 @@ impl Work<'_> {
         row("type", dtype(a), dtype(b));
         let map = |desc: &ArrayDesc| match desc.map {
             None => "none".into(),
-            Some(Linear { intercept, slope }) => format!("{intercept} + {slope} x"),
+            Some(Linear { intercept, slope, .. }) => format!("{intercept} + {slope} x"),
         };
         row("map", map(a), map(b));
         let dims = |desc: &ArrayDesc| desc.dims.join(", ");

@@ -5,6 +5,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `scan` | one pass over the lines: where the rows begin, how wide they are |
+//! | `grid` | a first column that is evenly spaced; names of columns |
 //! | `lib` | the tree view; the numbers are parsed when they are asked for |
 //!
 //! ```
@@ -20,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod grid;
 mod scan;
 
 use std::sync::Arc;
@@ -27,14 +29,15 @@ use std::sync::Arc;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region, Role, Score};
-use spile_core::layout::{ArrayDesc, Codec, Extents, Layout};
+use spile_core::layout::{ArrayDesc, COLUMN, Codec, Coord, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::recording;
 use spile_core::report::{Finding, Report};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, ROOT, Tree, Value};
 
+use grid::Name;
 use scan::{Lines, Row, Table};
 
 /// The format, for the registry.
@@ -63,7 +66,9 @@ impl File {
     fn open(source: Source, limits: &Limits) -> Result<Self> {
         let table = scan::scan(&source)?;
         let mut tree = Tree::new(limits);
-        tree.add_array(ROOT, "data", describe(&table))?;
+        let names = grid::names(&table.header, table.columns);
+        let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
+        tree.node_mut(data).attrs = attributes(&table, &names);
         if !table.header.is_empty() {
             let header = Value::Text(table.header.clone());
             tree.node_mut(ROOT).attrs.push(("header".into(), header));
@@ -78,15 +83,53 @@ impl File {
     }
 }
 
-fn describe(table: &Table) -> ArrayDesc {
+/// All columns, the first too where it is the grid of the rows.
+fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
     let layout = Layout::Text {
         extents: Extents::one(table.start, table.end - table.start),
         codec: Arc::new(Parser { columns: table.columns }),
         order: Order::C,
     };
     let mut desc = ArrayDesc::new(DType::F64, Shape::new([table.rows, table.columns]), layout);
-    desc.dims = vec!["row".into(), "column".into()];
+    desc.dims = vec![dimension(table, names), COLUMN.into()];
+    if let Some((start, step)) = table.grid {
+        desc.coords[0] = Coord::Uniform { start, step };
+    }
     desc
+}
+
+/// What the rows are counted by.
+fn dimension(table: &Table, names: &[Name]) -> String {
+    match (table.grid, names.first()) {
+        (Some(_), Some(name)) => name.text.clone(),
+        (Some(_), None) => "x".into(),
+        (None, _) => "row".into(),
+    }
+}
+
+/// Names and units, where the header tells.
+fn attributes(table: &Table, names: &[Name]) -> Attrs {
+    let mut attrs = Attrs::new();
+    let mut say = |name: String, text: &str| {
+        if !text.is_empty() {
+            attrs.push((name, text.into()));
+        }
+    };
+    let mut data = names;
+    if let (Some(_), [first, rest @ ..]) = (table.grid, names) {
+        say(format!("{}_units", first.text), &first.unit);
+        data = rest;
+    }
+    if let [first, rest @ ..] = data
+        && rest.iter().all(|name| name.unit == first.unit)
+    {
+        say("units".into(), &first.unit);
+    }
+    if !names.is_empty() {
+        let names = names.iter().map(|name| Value::from(name.text.as_str())).collect();
+        attrs.push(("columns".into(), Value::List(names)));
+    }
+    attrs
 }
 
 /// Parses the rows between the header and the end.
@@ -133,7 +176,16 @@ impl Reader for File {
     }
 
     fn summary(&self) -> Vec<(String, Value)> {
-        vec![("rows".into(), self.table.rows.into()), ("columns".into(), self.table.columns.into())]
+        let mut summary: Attrs = vec![
+            ("rows".into(), self.table.rows.into()),
+            ("columns".into(), self.table.columns.into()),
+        ];
+        if let Some((start, step)) = self.table.grid {
+            let [start, step] = [start, step].map(|v| Value::from(v).to_string());
+            let text = format!("the first column, start {start}, step {step}");
+            summary.push(("grid".into(), text.into()));
+        }
+        summary
     }
 
     fn findings(&self) -> &[Finding] {
@@ -156,7 +208,7 @@ impl Reader for File {
     }
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let array = describe(&self.table);
+        let array = describe(&self.table, &[]);
         each(Object { path: "data".into(), id: None, frame: None, kind: "text".into(), array })
     }
 }

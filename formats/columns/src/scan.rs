@@ -4,6 +4,8 @@ use spile_core::error::{Error, Result};
 use spile_core::format::Score;
 use spile_core::source::Source;
 
+use crate::grid::Spacing;
+
 /// Bytes read at once; more only for a line that is longer.
 const CHUNK: usize = 1 << 20;
 
@@ -14,7 +16,7 @@ const LONGEST_LINE: usize = 64 << 20;
 const HEADER: usize = 4 << 10;
 
 /// Where the rows are.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Table {
     pub(crate) header: String,
     pub(crate) start: u64,
@@ -24,6 +26,8 @@ pub(crate) struct Table {
     pub(crate) columns: u64,
     /// Numbers in a last row that is not whole.
     pub(crate) partial: u64,
+    /// Start and step of a first column that is evenly spaced, where there are others.
+    pub(crate) grid: Option<(f64, f64)>,
 }
 
 /// What a line is.
@@ -117,6 +121,7 @@ pub(crate) fn scan(source: &Source) -> Result<Table> {
     let mut table = Table::default();
     let mut numbers = Vec::new();
     let mut odd: Option<(u64, u64)> = None;
+    let mut spacing = Spacing::default();
     for_each_line(source, |at, line, next| {
         match parse_row(line, &mut numbers) {
             Row::Blank => {}
@@ -135,8 +140,10 @@ pub(crate) fn scan(source: &Source) -> Result<Table> {
                 if table.rows == 0 || (table.rows == 1 && table.columns == 1 && width > 1) {
                     table.rows = 0;
                     (table.start, table.columns) = (at, width);
+                    spacing = Spacing::default();
                 }
                 if width == table.columns {
+                    spacing.add(numbers[0]);
                     table.rows += 1;
                     table.end = next;
                 } else {
@@ -157,6 +164,7 @@ pub(crate) fn scan(source: &Source) -> Result<Table> {
         }
         table.partial = found;
     }
+    table.grid = spacing.grid().filter(|_| table.columns > 1);
     let kept = source.read_vec(0, table.start.min(HEADER as u64))?;
     table.header = String::from_utf8_lossy(&kept).trim_end().to_string();
     Ok(table)

@@ -4,7 +4,7 @@ use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::Role;
 use spile_core::limits::Limits;
-use spile_core::recording::{Record, Recording, region, samples};
+use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::tree::Value;
@@ -29,7 +29,7 @@ impl Default for Samples {
 
 /// Opens a file whose samples are stored like that.
 pub fn open(source: Source, stored: Samples, limits: &Limits) -> Result<Recording> {
-    let header = Header::read(&source)?;
+    let header = Header::read(&source).map_err(recording::in_header)?;
     let kind = if stored.signed { Kind::Int } else { Kind::UInt };
     let dtype = DType::new(kind, header.bits / 8, stored.order);
     let dtype = dtype.ok_or_else(|| {

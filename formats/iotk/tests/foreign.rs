@@ -65,7 +65,7 @@ fn trees_of_other_formats_keep_their_values() {
     };
     let half = DType::new(Kind::Float, 2, ByteOrder::Little).unwrap();
     let mut mapped = inline(DType::I16, &[2], &[1, 0, 2, 0], Order::C);
-    mapped.map = Some(Linear { intercept: 0.5, slope: 2.0 });
+    mapped.map = Some(Linear::new(0.5, 2.0));
     let high: Vec<u8> = [u32::MAX, 7].iter().flat_map(|n| n.to_le_bytes()).collect();
     let rows: Vec<u8> = (0..6_i32).flat_map(i32::to_le_bytes).collect();
     let content = foreign(&[

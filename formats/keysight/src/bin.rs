@@ -13,7 +13,7 @@ use crate::wire::{Buffer, FileHeader, Waveform};
 use crate::words;
 
 pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
-    let header = FileHeader::read(&source)?;
+    let header = FileHeader::read(&source).map_err(recording::in_header)?;
     let mut report = Report::default();
     if header.size != source.len() {
         let message = format!("the file says that it has {} bytes", header.size);
@@ -23,13 +23,15 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     let mut records = Vec::new();
     let mut at = header.len;
     for number in 1..=header.waveforms {
-        let wave =
-            Waveform::read(&source, at).map_err(|e| e.in_object(format!("waveform {number}")))?;
+        let wave = Waveform::read(&source, at)
+            .map_err(|e| recording::in_header(e.in_object(format!("waveform {number}"))))?;
         headers.push(region(at, wave.len, Role::Header, "waveform header", wave.label.as_str()));
         at = at.saturating_add(wave.len);
         for k in 1..=wave.buffers {
             recording::allow(records.len() as u64 + headers.len() as u64, limits)?;
-            let place = |e: Error| e.in_object(format!("waveform {number}, buffer {k}"));
+            let place = |e: Error| {
+                recording::in_header(e.in_object(format!("waveform {number}, buffer {k}")))
+            };
             let buffer = Buffer::read(&source, at, header.wide).map_err(place)?;
             headers.push(region(at, buffer.len, Role::Header, "buffer header", ""));
             let data = at.saturating_add(buffer.len);
@@ -65,7 +67,12 @@ fn record(
         3 => (DType::F32, "min"),
         6 => (DType::U8, ""),
         other => {
-            let message = format!("buffers of type {other} are not read");
+            let name = match other {
+                4 => " (times)",
+                5 => " (counts)",
+                _ => "",
+            };
+            let message = format!("buffers of type {other}{name} are not read");
             return Err(Error::unsupported("keysight-005", message).at(at - buffer.len + 4));
         }
     };

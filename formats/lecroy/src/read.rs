@@ -21,7 +21,7 @@ const TRIGGER: u64 = 16;
 const USER_TEXT: u64 = 64 << 10;
 
 pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
-    let desc = Descriptor::read(&source)?;
+    let desc = Descriptor::read(&source).map_err(recording::in_header)?;
     let mut report = Report::default();
     let [descriptor, user, triggers, ris, first, second] = desc.blocks;
     let names = ["descriptor", "user text", "trigger times", "RIS times"];

@@ -285,7 +285,7 @@ mod tests {
             field.dims = vec!["x".into()];
             let uniform = Points::Uniform { start: Real(f64::NEG_INFINITY), step: Real(0.5) };
             field.coords = vec![None, Some(uniform), Some(Points::Field("x".into()))];
-            field.map = Some(Linear { intercept: 1.0, slope: -2.5 }.into());
+            field.map = Some(Linear::new(1.0, -2.5).into());
             field.fortran_order = true;
             let described = Described::Field(Box::new(field));
             let (user, text) = described.text().unwrap();

@@ -168,7 +168,7 @@ fn everything() -> Fake {
     let mapped = s.add(ROOT, "mapped", "uint8", &[2, 16], grid);
     s.desc(mapped).layout = Layout::Fill([7].into());
     let line = s.add(ROOT, "line", "uint8", &[2], Layout::Fill([9].into()));
-    s.desc(mapped).map = Some(Linear { intercept: 0.1, slope: -1e-300 });
+    s.desc(mapped).map = Some(Linear::new(0.1, -1e-300));
     s.desc(mapped).coords = vec![Coord::Node(line), Coord::Uniform { start: -0.1, step: 1e-9 }];
     s.tree.node_mut(mapped).attrs.push(("units".into(), "V".into()));
     // Something below an array, and a long name.

@@ -181,7 +181,7 @@ impl<'a> Converter<'a> {
         let datatype = DataType::of(array.dtype())
             .ok_or_else(|| unsupported(format!("SDF has no {} elements", array.dtype())))?;
         let mult = || match desc.map {
-            Some(Linear { intercept: 0.0, slope }) => Ok(slope),
+            Some(Linear { intercept: 0.0, slope, .. }) => Ok(slope),
             Some(_) => Err(unsupported("SDF has factors, but nothing to add to values")),
             None => Ok(real(attrs, "mult").unwrap_or(1.0)),
         };

@@ -35,7 +35,7 @@ impl Converter<'_> {
         } else if described && array.dtype().is_real() && !shape.is_empty() {
             let mult = match desc.map {
                 None => 1.0,
-                Some(Linear { intercept: 0.0, slope }) => slope,
+                Some(Linear { intercept: 0.0, slope, .. }) => slope,
                 Some(_) => {
                     return Err(unsupported("SDF has factors, but nothing to add to values"));
                 }

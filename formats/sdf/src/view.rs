@@ -395,7 +395,7 @@ pub(crate) fn linear(mult: f64, attrs: &mut Attrs) -> Option<Linear> {
         attrs.push(("mult".into(), mult.into()));
         return None;
     }
-    (mult != 1.0).then_some(Linear { intercept: 0.0, slope: mult })
+    (mult != 1.0).then_some(Linear::new(0.0, mult))
 }
 
 pub(crate) fn push_text(attrs: &mut Attrs, name: &str, text: &str) {

@@ -106,7 +106,7 @@ fn coordinates_become_a_mesh_and_factors_stay_factors() {
     let desc = other.add("signal", DType::U16, &[3, 2], Order::F, vec![1; 12]);
     desc.coords = vec![Coord::Node(time), Coord::Uniform { start: 10.0, step: 0.25 }];
     desc.dims = vec!["t".into(), "x".into()];
-    desc.map = Some(Linear { intercept: 0.0, slope: 0.5 });
+    desc.map = Some(Linear::new(0.0, 0.5));
     let id = other.tree.find("signal").unwrap();
     other.tree.node_mut(id).attrs.push(("units".into(), "V".into()));
     let file = other.convert().unwrap();
@@ -135,6 +135,6 @@ fn what_sdf_cannot_hold_is_refused_by_name() {
     refused(&other);
     let mut other = Other::new();
     let desc = other.add("a", DType::F64, &[1], Order::C, vec![0; 8]);
-    desc.map = Some(Linear { intercept: 1.0, slope: 1.0 });
+    desc.map = Some(Linear::new(1.0, 1.0));
     refused(&other);
 }

@@ -259,7 +259,7 @@ impl Header {
     /// The map, if it is in use: both coefficients finite (ruling 6).
     pub fn map(&self) -> Option<Linear> {
         let finite = self.intercept.is_finite() && self.slope.is_finite();
-        finite.then_some(Linear { intercept: self.intercept, slope: self.slope })
+        finite.then_some(Linear::new(self.intercept, self.slope))
     }
 
     /// Lengths.

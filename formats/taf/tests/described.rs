@@ -27,7 +27,7 @@ fn content(shape: &[u64], coords: Vec<Coord>, comments: Option<&str>) -> Dataset
     let mut array = ArrayDesc::new(DType::I16, Shape::new(shape), layout);
     array.dims = (0..shape.len()).map(|k| format!("axis {k}")).collect();
     array.coords = coords;
-    array.map = Some(Linear { intercept: 0.5, slope: 0.25 });
+    array.map = Some(Linear::new(0.5, 0.25));
     let id = tree.add_array(group, "Ex", array).unwrap();
     let node = tree.node_mut(id);
     node.attrs.push(("units".into(), "V/m".into()));

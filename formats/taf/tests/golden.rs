@@ -159,7 +159,7 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
 #[test]
 fn mapping_rounds_twice_and_is_never_fused() {
     // 0.1 * 3 rounds up; a fused multiply-add would keep the part below and give a negative rest.
-    let map = Linear { intercept: -0.300_000_000_000_000_04, slope: 0.1 };
+    let map = Linear::new(-0.300_000_000_000_000_04, 0.1);
     assert_ne!(0.1_f64.mul_add(3.0, map.intercept), 0.0);
     assert_eq!(map.apply(3.0), 0.0);
     let mut values = Vec::new();

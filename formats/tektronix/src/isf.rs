@@ -1,12 +1,14 @@
 //! `.isf`: words and numbers as the instrument would answer a remote control, then a block of samples.
 //!
-//! `:WFMPRE:BYT_NR 2;BN_FMT RI;...;:CURVE #42000` and 2000 bytes; a file may have several of these.
+//! `:WFMPRE:BYT_NR 2;BN_FMT RI;...;:CURVE #42000` and 2000 bytes, or `:CURVE 12,13,-5`; a file may have
+//! several of these.
 
 use std::borrow::Cow;
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::format::Role;
+use spile_core::layout::{Coord, Linear};
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
@@ -14,6 +16,8 @@ use spile_core::shape::Shape;
 use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_core::wire::{ByteOrder, fetch};
+
+use crate::ascii::Numbers;
 
 /// The longest list of words that is looked at.
 const LONGEST: usize = 64 << 10;
@@ -54,9 +58,12 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
 #[derive(Default)]
 struct Preamble {
     at: u64,
-    said: Vec<(String, String)>,
+    /// Words, what is said under them, and where.
+    said: Vec<(String, String, u64)>,
     /// First byte and number of bytes of the samples.
     block: (u64, u64),
+    /// The samples, where they are text.
+    text: Option<Numbers>,
 }
 
 impl Preamble {
@@ -80,27 +87,38 @@ impl Preamble {
             let value = value.trim_ascii_start();
             if is(key, "CURV", "CURVE") {
                 let place = at + (text.len() - value.len()) as u64;
-                preamble.block = block(source, value, place, &preamble)?;
+                if matches!(value.first(), Some(b'0'..=b'9' | b'+' | b'-' | b'.')) {
+                    let numbers = Numbers::find(source, place)?;
+                    preamble.block = (place, numbers.len);
+                    preamble.text = Some(numbers);
+                } else {
+                    preamble.block = block(source, value, place, &preamble)?;
+                }
                 return Ok(preamble);
             }
             let end = unquoted_end(value);
             let said = String::from_utf8_lossy(&value[..end]);
-            preamble.said.push((key.to_string(), said.trim().trim_matches('"').to_string()));
+            let said = said.trim().trim_matches('"').to_string();
+            preamble.said.push((key.to_string(), said, place));
             rest = &value[end..];
         }
     }
 
     /// What is said under a key, short or long; the last time counts.
     fn get(&self, short: &str, long: &str) -> Option<&str> {
-        let found = self.said.iter().rev().find(|(key, _)| is(key, short, long));
-        found.map(|(_, value)| value.as_str())
+        self.place(short, long).map(|(value, _)| value)
+    }
+
+    /// The same with its byte in the file.
+    fn place(&self, short: &str, long: &str) -> Option<(&str, u64)> {
+        let found = self.said.iter().rev().find(|(key, ..)| is(key, short, long));
+        found.map(|(_, value, at)| (value.as_str(), *at))
     }
 
     fn number(&self, short: &str, long: &str) -> Result<Option<f64>> {
-        let Some(text) = self.get(short, long) else { return Ok(None) };
+        let Some((text, at)) = self.place(short, long) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| {
-            Error::malformed("tektronix-003", format!("{long} is \"{text}\", not a number"))
-                .at(self.at)
+            Error::malformed("tektronix-003", format!("{long} is \"{text}\", not a number")).at(at)
         })
     }
 
@@ -109,11 +127,14 @@ impl Preamble {
         if number >= 0.0 && number.fract() == 0.0 && number < 9e15 {
             return Ok(Some(number as u64));
         }
-        Err(Error::malformed("tektronix-003", format!("{long} is {number}")).at(self.at))
+        let at = self.place(short, long).map_or(self.at, |(_, at)| at);
+        let message = format!("{long} is {number}, not a number of something");
+        Err(Error::malformed("tektronix-003", message).at(at))
     }
 
     fn missing(&self, key: &str) -> Error {
-        Error::malformed("tektronix-004", format!("the list of words has no {key}")).at(self.at)
+        let message = format!("the list of words has no {key}");
+        Error::malformed("tektronix-004", message).at(self.at).in_object("header")
     }
 
     fn dtype(&self) -> Result<DType> {
@@ -142,37 +163,36 @@ impl Preamble {
     }
 
     fn record(&self, source: &Source, report: &mut Report) -> Result<Record> {
-        if let Some(text) =
-            self.get("ENC", "ENCDG").filter(|e| e.to_ascii_uppercase().starts_with("ASC"))
-        {
-            return Err(self.unknown("ENCDG", text));
-        }
         let dtype = self.dtype()?;
-        let count = self.block.1 / dtype.size() as u64;
+        let count = self.text.map_or(self.block.1 / dtype.size() as u64, |text| text.count);
         if let Some(promised) = self.whole("NR_P", "NR_PT")?.filter(|n| *n != count) {
             let message = format!("NR_PT is {promised}, the block has {count} samples");
             report.warn("tektronix-010", message).at(self.at);
         }
-        let mut array = samples(source, dtype, count, self.block.0, "tektronix-006")?;
+        let some = |count| match self.text {
+            Some(text) => Ok(text.array(dtype, count)),
+            None => samples(source, dtype, count, self.block.0, "tektronix-006"),
+        };
+        let mut array = some(count)?;
         let step = self.number("XIN", "XINCR")?.ok_or_else(|| self.missing("XINCR"))?;
         let start = self.number("XZE", "XZERO")?.unwrap_or(0.0)
             - self.number("PT_O", "PT_OFF")?.unwrap_or(0.0) * step;
         let envelope = self.get("PT_F", "PT_FMT").is_some_and(|f| f.eq_ignore_ascii_case("ENV"));
         if envelope {
             // Smallest and largest of two intervals each, one after the other.
-            array = samples(source, dtype, count / 2 * 2, self.block.0, "tektronix-006")?;
+            array = some(count / 2 * 2)?;
             array.shape = Shape::new([count / 2, 2]);
             array.dims.push("extreme".into());
-            array.coords.push(spile_core::layout::Coord::None);
+            array.coords.push(Coord::None);
         }
         let slope = self.number("YMU", "YMULT")?.unwrap_or(1.0);
-        let intercept = self.number("YZE", "YZERO")?.unwrap_or(0.0)
-            - slope * self.number("YOF", "YOFF")?.unwrap_or(0.0);
+        let zero = self.number("YZE", "YZERO")?.unwrap_or(0.0);
+        let origin = self.number("YOF", "YOFF")?.unwrap_or(0.0);
         let id = self.get("WFI", "WFID").unwrap_or_default();
         let channel = id.split(',').next().unwrap_or_default().trim();
         let text = |short, long| self.get(short, long).unwrap_or_default();
         Ok(Record::new(channel, array)
-            .scaled(intercept, slope)
+            .mapped(Linear::around(origin, zero, slope))
             .on_grid(start, if envelope { 2.0 * step } else { step }, text("XUN", "XUNIT"))
             .say("units", text("YUN", "YUNIT"))
             .say("label", id)

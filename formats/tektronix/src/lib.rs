@@ -5,7 +5,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `isf` | a list of words and numbers, then a block of samples |
+//! | `isf` `ascii` | a list of words and numbers, then a block of samples, or text |
 //! | `wire` `wfm` | the structures of `WFM#001` to `WFM#003`; frames as records |
 //! | `llwfm` | the `.wfm` of older instruments |
 //! | `check` | sums that the files carry |
@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ascii;
 mod check;
 mod isf;
 mod llwfm;

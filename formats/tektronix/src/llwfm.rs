@@ -7,7 +7,7 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::Role;
 use spile_core::limits::Limits;
-use spile_core::recording::{Record, Recording, region, samples};
+use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::tree::Value;
@@ -91,7 +91,7 @@ impl Header {
 }
 
 pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
-    let header = Header::read(&source)?;
+    let header = Header::read(&source).map_err(recording::in_header)?;
     let dtype = DType::I16.with_order(ByteOrder::Big);
     let array = samples(&source, dtype, header.count, header.samples(), "tektronix-006")?;
     // Gain is a division of the screen, which has 25 steps of 256.

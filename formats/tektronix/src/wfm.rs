@@ -15,7 +15,7 @@ use spile_core::wire::Wire;
 use crate::wire::{Curve, Header, Update};
 
 pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
-    let header = Header::read(&source)?;
+    let header = Header::read(&source).map_err(recording::in_header)?;
     let frames = frames(&source, &header, limits)?;
     let slot = u64::from(header.curve.end);
     let size = header.dtype.size() as u64;

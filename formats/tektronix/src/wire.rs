@@ -109,7 +109,12 @@ impl Header {
         };
         let data_type = at(122).i32()?;
         if !matches!(data_type, 2 | 6) {
-            let message = format!("data of type {data_type} are not read");
+            let name = match data_type {
+                0 | 1 => "a single number",
+                5 => "a map of pixels",
+                _ => "not a kind that is known",
+            };
+            let message = format!("the data (type {data_type}) are {name}, which is not read");
             let error = Error::unsupported("tektronix-005", message).at(122);
             return Err(error.hint("waveforms (2) and digital channels (6) are"));
         }

@@ -31,7 +31,7 @@ fn content() -> Dataset {
     let mut field = ArrayDesc::new("int16-be".parse().unwrap(), Shape::new([3, 2]), fortran);
     field.coords = vec![Coord::Node(x), Coord::Uniform { start: -1.0, step: 0.25 }];
     field.dims = vec!["x".into(), "y".into()];
-    field.map = Some(Linear { intercept: 1.0, slope: 0.1 });
+    field.map = Some(Linear::new(1.0, 0.1));
     let field = tree.add_array(group, "field", field).unwrap();
     tree.node_mut(field).attrs = vec![("units".into(), "V/m".into())];
     tree.node_mut(field).id = Some("ex".into());

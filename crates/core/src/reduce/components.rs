@@ -193,7 +193,7 @@ mod tests {
             let values = &values[..(rows * width) as usize];
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             let floats: Vec<u8> = values.iter().flat_map(|v| f64::from(*v).sqrt().to_le_bytes()).collect();
-            let map = Some(Linear { intercept: 0.5, slope: -2.0 });
+            let map = Some(Linear::new(0.5, -2.0));
             let wanted = if rows == 0 { 0 } else { width as usize };
             for order in [Order::C, Order::F] {
                 compare(&array(DType::I16, order, map, &[rows, width], &bytes), wanted);

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((got.low[0], got.high[0]), (1.0, 1.0));
         assert!(got.low[1].is_nan() && got.high[1].is_nan());
         assert_eq!((got.low[2], got.high[2]), (2.0, 5.0));
-        let map = Some(Linear { intercept: 0.0, slope: -1.0 });
+        let map = Some(Linear::new(0.0, -1.0));
         let got = run(DType::U8, map, &[1, 2, 3, 4], 1);
         assert_eq!((got.low[0], got.high[0]), (-4.0, -1.0));
         assert_eq!(run(DType::U8, None, &[], 10).low.len(), 0);

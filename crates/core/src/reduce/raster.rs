@@ -245,7 +245,7 @@ mod tests {
             let count = shape.iter().product::<u64>();
             let values: Vec<f64> = (0..count).map(|k| (k * 7919 % 1000) as f64 - 300.0).collect();
             let order = if fortran { Order::F } else { Order::C };
-            let map = Linear { intercept: 2.0, slope: -3.0 };
+            let map = Linear::new(2.0, -3.0);
             let array = array(&shape, order, Some(map), &values);
             let (x, y) = if x_first { (0, 1) } else { (1, 0) };
             let step = if backwards { "::-1, :, 0" } else { ":, :, 0" };

@@ -353,10 +353,10 @@ mod tests {
 
     #[test]
     fn a_map_that_overflows_is_counted_value_by_value() {
-        let map = Linear { intercept: 1e308, slope: 1.7e308 };
+        let map = Linear::new(1e308, 1.7e308);
         let got = stats(DType::U8, Some(map), &[0, 1, 2]);
         assert_eq!((got.finite, got.positive_infinity, got.max), (1, 2, 1e308));
-        let falling = stats(DType::U8, Some(Linear { intercept: 1.0, slope: -2.0 }), &[0, 1, 2]);
+        let falling = stats(DType::U8, Some(Linear::new(1.0, -2.0)), &[0, 1, 2]);
         assert_eq!((falling.min, falling.max, falling.mean, falling.std), (-3.0, 1.0, -1.0, 2.0));
     }
 

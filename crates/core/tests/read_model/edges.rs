@@ -125,7 +125,7 @@ fn tables_of_encoded_elements_may_lie() {
 fn numbers_come_out_mapped_in_the_order_asked_for() {
     let big: DType = "int16-be".parse().unwrap();
     let mut desc = ArrayDesc::new(big, Shape::new([2, 2]), plain(0, 8));
-    desc.map = Some(Linear { intercept: 0.5, slope: 2.0 });
+    desc.map = Some(Linear::new(0.5, 2.0));
     let limits = Limits::default();
     let source = Source::memory([0, 1, 0, 2, 0xff, 0xff, 1, 0]);
     let array = Array::open(&source, &Tree::new(&limits), &desc, &limits).unwrap();

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
+use spile_core::layout::Linear;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, boxes};
 use spile_core::shape::Shape;
@@ -86,11 +87,16 @@ struct Pair<'a> {
     rules: &'a Rules,
 }
 
+/// The coefficients of the map. What is stored is compared: how a program rounds when it scales is no difference.
+fn pair(array: &Array) -> Option<(f64, f64)> {
+    array.map().map(Linear::pair)
+}
+
 impl<'a> Pair<'a> {
     fn new(first: &'a Array, second: &'a Array, rules: &'a Rules) -> Self {
         let kinds = [first.dtype().kind(), second.dtype().kind()];
         let whole = |kind| matches!(kind, Kind::Int | Kind::UInt | Kind::Bool);
-        let class = if kinds.iter().all(|kind| whole(*kind)) && first.map() == second.map() {
+        let class = if kinds.iter().all(|kind| whole(*kind)) && pair(first) == pair(second) {
             Class::Integer
         } else if kinds.iter().all(|kind| matches!(kind, Kind::Complex | Kind::ComplexX87)) {
             Class::Complex
@@ -113,7 +119,7 @@ impl<'a> Pair<'a> {
             spans = selected.spans().to_vec();
         }
         let little = |array: &Array| array.dtype().with_order(ByteOrder::Little);
-        let alike = little(first) == little(second) && first.map() == second.map();
+        let alike = little(first) == little(second) && pair(first) == pair(second);
         let [one, two] = &buffers.bytes;
         // The same bytes are the same values, but for NaN where that is no value.
         if alike && one == two && (self.rules.nan_equal || !self.may_be_nan()) {

@@ -95,7 +95,7 @@ fn keeps_values(from: DType, to: DType) -> bool {
 /// so that they read back unchanged.
 fn fitted_map(dtype: DType, min: f64, max: f64) -> Result<Linear> {
     if min == max || min.is_nan() {
-        return Ok(Linear { intercept: if min.is_nan() { 0.0 } else { min }, slope: 1.0 });
+        return Ok(Linear::new(if min.is_nan() { 0.0 } else { min }, 1.0));
     }
     let bits = dtype.size() as i32 * 8;
     let (levels, half) = (2_f64.powi(bits) - 1.0, 2_f64.powi(bits - 1));
@@ -105,7 +105,7 @@ fn fitted_map(dtype: DType, min: f64, max: f64) -> Result<Linear> {
         let message = format!("values from {min} to {max} cannot be spread over {dtype}");
         return Err(Error::argument(message).hint("store them as flt64"));
     }
-    Ok(Linear { intercept, slope })
+    Ok(Linear::new(intercept, slope))
 }
 
 /// The TAF type that holds every value of another type, where there is one.

@@ -8,6 +8,7 @@ use spile::tree::{Node, NodeId};
 use spile_plot::Axis;
 
 use super::super::cat;
+use super::words::Chosen;
 use super::{Job, index, words};
 
 /// More coordinates than this are looked at in a few places only.
@@ -31,7 +32,8 @@ enum Edges {
 }
 
 impl Grid {
-    pub(super) fn new(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Self {
+    pub(super) fn new(job: &Job<'_>, chosen: &Chosen<'_>, dimension: usize, span: Span) -> Self {
+        let desc = chosen.desc;
         let found = match desc.coords.get(dimension) {
             Some(Coord::Uniform { start, step })
                 if start.is_finite() && step.is_finite() && *step != 0.0 =>
@@ -45,7 +47,8 @@ impl Grid {
         let nameless = name == format!("dim{}", dimension + 1);
         let unit = match desc.coords.get(dimension) {
             Some(Coord::Node(id)) => words::unit(job.file.reader.tree().node(*id)),
-            _ => String::new(),
+            // An even grid is no array that could have a unit of its own.
+            _ => words::said(chosen.node, &format!("{name}_units")),
         };
         let real = found.is_some();
         let label = match (nameless, real) {

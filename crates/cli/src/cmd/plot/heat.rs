@@ -64,7 +64,7 @@ pub(super) fn draw(
     let what = part_name(job, chosen, &spans, !more.is_empty());
 
     let (x_grid, y_grid) =
-        (Grid::new(job, chosen.desc, x, spans[x]), Grid::new(job, chosen.desc, y, spans[y]));
+        (Grid::new(job, chosen, x, spans[x]), Grid::new(job, chosen, y, spans[y]));
     let mut figure = job.figure(&job.in_frame(what, frame), 600);
     let (x_range, y_range) = (figure.x.range, figure.y.range);
     figure.x = Axis { range: x_range, ..named(&x_grid, x) };
@@ -120,7 +120,7 @@ fn part_name(job: &Job<'_>, chosen: &Chosen<'_>, spans: &[Span], middle: bool) -
     let part: Vec<String> = spans.iter().map(text).collect();
     let mut name = format!("{}[{}]", chosen.node.name, part.join(", "));
     for (k, span) in spans.iter().enumerate().filter(|(_, s)| s.dropped) {
-        let grid = Grid::new(job, chosen.desc, k, *span);
+        let grid = Grid::new(job, chosen, k, *span);
         if grid.real {
             let Axis { label, unit, .. } = &grid.axis;
             let value = short(grid.point(0));

@@ -74,8 +74,11 @@ fn columns(
             stop: (stop >= 0).then_some(stop),
             step: spans[x].step,
         };
-        let label =
-            if columns == 1 { String::new() } else { format!("column {}", label.join(", ")) };
+        let label = match words::column(chosen, &label) {
+            Some(name) => name,
+            None if columns == 1 => String::new(),
+            None => format!("column {}", label.join(", ")),
+        };
         series.push(line(array, &Selection(slices), buckets, start, step, label)?);
     }
     Ok((axis(chosen, x), series))

@@ -9,23 +9,25 @@
 //! | `points` | one array against another, and histograms |
 //! | `series` | values over all frames |
 //! | `json` | what would be drawn, as numbers |
+//! | `offered` | graphics that the terminal knows |
 
 mod grid;
 mod heat;
 mod json;
 mod lines;
+mod offered;
 mod points;
 mod series;
 mod words;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use spile::dtype::Kind;
 use spile::error::{Error, Result};
 use spile::format::Opened;
-use spile::layout::Layout;
+use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::Span;
 use spile::sink::Sink;
@@ -35,6 +37,7 @@ use super::{cat, overwrite};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
+use offered::Graphics;
 use words::Chosen;
 
 /// More lines than this cannot be told apart.
@@ -125,12 +128,16 @@ pub(crate) struct PlotArgs {
     /// Light on dark
     #[arg(long)]
     dark: bool,
-    /// Draw in the terminal with the graphics of kitty, WezTerm, Ghostty and Konsole
-    #[arg(long, conflicts_with_all = ["output", "sixel"])]
+    /// Draw in the terminal with the graphics of kitty, WezTerm, Ghostty and Konsole [default: where the
+    /// environment says that it is one of these]
+    #[arg(long, conflicts_with_all = ["output", "sixel", "text"])]
     kitty: bool,
-    /// Draw in the terminal with sixel graphics
-    #[arg(long, conflicts_with = "output")]
+    /// Draw in the terminal with sixel graphics [default: where the environment says that it has them]
+    #[arg(long, conflicts_with_all = ["output", "text"])]
     sixel: bool,
+    /// Draw in the terminal with characters
+    #[arg(long, conflicts_with = "output")]
+    text: bool,
 }
 
 /// `LOW:HIGH`, two different numbers.
@@ -154,7 +161,11 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
     let kind = match &args.output {
         None if args.kitty => Target::Kitty,
         None if args.sixel => Target::Sixel,
-        None => Target::Text,
+        None => match offered(args, out.colour) {
+            Some(Graphics::Kitty) => Target::Kitty,
+            Some(Graphics::Sixel) => Target::Sixel,
+            None => Target::Text,
+        },
         Some(path) => match path.extension().and_then(|e| e.to_str()) {
             Some("svg") => Target::Svg(path),
             Some("png") => Target::Png(path),
@@ -189,6 +200,14 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
         Target::Png(path) => save(path, &png()?, args)?,
     }
     Ok(Exit::Yes)
+}
+
+/// The graphics of the terminal, if that is where the picture goes; who wants no colours, or a size in
+/// characters, wants characters.
+fn offered(args: &PlotArgs, colour: bool) -> Option<Graphics> {
+    let sized = args.width.is_some() || args.height.is_some();
+    let wanted = colour && !sized && !args.text && std::io::stdout().is_terminal();
+    wanted.then(|| offered::graphics(|name| std::env::var(name).ok())).flatten()
 }
 
 fn save(path: &Path, bytes: &[u8], args: &PlotArgs) -> Result<()> {
@@ -343,7 +362,8 @@ fn draw(job: &Job<'_>) -> Result<Figure> {
         return series::draw(job, &x, table.len());
     }
     let (frame, array) = job.open(&x)?;
-    let spans = x.selection.resolve(array.shape())?;
+    let mut spans = x.selection.resolve(array.shape())?;
+    leave_out_grid(x.desc, &array, &mut spans);
     if heat::suits(args, x.desc, &spans) {
         heat::draw(job, &x, &array, spans, frame)
     } else if args.symmetric {
@@ -351,6 +371,17 @@ fn draw(job: &Job<'_>) -> Result<Figure> {
         Err(error.hint("--heatmap draws two dimensions as colours"))
     } else {
         lines::draw(job, &x, &array, &spans, frame)
+    }
+}
+
+/// A first column that is the grid is not drawn over itself, unless it was asked for.
+fn leave_out_grid(desc: &ArrayDesc, array: &Array, spans: &mut [Span]) {
+    if let ([_, columns], [_, all]) = (spans, array.shape().lengths())
+        && desc.has_grid_column()
+        && (columns.start, columns.count, columns.step) == (0, *all, 1)
+        && columns.count > 1
+    {
+        (columns.start, columns.count) = (1, columns.count - 1);
     }
 }
 

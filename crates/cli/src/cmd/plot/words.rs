@@ -88,6 +88,17 @@ fn main(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
     })
 }
 
+/// What the file calls a column of its table.
+pub(super) fn column(chosen: &Chosen<'_>, at: &[String]) -> Option<String> {
+    let attrs = &chosen.node.attrs;
+    let [number] = at else { return None };
+    let names = attrs.iter().find_map(|(name, value)| match value {
+        Value::List(names) if name == "columns" && chosen.desc.is_table() => Some(names),
+        _ => None,
+    });
+    Some(names?.get(number.parse::<usize>().ok()?)?.to_string())
+}
+
 /// The unit that a node says it has.
 pub(super) fn unit(node: &Node) -> String {
     said(node, "units")

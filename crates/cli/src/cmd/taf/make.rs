@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use spile::dtype::DType;
-use spile::error::{Error, ErrorKind, Result};
+use spile::error::{Error, Result};
 use spile::format::Reader;
-use spile::layout::{ArrayDesc, Coord};
+use spile::layout::Coord;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
 use spile::tree::Node;
@@ -108,22 +108,6 @@ fn grid_of(array: &Array) -> Result<(f64, f64)> {
     }
 }
 
-/// The columns of a printed table that are data, and their grid: a first column that is evenly spaced is
-/// where the others were measured.
-fn grid_and_data(array: &Array, desc: &ArrayDesc) -> Result<Option<((f64, f64), Selection)>> {
-    let table = desc.dims.iter().map(String::as_str).eq(["row", "column"]);
-    let [rows, columns] = *array.shape().lengths() else { return Ok(None) };
-    if !table || rows < 2 || columns < 2 {
-        return Ok(None);
-    }
-    match grid_of(array) {
-        Ok(grid) if grid.1 != 0.0 => Ok(Some((grid, data_columns()))),
-        Ok(_) => Ok(None),
-        Err(e) if e.kind() == ErrorKind::Argument => Ok(None),
-        Err(e) => Err(e),
-    }
-}
-
 /// All columns but the first.
 fn data_columns() -> Selection {
     Selection(vec![Slice::ALL, Slice::Range { start: Some(1), stop: None, step: 1 }])
@@ -201,10 +185,8 @@ fn convert_one(
         Coord::Uniform { start, step } => (*start, *step),
         Coord::None | Coord::Node(_) => (1.0, 1.0),
     };
-    let (grids, part) = match grid_and_data(array, desc)? {
-        Some((grid, part)) => (vec![grid], part),
-        None => (desc.coords.iter().map(grid).collect(), Selection::all()),
-    };
+    let grids = desc.coords.iter().map(grid).collect();
+    let part = if desc.has_grid_column() { data_columns() } else { Selection::all() };
     let mut comments = format!("{} of {file}\n", node.path);
     for (name, value) in &node.attrs {
         comments.push_str(&format!("{name}: {value}").replace(['\n', '\r'], " "));
