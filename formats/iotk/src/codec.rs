@@ -47,30 +47,7 @@ impl Numbers {
             .map_err(|bad| self.place(bad.error(self.scalar), at + bad.at))?;
         Ok(out)
     }
-}
 
-impl Codec for Numbers {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let mut filled = 0;
-        self.parse_pieces(stored, 0, &mut |values| {
-            let slot = out.get_mut(filled..filled + values.len());
-            let slot = slot.ok_or_else(|| self.miscounted(None))?;
-            slot.copy_from_slice(values);
-            filled += values.len();
-            Ok(())
-        })?;
-        if filled < out.len() {
-            return Err(self.miscounted(Some((filled as u64, out.len() as u64))));
-        }
-        Ok(())
-    }
-}
-
-impl Numbers {
     /// Parses on all threads and hands out the numbers in order; `at` is the place of `stored` in
     /// the whole text.
     fn parse_pieces(
@@ -116,6 +93,27 @@ impl Numbers {
             None => "more numbers than were promised".to_string(),
         };
         Error::malformed("iotk-013", message).at(self.base)
+    }
+}
+
+impl Codec for Numbers {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        self.parse_pieces(stored, 0, &mut |values| {
+            let slot = out.get_mut(filled..filled + values.len());
+            let slot = slot.ok_or_else(|| self.miscounted(None))?;
+            slot.copy_from_slice(values);
+            filled += values.len();
+            Ok(())
+        })?;
+        if filled < out.len() {
+            return Err(self.miscounted(Some((filled as u64, out.len() as u64))));
+        }
+        Ok(())
     }
 }
 
