@@ -66,6 +66,21 @@ impl Outcome {
 }
 
 impl Counts {
+    /// The same and those of a list such as `5 passed; 0 failed; 1 ignored`.
+    fn with(mut self, list: &str) -> Self {
+        for item in list.split([',', ';']) {
+            let mut words = item.split_whitespace();
+            let number = words.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+            match words.next() {
+                Some("passed") => self.passed += number,
+                Some("failed" | "timed") => self.failed += number,
+                Some("skipped" | "ignored") => self.skipped += number,
+                _ => {}
+            }
+        }
+        self
+    }
+
     fn words(self) -> String {
         format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
@@ -110,29 +125,17 @@ impl Steps {
     }
 }
 
-/// Adds up what nextest or the standard test program say at the end of their work.
+/// What nextest says at the end of its work, or the sum of what the standard test programs say.
 pub(crate) fn count_tests(text: &str) -> Counts {
-    let mut sum = Counts::default();
-    for line in text.lines().map(str::trim) {
-        let list = match line.strip_prefix("test result: ") {
-            Some(rest) => rest.split_once(". ").map_or(rest, |(_, list)| list),
-            None if line.starts_with("Summary [") => {
-                line.split_once("run: ").map_or("", |(_, list)| list)
-            }
-            None => continue,
-        };
-        for item in list.split([',', ';']).map(str::trim) {
-            let mut words = item.split_whitespace();
-            let number = words.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-            match words.next() {
-                Some("passed") => sum.passed += number,
-                Some("failed" | "timed") => sum.failed += number,
-                Some("skipped" | "ignored") => sum.skipped += number,
-                _ => {}
-            }
-        }
+    let summary = text.lines().rfind(|line| line.trim_start().starts_with("Summary ["));
+    if let Some((_, list)) = summary.and_then(|line| line.split_once("run: ")) {
+        // Every test that failed has shown the result of its own program above, and is in here, too.
+        return Counts::default().with(list);
     }
-    sum
+    let results = text.lines().filter_map(|line| line.trim_start().strip_prefix("test result: "));
+    results.fold(Counts::default(), |sum, list| {
+        sum.with(list.split_once(". ").map_or(list, |(_, list)| list))
+    })
 }
 
 fn first_line(text: &str) -> &str {
@@ -151,6 +154,19 @@ mod tests {
                      noise: 8 passed\n\
                      test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
         assert_eq!(count_tests(plain), Counts { passed: 6, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn a_failure_that_nextest_shows_is_counted_once() {
+        let text = "        FAIL [   0.012s] (2/2) demo tests::it_fails\n\
+                    \x20 stdout ───\n\
+                    \x20   running 1 test\n\
+                    \x20   test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 1 filtered out\n\
+                    ────────────\n\
+                    \x20    Summary [   0.013s] 2 tests run: 1 passed, 1 failed, 0 skipped\n\
+                    \x20       FAIL [   0.012s] (2/2) demo tests::it_fails\n\
+                    error: test run failed\n";
+        assert_eq!(count_tests(text), Counts { passed: 1, failed: 1, skipped: 0 });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyArrayMethods as _};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use spile::axes::Dimensions;
 use spile::convert;
 use spile::dtype::{DType, Kind};
@@ -23,6 +23,7 @@ use spile::wire::ByteOrder;
 
 use crate::failure::Result;
 use crate::hoomd::Trajectory;
+use crate::object::source;
 use crate::select::selection;
 use crate::value;
 
@@ -42,29 +43,26 @@ pub(crate) fn limits(max_memory: Option<u64>) -> Limits {
 
 #[pymethods]
 impl File {
-    /// Opens a path, or bytes. With `mmap` arrays can be seen without a copy.
+    /// Opens a path, or bytes, or a file of Python. With `mmap` arrays can be seen without a copy.
     #[staticmethod]
     #[pyo3(signature = (path, data=None, *, derived=false, mmap=false, max_memory=None))]
     fn open(
         py: Python<'_>,
         path: Option<PathBuf>,
-        data: Option<Bound<'_, PyBytes>>,
+        data: Option<&Bound<'_, PyAny>>,
         derived: bool,
         mmap: bool,
         max_memory: Option<u64>,
     ) -> Result<Self> {
         let limits = limits(max_memory);
-        let bytes = data.map(|data| data.as_bytes().to_vec());
+        let source = match path {
+            Some(path) if data.is_none() && path.is_dir() => {
+                return py.detach(|| Ok(Self::new(spile::open(path, &limits)?, limits)));
+            }
+            Some(path) if data.is_none() && mmap => map(&path)?,
+            path => source(py, path, data)?,
+        };
         py.detach(|| {
-            let source = match (path, bytes) {
-                (_, Some(bytes)) => Source::memory(bytes),
-                (Some(path), None) if path.is_dir() => {
-                    return Ok(Self::new(spile::open(path, &limits)?, limits));
-                }
-                (Some(path), None) if mmap => map(&path)?,
-                (Some(path), None) => Source::open(path)?,
-                (None, None) => return Err(Error::argument("a path or bytes are needed").into()),
-            };
             let opened = if derived {
                 spile::REGISTRY.open_derived(source, &limits)?
             } else {

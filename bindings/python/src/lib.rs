@@ -6,6 +6,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `file` | an open file: its tree, its arrays, zero-copy views |
+//! | `object` | paths, bytes and Python's own files as sources |
 //! | `select` | Python's indices as selections |
 //! | `value` | attributes both ways |
 //! | `failure` | errors as the classes of `spile.errors` |
@@ -24,6 +25,7 @@ mod failure;
 mod file;
 mod hoomd;
 mod native;
+mod object;
 mod select;
 mod value;
 mod verbs;

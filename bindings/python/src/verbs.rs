@@ -7,7 +7,6 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use spile::error::{Error, Result as Done};
@@ -22,31 +21,37 @@ use spile_ops::subset::Subset;
 
 use crate::failure::Result;
 use crate::file::{File, limits};
+use crate::object::source;
 
 /// How often a caller who wants to know hears about the progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Does `work` without Python. With `progress`, that is called with the bytes read so far and the
-/// bytes of the file until the work is done; what it raises comes out when the work is done.
+/// Does `work` without Python. Meanwhile `progress` is called with the bytes read so far and the
+/// bytes of the file. What it raises, and Ctrl-C, stop the work.
 fn watched<T: Send>(
     py: Python<'_>,
     source: &Source,
     progress: Option<Py<PyAny>>,
     work: impl FnOnce() -> Done<T> + Send,
 ) -> Result<T> {
-    let Some(progress) = progress else { return Ok(py.detach(work)?) };
+    let call = || {
+        Python::attach(|py| {
+            py.check_signals()?;
+            let read = source.bytes_read().min(source.len());
+            progress.as_ref().map_or(Ok(()), |p| p.call1(py, (read, source.len())).map(drop))
+        })
+    };
     let (raised, done) = py.detach(|| {
         let (tell, told) = channel();
         std::thread::scope(|threads| {
             threads.spawn(move || tell.send(work()));
-            let call = || {
-                let read = source.bytes_read().min(source.len());
-                Python::attach(|py| progress.call1(py, (read, source.len())).map(drop))
-            };
             let mut raised = Ok(());
             loop {
                 match told.recv_timeout(TICK) {
-                    Err(RecvTimeoutError::Timeout) if raised.is_ok() => raised = call(),
+                    Err(RecvTimeoutError::Timeout) if raised.is_ok() => {
+                        raised = call();
+                        source.stop(raised.is_err());
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(done) => return (raised.and_then(|()| call()), done),
                     Err(RecvTimeoutError::Disconnected) => {
@@ -57,6 +62,7 @@ fn watched<T: Send>(
             }
         })
     });
+    source.stop(false);
     raised?;
     Ok(done?)
 }
@@ -98,24 +104,16 @@ pub(crate) fn info(file: &File) -> Result<String> {
 pub(crate) fn check(
     py: Python<'_>,
     path: Option<PathBuf>,
-    data: Option<Bound<'_, PyBytes>>,
+    data: Option<&Bound<'_, PyAny>>,
     strict: bool,
     max_memory: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<String> {
-    let source = source(path, data)?;
+    let source = source(py, path, data)?;
     let limits = limits(max_memory);
     watched(py, &source, progress, || {
         text(&spile_ops::check(&spile::REGISTRY, &source, &limits, strict)?)
     })
-}
-
-fn source(path: Option<PathBuf>, data: Option<Bound<'_, PyBytes>>) -> Done<Source> {
-    match (path, data) {
-        (_, Some(data)) => Ok(Source::memory(data.as_bytes())),
-        (Some(path), None) => Source::open(path),
-        (None, None) => Err(Error::argument("a path or bytes are needed")),
-    }
 }
 
 /// `spile diff`.
@@ -278,6 +276,8 @@ pub(crate) fn salvage(
         let saved = format
             .salvage(&source, &mut sink, &limits)
             .map_err(|e| e.with_path(&path).with_format(format.info().name))?;
+        // To salvage what cannot be read is lost; who stopped it wants no such file.
+        source.allow()?;
         sink.commit()?;
         text(&json!({
             "output": output.to_string_lossy(),

@@ -1,7 +1,9 @@
+import gzip
 import io
 import pathlib
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -28,7 +30,97 @@ def test_fsspec_addresses_are_read():
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://dump.sdf", "wb") as out:
         out.write(pathlib.Path(golden(DUMP)).read_bytes())
-    assert spile.open("memory://dump.sdf")["Electric Field/Ex"].shape == (44, 36)
+    array = spile.open("memory://dump.sdf")["Electric Field/Ex"]
+    assert array.shape == (44, 36)
+    assert pickle.loads(pickle.dumps(array)).shape == (44, 36)
+
+
+class Counted(io.BytesIO):
+    """Counts the bytes that are read, one reader at a time."""
+
+    count = 0
+    busy = False
+
+    def seek(self, *where):
+        assert not self.busy
+        self.busy = True
+        return self._end(super().seek(*where))
+
+    def read(self, size=-1):
+        assert not self.busy
+        self.busy = True
+        content = super().read(size)
+        self.count += len(content)
+        return self._end(content)
+
+    def _end(self, result):
+        time.sleep(0)  # lets other threads run
+        self.busy = False
+        return result
+
+
+def test_of_a_file_object_only_what_is_needed_is_read():
+    content = pathlib.Path(golden(DUMP)).read_bytes()
+    stream = Counted(content)
+    file = spile.open(stream)
+    row = file["Electric Field/Ex"][3]
+    assert 0 < stream.count < len(content) / 4
+    np.testing.assert_array_equal(row, spile.open(content)["Electric Field/Ex"][3])
+    assert spile.check(stream)["ok"] == spile.check(golden(DUMP))["ok"]
+    assert spile.hash(stream) == spile.hash(golden(DUMP))
+
+
+def test_a_file_object_serves_many_threads():
+    content = pathlib.Path(golden(DUMP)).read_bytes()
+    array = spile.open(Counted(content))["Electric Field/Ex"]
+    expected = spile.open(content)["Electric Field/Ex"][...]
+    wrong = []
+
+    def work(k):
+        for row in range(k, 44, 4):
+            if not np.array_equal(array[row], expected[row]):
+                wrong.append(row)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong and not any(thread.is_alive() for thread in threads)
+
+
+def test_file_objects_of_every_sort(tmp_path):
+    path = golden(DUMP)
+    content = pathlib.Path(path).read_bytes()
+    with gzip.open(tmp_path / "dump.gz", "wb") as out:
+        out.write(content)
+    with gzip.open(tmp_path / "dump.gz") as packed:
+        assert spile.open(packed).format == "sdf", "what is in it, not what its path names"
+    with open(path, "rb") as stream:
+        file = spile.open(stream)
+    assert file["Electric Field/Ex"].shape == (44, 36), "a plain file is opened by its path"
+    assert pickle.loads(pickle.dumps(file)).nbytes == len(content)
+    stream = io.BytesIO(content)
+    array = spile.open(stream)["Electric Field/Ex"]
+    assert pickle.loads(pickle.dumps(array)).shape == (44, 36)
+    stream.close()
+    with pytest.raises(OSError, match="closed file"):
+        array[0]
+    with pytest.raises(TypeError, match="binary"), open(path, errors="replace") as text:
+        spile.open(text)
+    with pytest.raises(spile.errors.TruncatedError):
+        spile.hash(io.BytesIO(content[:-1000]))
+
+    class Once:
+        """A pipe: it cannot go back."""
+
+        def __init__(self):
+            self.inner = io.BytesIO(content)
+
+        def read(self, size=-1):
+            return self.inner.read(size)
+
+    assert spile.open(Once()).nbytes == len(content)
 
 
 def test_groups_are_mappings_and_arrays_below_arrays_are_found():

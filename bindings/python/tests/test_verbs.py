@@ -1,7 +1,9 @@
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -67,6 +69,42 @@ def test_progress_is_told_and_its_errors_come_out(tmp_path):
 
     with pytest.raises(RuntimeError, match="enough"):
         spile.hash(golden("gsd/py-5.0.1/hoomd_full.gsd"), progress=stop)
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """A file of a terabyte that takes no room: no verb is through with it in a minute."""
+    path = tmp_path / "endless.npy"
+    np.lib.format.open_memmap(path, mode="w+", dtype="u1", shape=(1 << 40,))
+    return path
+
+
+def test_an_error_in_progress_ends_the_work(endless, tmp_path):
+    def stop(*_):
+        raise RuntimeError("enough")
+
+    file = spile.open(endless)
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="enough"):
+        spile.hash(file, progress=stop)
+    with pytest.raises(RuntimeError, match="enough"):
+        spile.convert(file, tmp_path / "copy.taf", progress=stop)
+    assert time.monotonic() - start < 30
+    (array,) = file.arrays().values()
+    assert array[:3].tolist() == [0, 0, 0], "the file goes on serving"
+    assert [path.name for path in tmp_path.iterdir()] == ["endless.npy"]
+
+
+def test_control_c_ends_the_work(endless):
+    code = "import spile, sys; print('go', flush=True); spile.hash(sys.argv[1])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdout.readline() == b"go\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        _, words = child.communicate(timeout=30)
+    assert words.rstrip().endswith(b"KeyboardInterrupt") and child.returncode != 0
 
 
 def test_salvage_saves_beside_the_damaged_file(tmp_path):

@@ -2,14 +2,12 @@
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
+use spile_core::records::{Record, each_record};
 use spile_core::source::Source;
 
 use crate::header::Cell;
 use crate::record::{Fields, record_end, unquoted};
 use crate::value::Seen;
-
-/// Bytes read at once; more only for a record that is longer.
-const CHUNK: usize = 1 << 20;
 
 /// The longest record that is looked at.
 const LONGEST: usize = 64 << 20;
@@ -57,37 +55,9 @@ pub(crate) fn names(line: &[u8]) -> Option<Vec<Cell>> {
 
 pub(crate) fn scan(source: &Source, limits: &Limits) -> Result<Table> {
     let mut scan = Scan { limits, table: Table::default(), any: Vec::new() };
-    let mut buffer = vec![0; CHUNK];
-    let mut base = 0;
-    loop {
-        let got = source.read_at_most(base, &mut buffer)?;
-        let whole = got < buffer.len();
-        let text = &buffer[..got];
-        let mut at = 0;
-        while at < text.len() {
-            let rest = &text[at..];
-            let found = record_end(rest);
-            let (end, next) = match found {
-                Some(found) => found,
-                None if whole => (rest.len(), rest.len()),
-                None => break,
-            };
-            let offset = base + at as u64;
-            scan.record(offset, &rest[..end], base + (at + next) as u64, found.is_some())?;
-            at += next;
-        }
-        if whole {
-            break;
-        }
-        if at == 0 && buffer.len() >= LONGEST {
-            let message = format!("a row is longer than {LONGEST} bytes");
-            return Err(Error::not_this_format("csv-002", message).at(base));
-        }
-        if at == 0 {
-            buffer.resize(2 * buffer.len(), 0);
-        }
-        base += at as u64;
-    }
+    let too_long =
+        || Error::not_this_format("csv-002", format!("a row is longer than {LONGEST} bytes"));
+    each_record(source, LONGEST, record_end, too_long, |record| scan.record(record))?;
     if scan.table.cells.is_empty() {
         return Err(no_names(0));
     }
@@ -107,7 +77,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn record(&mut self, at: u64, record: &[u8], next: u64, ended: bool) -> Result<()> {
+    fn record(&mut self, record: Record<'_>) -> Result<()> {
+        let Record { offset: at, bytes: record, next, ended } = record;
         if self.table.cells.is_empty() {
             let cells = names(record).ok_or_else(|| no_names(at))?;
             self.table.seen = vec![Seen::default(); cells.len()];

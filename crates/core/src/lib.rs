@@ -17,6 +17,7 @@
 //! | `decimal` | digits of numbers wider than `f64`, exactly, both ways |
 //! | `format` | what a format offers; probing; the registry |
 //! | `points` | the middle of cells, from their nodes |
+//! | `records` | files of text, a line at a time |
 //! | `table` | arrays with the same number of rows side by side, for formats that are tables |
 //! | `series` | many files of one run as one dataset |
 //! | `recording` | the one view that all formats of digitizers give |
@@ -60,6 +61,7 @@ mod plan;
 pub mod points;
 pub mod read;
 pub mod recording;
+pub mod records;
 pub mod reduce;
 pub mod report;
 pub mod select;

@@ -1,8 +1,8 @@
 //! Bytes in.
 //!
-//! A [`Source`] is read at any position, from any thread, without a cursor. It is one of four
-//! things: an open file read with `pread`, the same file with a memory map beside it, memory, or
-//! several files one behind the other.
+//! A [`Source`] is read at any position, from any thread, without a cursor. It is one of five
+//! things: an open file read with `pread`, the same file with a memory map beside it, memory,
+//! several files one behind the other, or whatever a caller can read at positions.
 //!
 //! Copying reads never touch the map, so a file that shrinks under us gives a `Truncated` error.
 //! The map serves [`Source::view`] alone, for callers who asked for zero-copy access.
@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
 
@@ -32,6 +32,7 @@ struct Inner {
     len: u64,
     bytes: Bytes,
     read: AtomicU64,
+    stopped: AtomicBool,
 }
 
 enum Bytes {
@@ -39,6 +40,13 @@ enum Bytes {
     Mapped { file: File, map: Mmap },
     Memory(Vec<u8>),
     Joined(Joined),
+    Foreign(Box<dyn ReadAt>),
+}
+
+/// Bytes that are no file of this system: an object of another language, a store in the network.
+pub trait ReadAt: Send + Sync {
+    /// Reads some of the bytes at `offset`; none only at the end.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
 impl Source {
@@ -93,6 +101,11 @@ impl Source {
         Ok(Self::new(Some(folder), joined.len(), Bytes::Joined(joined)))
     }
 
+    /// `len` bytes that are read by `reader`, under the name that messages give them.
+    pub fn foreign(name: Option<PathBuf>, len: u64, reader: Box<dyn ReadAt>) -> Self {
+        Self::new(name, len, Bytes::Foreign(reader))
+    }
+
     /// The files, where there are several.
     pub fn parts(&self) -> &[Part] {
         match &self.0.bytes {
@@ -102,7 +115,8 @@ impl Source {
     }
 
     fn new(path: Option<PathBuf>, len: u64, bytes: Bytes) -> Self {
-        Self(Arc::new(Inner { path, len, bytes, read: AtomicU64::new(0) }))
+        let (read, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self(Arc::new(Inner { path, len, bytes, read, stopped }))
     }
 
     /// Where it came from, if it is a named file.
@@ -126,13 +140,28 @@ impl Source {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 Ok(file.metadata().map_err(|e| self.io(e))?.len())
             }
-            Bytes::Memory(_) | Bytes::Joined(_) => Ok(self.0.len),
+            Bytes::Memory(_) | Bytes::Joined(_) | Bytes::Foreign(_) => Ok(self.0.len),
         }
     }
 
     /// Bytes that have been read so far, by whom and how often ever; for who shows progress.
     pub fn bytes_read(&self) -> u64 {
         self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// From now on every read fails, until this is taken back: whatever works on these bytes comes to an
+    /// end soon.
+    pub fn stop(&self, stopped: bool) {
+        self.0.stopped.store(stopped, Ordering::Relaxed);
+    }
+
+    /// An error if it was stopped: for who goes on after failed reads.
+    pub fn allow(&self) -> Result<()> {
+        if self.0.stopped.load(Ordering::Relaxed) {
+            let error = io::Error::new(io::ErrorKind::ConnectionAborted, "stopped by the caller");
+            return Err(self.io(error));
+        }
+        Ok(())
     }
 
     /// Fills `buffer` with the bytes at `offset`, or fails with `Truncated` at the byte that is
@@ -144,9 +173,20 @@ impl Source {
 
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end.
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.allow()?;
         match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
-                let done = read_file(file, offset, buffer).map_err(|(e, at)| self.io(e).at(at))?;
+                let read = |buffer: &mut [u8], at| file.read_at(buffer, at);
+                let done = fill(read, offset, buffer).map_err(|(e, at)| self.io(e).at(at))?;
+                self.0.read.fetch_add(done as u64, Ordering::Relaxed);
+                Ok(done)
+            }
+            Bytes::Foreign(reader) => {
+                let rest = usize::try_from(self.0.len.saturating_sub(offset)).unwrap_or(usize::MAX);
+                let wanted = buffer.len().min(rest);
+                let read = |buffer: &mut [u8], at| reader.read_at(at, buffer);
+                let done = fill(read, offset, &mut buffer[..wanted])
+                    .map_err(|(e, at)| self.io(e).at(at))?;
                 self.0.read.fetch_add(done as u64, Ordering::Relaxed);
                 Ok(done)
             }
@@ -189,7 +229,9 @@ impl Source {
             Bytes::Memory(bytes) => bytes,
             // A file that has become shorter has no bytes behind the end of its map.
             Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
-            Bytes::Mapped { .. } | Bytes::File(_) | Bytes::Joined(_) => return None,
+            Bytes::Mapped { .. } | Bytes::File(_) | Bytes::Joined(_) | Bytes::Foreign(_) => {
+                return None;
+            }
         };
         let start = usize::try_from(offset).ok()?;
         all.get(start..start.checked_add(usize::try_from(len).ok()?)?)
@@ -225,9 +267,9 @@ impl Source {
     }
 }
 
-/// Reads until `buffer` is full or the file ends; a failure comes with its place.
-fn read_file(
-    file: &File,
+/// Reads until `buffer` is full or the bytes end; a failure comes with its place.
+fn fill(
+    read: impl Fn(&mut [u8], u64) -> io::Result<usize>,
     offset: u64,
     buffer: &mut [u8],
 ) -> std::result::Result<usize, (io::Error, u64)> {
@@ -235,7 +277,7 @@ fn read_file(
     while done < buffer.len() {
         // Past i64::MAX the system call itself refuses; there are no bytes there.
         let Some(at) = offset.checked_add(done as u64).filter(|at| *at >> 63 == 0) else { break };
-        match file.read_at(&mut buffer[done..], at) {
+        match read(&mut buffer[done..], at) {
             Ok(0) => break,
             Ok(n) => done += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -283,6 +325,17 @@ mod tests {
         }
     }
 
+    /// Gives three bytes at a time.
+    struct Three(Vec<u8>);
+
+    impl ReadAt for Three {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = buffer.len().min(3);
+            buffer[..n].copy_from_slice(&self.0[offset as usize..][..n]);
+            Ok(n)
+        }
+    }
+
     #[test]
     fn all_answer_alike() {
         let bytes: Vec<u8> = (0..=255).collect();
@@ -298,6 +351,7 @@ mod tests {
             Source::map_copy(&bytes).unwrap(),
             Source::memory(bytes.clone()),
             Source::joined(folder.path(), &parts).unwrap(),
+            Source::foreign(None, 256, Box::new(Three(bytes.clone()))),
         ];
         for source in &sources {
             assert_eq!(source.len(), 256);
@@ -309,6 +363,15 @@ mod tests {
         }
         assert!(sources[0].view(0, 4).is_none());
         assert_eq!(sources[1].view(3, 2), sources[2].view(3, 2));
+    }
+
+    #[test]
+    fn nothing_is_read_of_a_source_that_is_stopped() {
+        let source = Source::memory(vec![1, 2, 3]);
+        source.stop(true);
+        assert_eq!(source.clone().read_vec(0, 1).unwrap_err().kind(), ErrorKind::Io);
+        source.stop(false);
+        assert_eq!(source.read_vec(0, 1).unwrap(), [1]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What is in a file: groups, arrays and attributes, kept flat and found by path.
 
+mod value;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
@@ -13,150 +14,14 @@ use crate::frames::FrameAxis;
 use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::Limits;
 
+pub use value::Value;
+
 /// A node's place in its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
 /// The group that holds everything.
 pub const ROOT: NodeId = NodeId(0);
-
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// True or false.
-    Bool(bool),
-    /// A whole number.
-    Int(i64),
-    /// A whole number that is never negative.
-    UInt(u64),
-    /// A real number.
-    Float(f64),
-    /// Real and imaginary part.
-    Complex(f64, f64),
-    /// Text.
-    Text(String),
-    /// Bytes that are not text.
-    Bytes(Vec<u8>),
-    /// Several values.
-    List(Vec<Value>),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool(v) => write!(f, "{v}"),
-            Self::Int(v) => write!(f, "{v}"),
-            Self::UInt(v) => write!(f, "{v}"),
-            Self::Float(v) => f.write_str(zmij::Buffer::new().format(*v)),
-            Self::Complex(re, im) => write!(f, "{re}{im:+}j"),
-            Self::Text(v) => f.write_str(v),
-            Self::Bytes(v) => write!(f, "{}", v.escape_ascii()),
-            Self::List(v) => {
-                f.write_str("[")?;
-                for (k, item) in v.iter().enumerate() {
-                    write!(f, "{}{item}", if k == 0 { "" } else { ", " })?;
-                }
-                f.write_str("]")
-            }
-        }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Self::Float(value)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Self {
-        Self::UInt(value)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
-}
-
-impl TryFrom<&Value> for u64 {
-    type Error = Error;
-
-    fn try_from(value: &Value) -> Result<Self> {
-        match value {
-            Value::UInt(v) => Ok(*v),
-            Value::Int(v) if *v >= 0 => Ok(v.unsigned_abs()),
-            other => Err(Error::argument(format!("{other} is not a whole number from 0 on"))),
-        }
-    }
-}
-
-impl TryFrom<&Value> for i64 {
-    type Error = Error;
-
-    fn try_from(value: &Value) -> Result<Self> {
-        let number = match value {
-            Value::Int(v) => Some(*v),
-            Value::UInt(v) => Self::try_from(*v).ok(),
-            _ => None,
-        };
-        number.ok_or_else(|| Error::argument(format!("{value} is not a whole number")))
-    }
-}
-
-impl TryFrom<&Value> for f64 {
-    type Error = Error;
-
-    fn try_from(value: &Value) -> Result<Self> {
-        match value {
-            Value::Float(v) => Ok(*v),
-            Value::Int(v) => Ok(*v as Self),
-            Value::UInt(v) => Ok(*v as Self),
-            other => Err(Error::argument(format!("{other} is not a number"))),
-        }
-    }
-}
-
-impl TryFrom<&Value> for bool {
-    type Error = Error;
-
-    fn try_from(value: &Value) -> Result<Self> {
-        match value {
-            Value::Bool(v) => Ok(*v),
-            other => Err(Error::argument(format!("{other} is neither true nor false"))),
-        }
-    }
-}
-
-impl TryFrom<&Value> for String {
-    type Error = Error;
-
-    fn try_from(value: &Value) -> Result<Self> {
-        match value {
-            Value::Text(v) => Ok(v.clone()),
-            other => Err(Error::argument(format!("{other} is not a text"))),
-        }
-    }
-}
 
 /// Attributes, in the order of the file.
 pub type Attrs = Vec<(String, Value)>;
@@ -437,20 +302,6 @@ mod tests {
 
     fn array() -> ArrayDesc {
         ArrayDesc::new(DType::U8, Shape::new([1]), Layout::Inline([7].into(), Order::C))
-    }
-
-    #[test]
-    fn values_become_what_a_program_expects_or_say_what_they_are() {
-        let whole = [Value::UInt(7), Value::Int(7)];
-        assert!(whole.iter().all(|v| u64::try_from(v).unwrap() == 7));
-        assert!(whole.iter().all(|v| i64::try_from(v).unwrap() == 7));
-        assert!(whole.iter().all(|v| f64::try_from(v).unwrap() == 7.0));
-        assert!(u64::try_from(&Value::Int(-1)).is_err());
-        assert!(i64::try_from(&Value::UInt(u64::MAX)).is_err());
-        let error = f64::try_from(&Value::from("fast")).unwrap_err();
-        assert_eq!(error.message(), "fast is not a number");
-        assert!(bool::try_from(&Value::from(true)).unwrap());
-        assert_eq!(String::try_from(&Value::from("K")).unwrap(), "K");
     }
 
     #[test]

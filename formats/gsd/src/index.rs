@@ -6,8 +6,8 @@ use spile_core::error::{Error, Result, human_bytes};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-use crate::lookup::Pages;
 use crate::names::Names;
+use crate::pages::Pages;
 use crate::wire::{Abi, Block, Entry, Form, Header};
 
 /// Bytes of the index that a scan holds.

@@ -6,7 +6,8 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | header, index entries and types of every version |
-//! | `names` `index` `lookup` `place` | chunk names; entries, found fast and checked before use |
+//! | `names` `index` `place` | chunk names; entries, checked before use |
+//! | `pages` `lookup` `even` | entries are read when needed, and found fast |
 //! | `read` `view` | [`File`]: frames and chunks; [`View`]: the tree view |
 //! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
 //! | `assemble` | whole new files; any tree as GSD |
@@ -40,10 +41,12 @@
 
 mod assemble;
 mod check;
+mod even;
 mod index;
 mod lookup;
 mod names;
 pub mod ops;
+mod pages;
 mod place;
 mod read;
 mod salvage;

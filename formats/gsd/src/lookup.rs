@@ -1,96 +1,21 @@
-//! Finding entries in an index that may be larger than memory: pages of it are read when they are
-//! needed, and the page of a frame is mostly guessed right, because frames mostly have the same
+//! Finding entries: the page of a frame is mostly guessed right, because frames mostly have the same
 //! number of chunks.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use spile_core::error::{Error, Result};
+use spile_core::error::Result;
 
 use crate::index::Index;
+use crate::pages::{LISTED, MOST_HELD, PAGE, Page, UNKNOWN, frame_of, key};
+use crate::place::Place;
 use crate::wire::{Entry, Form};
-
-/// Entries that are read at once.
-const PAGE: u64 = 128;
-
-/// Pages of an index that is kept as a whole, once it was read: 32 MiB.
-const MOST_HELD: u64 = 8192;
-
-/// Pages of it that are read at once by who reads frames in order: 128 KiB.
-const STRETCH: u64 = 32;
-
-/// Pages of a larger one that are kept, each in its own slot.
-const SLOTS: u64 = 64;
 
 /// Most entries that are read to see one frame in an index that is not kept.
 const GLANCE: u64 = 16;
 
 /// Guesses before bisection takes over, which needs no luck.
 const GUESSES: u32 = 3;
-
-/// Bytes of an entry of [`Form::List`].
-const LISTED: usize = 32;
-
-/// A page whose first frame is not known yet; no frame has this number.
-const UNKNOWN: u64 = u64::MAX;
-
-/// A page and its number.
-type Slot = RwLock<Option<(u64, Arc<[u8]>)>>;
-
-/// The bytes of a page, for as long as they are needed.
-enum Page<'a> {
-    Held(&'a [u8]),
-    Shared(Arc<[u8]>),
-}
-
-impl std::ops::Deref for Page<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Held(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
-        }
-    }
-}
-
-/// A page of an index that is kept as a whole.
-struct Held {
-    bytes: Vec<u8>,
-    /// Its entries are in the order of frames and, within them, of names, as they must be since 2.0.
-    sorted: bool,
-}
-
-/// What is known of an index.
-#[derive(Default)]
-pub(crate) struct Pages {
-    held: OnceLock<Vec<OnceLock<Held>>>,
-    slots: OnceLock<Vec<Slot>>,
-    /// The page that was used last: who reads frames in order needs it again.
-    last: AtomicU64,
-    /// The frame of each page's first entry, once it was needed: bisection passes the same ones
-    /// again and again.
-    fences: OnceLock<Vec<AtomicU64>>,
-    /// The frame of the last entry.
-    frame: OnceLock<u64>,
-    /// Chunks of a frame, on average.
-    each: OnceLock<f64>,
-    /// The number behind that of the name that was asked for last.
-    name: AtomicU32,
-    /// The entry behind the one that was found last.
-    next: AtomicU64,
-}
-
-/// The frame of an entry: every entry begins with it.
-fn frame_of(bytes: &[u8]) -> u64 {
-    bytes.first_chunk::<8>().map_or(UNKNOWN, |field| u64::from_le_bytes(*field))
-}
-
-/// The frame and the name of an entry of [`Form::List`].
-fn key(entry: &[u8; LISTED]) -> (u64, u32) {
-    (frame_of(entry), u32::from(entry[28]) | u32::from(entry[29]) << 8)
-}
 
 /// The first entry in `bytes` of that frame or a later one.
 fn lower_in(bytes: &[u8], size: usize, frame: u64) -> usize {
@@ -107,10 +32,6 @@ fn lower_in(bytes: &[u8], size: usize, frame: u64) -> usize {
 }
 
 impl Index {
-    fn size(&self) -> usize {
-        self.form().entry_size() as usize
-    }
-
     /// The number of a name. Names are mostly asked for in their order.
     #[inline]
     pub(crate) fn name_id(&self, name: &str) -> Option<u32> {
@@ -125,72 +46,6 @@ impl Index {
         };
         self.pages.name.store(id + 1, Ordering::Relaxed);
         Some(id)
-    }
-
-    fn pages(&self) -> u64 {
-        self.count.div_ceil(PAGE)
-    }
-
-    /// The bytes of a page of entries that count.
-    fn page(&self, page: u64) -> Result<Page<'_>> {
-        if self.pages() > MOST_HELD {
-            return self.slot_page(page).map(Page::Shared);
-        }
-        let all = || (0..self.pages()).map(|_| OnceLock::new()).collect();
-        let Some(held) = self.pages.held.get_or_init(all).get(page as usize) else {
-            return Ok(Page::Held(&[]));
-        };
-        if let Some(held) = held.get() {
-            return Ok(Page::Held(&held.bytes));
-        }
-        self.hold(page)?;
-        Ok(held.get().map_or(Page::Held(&[]), |held| Page::Held(&held.bytes)))
-    }
-
-    /// Reads a page that is kept. Who has come from the page before will need the next ones too: a
-    /// jump between data and index for each of them would make the system forget to read ahead.
-    fn hold(&self, page: u64) -> Result<()> {
-        let Some(all) = self.pages.held.get() else { return Ok(()) };
-        let here = page as usize;
-        let in_order = here > 0 && all[here - 1].get().is_some();
-        let bytes = self.read_pages(page, if in_order { STRETCH } else { 1 })?;
-        for (held, bytes) in all[here..].iter().zip(bytes.chunks(PAGE as usize * self.size())) {
-            held.get_or_init(|| Held {
-                bytes: bytes.to_vec(),
-                sorted: self.form() == Form::List && bytes.as_chunks().0.is_sorted_by_key(key),
-            });
-        }
-        Ok(())
-    }
-
-    fn slot_page(&self, page: u64) -> Result<Arc<[u8]>> {
-        let slots = self.pages.slots.get_or_init(|| (0..SLOTS).map(|_| Slot::default()).collect());
-        let slot = &slots[(page % SLOTS) as usize];
-        let held = slot.read().unwrap_or_else(PoisonError::into_inner);
-        let known = held.as_ref().filter(|(number, _)| *number == page);
-        if let Some((_, bytes)) = known {
-            return Ok(bytes.clone());
-        }
-        drop(held);
-        let bytes: Arc<[u8]> = self.read_pages(page, 1)?.into();
-        *slot.write().unwrap_or_else(PoisonError::into_inner) = Some((page, bytes.clone()));
-        Ok(bytes)
-    }
-
-    fn read_pages(&self, page: u64, pages: u64) -> Result<Vec<u8>> {
-        let count = (pages * PAGE).min(self.count.saturating_sub(page * PAGE));
-        let mut bytes = vec![0; count as usize * self.size()];
-        self.source.read_exact_at(self.offset(page * PAGE), &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// An entry that counts.
-    pub(crate) fn entry(&self, k: u64) -> Result<Entry> {
-        let (page, place) = (self.page(k / PAGE)?, (k % PAGE) as usize * self.size());
-        let bytes = page.get(place..place + self.size()).ok_or_else(|| {
-            Error::argument(format!("there is no index entry {k}; the index has {}", self.count))
-        })?;
-        self.parse(bytes)
     }
 
     /// The frame of a page's first entry.
@@ -231,6 +86,12 @@ impl Index {
     /// rounding does to it, it is a guess.
     fn guess(&self, frame: u64) -> Result<u64> {
         Ok(((frame as f64 * self.each()?) as u64).min(self.count.saturating_sub(1)))
+    }
+
+    /// The entry of that frame and name if every frame has every chunk.
+    #[inline]
+    fn regular(&self, frame: u64, id: u32) -> u64 {
+        frame.wrapping_mul(self.names.len() as u64).wrapping_add(u64::from(id))
     }
 
     /// The first entry of that frame or a later one.
@@ -321,23 +182,55 @@ impl Index {
         Ok(())
     }
 
-    /// The last entry of that frame and name, if it is in one of the two places where it mostly is:
-    /// behind the entry that was found before, or where it must be if every frame has every chunk.
-    /// Reading in order never looks further, and never at the rest of a frame.
+    /// The entry of that frame and name, if it is in one of the two places where it mostly is: where
+    /// it must be if every frame has every chunk, or behind the entry that was found before. Who
+    /// reads in order never looks further, and never at the rest of a frame.
     #[inline]
-    fn likely(&self, frame: u64, id: u32) -> Option<(u64, Entry)> {
+    fn likely(&self, frame: u64, id: u32) -> Option<(u64, &[u8; LISTED])> {
         let held = self.pages.held.get()?;
-        let regular = frame.wrapping_mul(self.names.len() as u64).wrapping_add(u64::from(id));
-        [self.pages.next.load(Ordering::Relaxed), regular].into_iter().find_map(|k| {
+        let at = |k: u64| {
             let page = held.get(usize::try_from(k / PAGE).ok()?)?.get()?;
-            let (entries, _) = page.bytes.as_chunks();
-            let [entry, behind] = entries.get((k % PAGE) as usize..)?.first_chunk()?;
-            let right = page.sorted && key(entry) == (frame, id) && key(behind) != (frame, id);
-            right.then(|| {
-                self.pages.next.store(k + 1, Ordering::Relaxed);
-                (k, Entry::listed(entry))
-            })
-        })
+            let (entries, _) = page.bytes().as_chunks();
+            let entry = entries.get((k % PAGE) as usize)?;
+            // Behind the page there may be another one of the same name.
+            let right = page.plain && key(entry) == (frame, id) && !(k + 1).is_multiple_of(PAGE);
+            right.then_some((k, entry))
+        };
+        let regular = self.regular(frame, id);
+        let found = at(regular).or_else(|| at(self.pages.next.load(Ordering::Relaxed)))?;
+        self.pages.next.store(found.0 + 1, Ordering::Relaxed);
+        Some(found)
+    }
+
+    /// Where the data of that frame and name are: the shortest way.
+    #[inline]
+    pub(crate) fn find_place(&self, frame: u64, id: u32) -> Result<Option<Place>> {
+        if let Some(place) = self.even(frame, id) {
+            return Ok(Some(place));
+        }
+        match self.likely(frame, id).and_then(|(_, entry)| Place::stated(&Entry::listed(entry))) {
+            None => self.find_place_slowly(frame, id),
+            found => Ok(found),
+        }
+    }
+
+    /// The same for an entry of an even page.
+    #[inline]
+    fn even(&self, frame: u64, id: u32) -> Option<Place> {
+        let (held, pattern) = (self.pages.held.get()?, self.pages.pattern.get()?);
+        let k = pattern.number(frame, id)?;
+        let page = held.get(usize::try_from(k / PAGE).ok()?)?.get()?;
+        // Behind the page there may be another entry of the same name.
+        if k >= self.count || (k + 1).is_multiple_of(PAGE) {
+            return None;
+        }
+        pattern.find(frame, id, page.base?)
+    }
+
+    #[cold]
+    fn find_place_slowly(&self, frame: u64, id: u32) -> Result<Option<Place>> {
+        let found = self.find(frame, id, |_| true)?;
+        found.map(|(k, entry)| self.place(k, &entry)).transpose()
     }
 
     /// The last entry of that frame and name that is `wanted`. An error if there is none, but an
@@ -351,7 +244,7 @@ impl Index {
     ) -> Result<Option<(u64, Entry)>> {
         let found = match self.likely(frame, id) {
             None => self.glance(frame, id)?,
-            found => found,
+            found => found.map(|(k, entry)| (k, Entry::listed(entry))),
         };
         match found.filter(|(_, entry)| wanted(entry)) {
             None => self.search(frame, id, wanted),
@@ -415,37 +308,59 @@ impl Index {
     }
 
     /// Looks for an entry of a large index where it must be if every frame has the same chunks,
-    /// without reading a whole page: for who jumps about. Only in a frame that is seen as a whole.
+    /// without reading a whole page: for who jumps about.
     fn glance(&self, frame: u64, id: u32) -> Result<Option<(u64, Entry)>> {
         if self.pages() <= MOST_HELD || self.form() != Form::List {
             return Ok(None);
         }
         let (guess, each) = (self.guess(frame)?, self.each()?);
-        let near = (guess / PAGE).abs_diff(self.pages.last.load(Ordering::Relaxed)) <= 1;
-        if near || each > (GLANCE - 2) as f64 {
+        if (guess / PAGE).abs_diff(self.pages.last.load(Ordering::Relaxed)) <= 1 {
+            return Ok(None);
+        }
+        if each == self.names.len() as f64 {
+            return self.glance_at(self.regular(frame, id).min(self.count - 1), frame, id);
+        }
+        self.glance_around(guess, each, frame, id)
+    }
+
+    /// Entry `k`, if it is the last of that frame and name.
+    fn glance_at(&self, k: u64, frame: u64, id: u32) -> Result<Option<(u64, Entry)>> {
+        let mut pair = [[0; LISTED]; 2];
+        let entries = &mut pair[..(self.count - k).min(2) as usize];
+        self.source.read_exact_at(self.offset(k), entries.as_flattened_mut())?;
+        let last = entries.get(1).is_none_or(|behind| key(behind) > (frame, id));
+        let right = key(&pair[0]) == (frame, id) && last;
+        Ok(right.then(|| (k, Entry::listed(&pair[0]))))
+    }
+
+    /// The entry near `guess` of that frame and name, if the frame is seen there as a whole.
+    fn glance_around(
+        &self,
+        guess: u64,
+        each: f64,
+        frame: u64,
+        id: u32,
+    ) -> Result<Option<(u64, Entry)>> {
+        let each = each as u64 + 1;
+        if each > GLANCE - 2 {
             return Ok(None);
         }
         // One more at either side tells that nothing is missing.
         let first = guess.saturating_sub(1);
-        let count = (each.ceil() as u64 + 2).min(self.count - first) as usize;
-        let mut bytes = [0; GLANCE as usize * 32];
-        let bytes = &mut bytes[..count * self.size()];
-        self.source.read_exact_at(self.offset(first), bytes)?;
-        let mut found = None;
-        let mut before = first == 0;
-        for (k, bytes) in bytes.chunks_exact(self.size()).enumerate() {
-            match frame_of(bytes) {
-                other if other < frame => before = true,
-                other if other > frame => return Ok(found.filter(|_| before)),
-                _ => {
-                    let entry = self.parse(bytes)?;
-                    if entry.id == id {
-                        found = Some((first + k as u64, entry));
-                    }
-                }
+        let count = (each + 2).min(self.count - first);
+        let mut bytes = [[0; LISTED]; GLANCE as usize];
+        let entries = &mut bytes[..count as usize];
+        self.source.read_exact_at(self.offset(first), entries.as_flattened_mut())?;
+        let (mut found, mut before) = (None, first == 0);
+        for (k, bytes) in (first..).zip(entries) {
+            match key(bytes) {
+                (other, _) if other < frame => before = true,
+                (other, _) if other > frame => return Ok(found.filter(|_| before)),
+                (_, here) if here == id => found = Some((k, Entry::listed(bytes))),
+                _ => {}
             }
         }
-        Ok(found.filter(|_| before && first + count as u64 == self.count))
+        Ok(found.filter(|_| before && first + count == self.count))
     }
 
     /// The last entry of a name in a frame whose entries are sorted.

@@ -3,7 +3,7 @@
 use spile_core::error::{Error, Result, human_bytes};
 
 use crate::index::Index;
-use crate::wire::{Block, Entry, SLOT, Type};
+use crate::wire::{Block, Entry, Form, SLOT, Type};
 
 /// Where the data of a chunk are, after every check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Place {
 
 /// Why the data of an entry cannot be read.
 #[derive(Clone, Copy)]
-enum Fault {
+pub(crate) enum Fault {
     Checksum,
     Type,
     Flags,
@@ -28,7 +28,23 @@ enum Fault {
     Location,
 }
 
+impl Place {
+    /// Where an entry of 2.0 or later says that its data are. Only for one that is checked.
+    #[inline]
+    pub(crate) fn stated(entry: &Entry) -> Option<Self> {
+        let kind = entry.kind(Form::List)?;
+        let len = kind.bytes(entry.n, entry.m)?;
+        Some(Self { kind, offset: u64::try_from(entry.location).ok()?, len })
+    }
+}
+
 impl Index {
+    /// The data of an entry can be read.
+    pub(crate) fn is_readable(&self, entry: &Entry) -> bool {
+        let place = self.check_entry(entry);
+        place.is_ok_and(|place| place.offset + place.len <= self.source.len())
+    }
+
     /// Everything that must hold for the data of an entry to be read.
     #[inline]
     pub(crate) fn place(&self, k: u64, entry: &Entry) -> Result<Place> {
@@ -46,7 +62,7 @@ impl Index {
 
     /// Everything but the end of the file. Every lookup passes here.
     #[inline]
-    fn check_entry(&self, entry: &Entry) -> std::result::Result<Place, Fault> {
+    pub(crate) fn check_entry(&self, entry: &Entry) -> std::result::Result<Place, Fault> {
         let form = self.form();
         if !entry.sound {
             return Err(Fault::Checksum);
@@ -65,17 +81,22 @@ impl Index {
         let Ok(offset) = u64::try_from(entry.location) else { return Err(Fault::Location) };
         // Both are below 2^63.
         let end = offset + len;
-        let overlaps = |from: u64, bytes: u64| offset < from.saturating_add(bytes) && from < end;
-        let Block { location, allocated } = self.header.index;
-        let in_index = overlaps(location, allocated.saturating_mul(form.entry_size()));
-        let in_names = self
-            .header
-            .names
-            .is_some_and(|n| overlaps(n.location, n.allocated.saturating_mul(SLOT)));
-        if offset < form.header_size() || (len > 0 && (in_index || in_names)) {
+        if offset < form.header_size() || (len > 0 && self.is_taken(offset, end)) {
             return Err(Fault::Location);
         }
         Ok(Place { kind, offset, len })
+    }
+
+    /// Between these bytes there is something other than data.
+    #[inline]
+    pub(crate) fn is_taken(&self, start: u64, end: u64) -> bool {
+        let overlaps = |from: u64, bytes: u64| start < from.saturating_add(bytes) && from < end;
+        let Block { location, allocated } = self.header.index;
+        let size = self.form().entry_size();
+        start < self.form().header_size()
+            || overlaps(location, allocated.saturating_mul(size))
+            || (self.header.names)
+                .is_some_and(|n| overlaps(n.location, n.allocated.saturating_mul(SLOT)))
     }
 
     /// What is wrong with an entry. A file that someone is writing may have grown since it was

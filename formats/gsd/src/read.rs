@@ -162,8 +162,8 @@ impl File {
     /// way. False if the frame does not have it.
     pub fn read_into(&self, frame: u64, name: &str, buffer: &mut [u8]) -> Result<bool> {
         let Some(id) = self.index.name_id(name) else { return Ok(false) };
-        let Some((k, entry)) = self.index.find(frame, id, |_| true)? else { return Ok(false) };
-        self.read_place(self.index.place(k, &entry)?, buffer)?;
+        let Some(place) = self.index.find_place(frame, id)? else { return Ok(false) };
+        self.read_place(place, buffer)?;
         Ok(true)
     }
 

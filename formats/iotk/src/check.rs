@@ -7,7 +7,7 @@ use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-use crate::data::stream_numbers;
+use crate::codec::stream_numbers;
 use crate::event::{Event, Form};
 use crate::number::Scalar;
 use crate::read::File;

@@ -15,10 +15,12 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::data::{Described, describe, integer_kind, stream_numbers, stream_words};
+use crate::codec::{integer_kind, stream_numbers, stream_words};
+use crate::data::{Described, describe};
 use crate::event::{Data, Event, Events, Form, Item, says_qe_syntax};
-use crate::number::{Scalar, Style, words};
+use crate::number::{Scalar, Style};
 use crate::wire::{Control, Tag, Type, escape};
+use crate::words::words;
 use crate::write::{Target, Writer};
 
 /// What a conversion did.

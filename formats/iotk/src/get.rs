@@ -10,7 +10,7 @@ use spile_core::select::Selection;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
-use crate::data::stream_numbers;
+use crate::codec::stream_numbers;
 use crate::event::Form;
 use crate::number::Scalar;
 use crate::read::File;

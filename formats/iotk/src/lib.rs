@@ -7,10 +7,11 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `record` | Fortran records, useful for any unformatted file |
-//! | `wire` `number` `float` | tags, attributes, types; numbers as text |
+//! | `wire` `number` `float` `words` | tags, attributes, types; numbers as text |
 //! | `event` `binary` `text` | the same events from both forms |
 //! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
-//! | `data` `read` `get` | what data are; [`File`], its tree view, its values |
+//! | `data` `codec` | what data are; numbers and strings taken out of text |
+//! | `read` `get` | [`File`], its tree view, its values |
 //! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
 //! | `write` `spell` `recast` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
 //! | `convert` | from one form to the other |
@@ -37,6 +38,7 @@
 
 mod binary;
 mod check;
+mod codec;
 mod convert;
 mod data;
 mod event;
@@ -56,6 +58,7 @@ mod schema;
 mod spell;
 mod text;
 pub mod wire;
+mod words;
 mod write;
 
 pub use convert::{Converted, convert};

@@ -112,6 +112,19 @@ fn write(steps: &[Step], qe_syntax: bool, target: Target) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
+#[test]
+fn a_string_that_begins_with_a_line_end_keeps_it() {
+    for text in [&b"\nabc"[..], b"\r\nab", b"\n\n\n\n", b"a\nb\n"] {
+        let steps = [Step::Data("A".into(), Type::Character, 4, text.to_vec())];
+        for qe_syntax in [true, false] {
+            let binary = write(&steps, qe_syntax, Target::Binary(Framing::default(), SUBRECORD));
+            let text = converted(&binary, Target::Text);
+            assert_eq!(converted(&text, Target::default()), binary, "{}", text.escape_ascii());
+            assert_eq!(write(&steps, qe_syntax, Target::Text), text);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_file_goes_to_text_and_back_byte_for_byte(

@@ -12,7 +12,8 @@ use crate::derived;
 use crate::index::Block;
 use crate::kind::BlockType;
 use crate::meta::{Meta, PointVariable};
-use crate::view::{Builder, path};
+use crate::place::path;
+use crate::view::Builder;
 use crate::wire::ID;
 
 /// Geometries of a mesh beside the Cartesian one.

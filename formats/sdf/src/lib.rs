@@ -9,7 +9,7 @@
 //! | `kind` `meta` | block types and their metadata |
 //! | `index` | the blocks of a file: from its summary, or one by one |
 //! | `read` | [`File`]: header and blocks; [`View`]: with the tree |
-//! | `view` `station` | the tree view; stations as tables |
+//! | `view` `place` `station` | the tree view; where a block goes in it; stations as tables |
 //! | `coords` `derived` | where the points of variables are |
 //! | `computed` `surfaces` | arrays that are computed from others, on demand |
 //! | `write` `parallel` | [`Writer`]: blocks into a file; [`SharedWriter`]: by all ranks of a job |
@@ -30,6 +30,7 @@ mod index;
 mod kind;
 mod meta;
 mod parallel;
+mod place;
 mod read;
 mod said;
 mod salvage;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import glob as _glob
+import io
 import os
 import warnings
 from collections.abc import Iterable
@@ -16,39 +17,44 @@ from .errors import ArgumentError, SpileError
 __all__ = ["open", "open_series"]
 
 
-def source(file: Any) -> tuple[str | None, bytes | None]:
-    """What the compiled half takes for `file`: a path, or bytes."""
+def source(file: Any) -> tuple[str | None, Any]:
+    """What the compiled half takes for `file`: a path, or bytes, or a file that can seek."""
     if isinstance(file, (bytes, bytearray, memoryview)):
         return None, bytes(file)
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
         if isinstance(path, bytes):
             path = os.fsdecode(path)
-        if "://" in path:
-            return None, _remote(path)
+        return (path, _remote(path)) if "://" in path else (path, None)
+    if not hasattr(file, "read"):
+        raise TypeError(f"spile opens paths, bytes and files, not {type(file).__name__}")
+    if isinstance(file.read(0), str):
+        raise TypeError("the file gives text; open it in binary mode")
+    path = _path_of(file)
+    if path is not None:
         return path, None
-    if hasattr(file, "read"):
-        return None, _whole(file)
-    raise TypeError(f"spile opens paths, bytes and files, not {type(file).__name__}")
+    if hasattr(file, "seek") and getattr(file, "seekable", lambda: True)():
+        return None, file
+    return None, bytes(file.read())
 
 
-def _remote(url: str) -> bytes:
+def _remote(url: str) -> Any:
     try:
         import fsspec
     except ImportError:
         raise ImportError(f"{url} is opened with the package fsspec: pip install fsspec") from None
-    with fsspec.open(url, "rb") as file:
-        return _whole(file)
+    return fsspec.open(url, "rb").open()
 
 
-def _whole(file: Any) -> bytes:
-    """All bytes of a file-like object, from its beginning where it can go there."""
-    if hasattr(file, "seek") and getattr(file, "seekable", lambda: True)():
-        file.seek(0)
-    content = file.read()
-    if isinstance(content, str):
-        raise TypeError("the file gives text; open it in binary mode")
-    return bytes(content)
+def _path_of(file: Any) -> str | None:
+    """Where a plain file of this system is: by its path it is read faster, and from many threads."""
+    if not isinstance(getattr(file, "raw", file), io.FileIO) or file.writable():
+        return None
+    try:
+        same = os.path.samestat(os.fstat(file.fileno()), os.stat(file.name))
+    except (OSError, TypeError, ValueError):
+        return None
+    return os.path.abspath(os.fsdecode(file.name)) if same else None
 
 
 def open(
@@ -60,7 +66,8 @@ def open(
     ----------
     file : path, bytes or file-like
         A path (also of a folder with the dumps of a run), bytes, an object with ``read``, or an
-        address that fsspec knows (``s3://...``). The last two are read whole into memory.
+        address that fsspec knows (``s3://...``). Of the last two only what is needed is read, as
+        long as they can ``seek``; leave such an object open and alone while it is in use here.
     derived : bool
         Also show arrays that are computed from others when they are read (SDF).
     mmap : bool
@@ -84,16 +91,16 @@ def open(
     options: dict[str, Any] = {"derived": derived, "mmap": mmap, "max_memory": max_memory}
     handle = _File.open(path, data, **options)
     name = path if path is not None else getattr(file, "name", None) or "bytes"
-    how = (reopened, ((path and os.path.abspath(path)), data, tuple(options.items())))
-    return File(handle, str(name), how)
+    if path is not None:
+        data = None
+        path = path if "://" in path else os.path.abspath(path)
+    return File(handle, str(name), (reopened, (path, data, tuple(options.items()))))
 
 
-def reopened(path: str | None, data: bytes | None, options: tuple[Any, ...]) -> File:
+def reopened(path: str | None, data: Any, options: tuple[Any, ...]) -> File:
     """The other end of a pickle: arrays of the same file share it."""
-    if path is None:
-        return File(
-            _File.open(None, data, **dict(options)), "bytes", (reopened, (path, data, options))
-        )
+    if path is None or "://" in path:
+        return open(data if path is None else path, **dict(options))
     about = os.stat(path)
     return _shared(path, options, about.st_mtime_ns, about.st_size)
 

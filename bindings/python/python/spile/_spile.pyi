@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import IO, Any, final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class File:
     @staticmethod
     def open(
         path: _Path | None,
-        data: bytes | None = None,
+        data: bytes | IO[bytes] | None = None,
         *,
         derived: bool = False,
         mmap: bool = False,
@@ -202,7 +202,7 @@ class Frames:
 def info(file: File) -> str: ...
 def check(
     path: _Path | None,
-    data: bytes | None,
+    data: bytes | IO[bytes] | None,
     strict: bool,
     max_memory: int | None,
     progress: _Progress,

@@ -1,7 +1,8 @@
 """The verbs of the command line, with its words and options.
 
 Results are dictionaries as ``spile VERB --json`` prints them (``docs/json.md``). ``progress`` is
-called now and then with the bytes read so far and the bytes of the file.
+called now and then with the bytes read so far and the bytes of the file; what it raises stops the
+work, and so does Ctrl-C.
 """
 
 from __future__ import annotations

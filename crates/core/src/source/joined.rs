@@ -4,7 +4,7 @@
 //! few stay open.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -80,7 +80,8 @@ impl Joined {
             let (inside, rest) = (at - part.start, buffer.len() - done);
             let wanted = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
             let file = self.file(k)?;
-            let read = super::read_file(&file, inside, &mut buffer[done..done + wanted])
+            let file = |buffer: &mut [u8], at| file.read_at(buffer, at);
+            let read = super::fill(file, inside, &mut buffer[done..done + wanted])
                 .map_err(|(e, at)| Error::io(&part.path, e).at(at))?;
             done += read;
             if read < wanted {

@@ -60,11 +60,8 @@ impl Entry {
     /// An entry of 0.2 or later. Lookups pass many of them, so that this is as short as it can be.
     #[inline]
     fn later(form: Form, bytes: &[u8; 32]) -> Self {
-        let [a, b, c, d] = [0, 8, 16, 24].map(|at| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[at..at + 8]);
-            u64::from_le_bytes(word)
-        });
+        let (words, _) = bytes.as_chunks::<8>();
+        let [a, b, c, d] = [words[0], words[1], words[2], words[3]].map(u64::from_le_bytes);
         // The last word: M, the number of the name, type, flags; in 0.2 in another order.
         let [m, id, code, flags] = if form == Form::Second {
             [d >> 16 & 0xff, d & 0xffff, d >> 24 & 0xff, 0]

@@ -1,0 +1,173 @@
+//! Frames out of a file.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+
+use spile::error::Error;
+use spile_gsd::Chunk;
+use spile_gsd::wire::Type;
+
+use super::{Handle, NUMBERS, Open, text, with};
+use crate::memory::bytes_mut;
+
+/// Entries that stay valid after they were found.
+const REMEMBERED: usize = 256;
+
+/// `gsd_index_entry_t`.
+#[repr(C)]
+pub struct CallerEntry {
+    frame: u64,
+    n: u64,
+    m: u64,
+    step: u64,
+    location: i64,
+    bytes: u64,
+    kind: u8,
+}
+
+impl CallerEntry {
+    fn new(chunk: &Chunk) -> Self {
+        let kind = chunk.place.kind;
+        Self {
+            frame: chunk.entry.frame,
+            n: chunk.entry.n,
+            m: chunk.entry.m,
+            step: chunk.entry.step,
+            location: chunk.entry.location,
+            bytes: chunk.place.len,
+            kind: kind.code(NUMBERS).unwrap_or(Type::UInt8.code(NUMBERS).unwrap_or(1)),
+        }
+    }
+}
+
+/// The step of the last committed frame; 0 where there is none.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_get_last_step(handle: Handle) -> u64 {
+    let mut last = 0;
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            last = handle.reader()?.last_step()?.unwrap_or(0);
+            Ok(())
+        });
+    }
+    last
+}
+
+/// Frames that have ended; 0 on failure.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
+    let mut frames = 0;
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            frames = match &mut handle.file {
+                Open::Read(file) => file.nframes()?,
+                Open::Write(_) => handle.writer()?.nframes(),
+            };
+            Ok(())
+        });
+    }
+    frames
+}
+
+/// Looks at the file again, which somebody may be writing.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| match &mut handle.file {
+            Open::Read(file) => file.refresh(),
+            Open::Write(_) => Ok(()),
+        })
+    }
+}
+
+/// The chunk of that name in that frame; null where there is none, or on failure.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_find_chunk(
+    handle: Handle,
+    frame: u64,
+    name: *const c_char,
+) -> *const CallerEntry {
+    let mut entry = std::ptr::null();
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            let Some(chunk) = handle.reader()?.find_chunk(frame, text(name)?)? else {
+                return Ok(());
+            };
+            if handle.found.len() == REMEMBERED {
+                handle.found.pop_front();
+            }
+            handle.found.push_back(Box::new(CallerEntry::new(&chunk)));
+            entry = handle.found.back().map_or(std::ptr::null(), |last| &raw const **last);
+            Ok(())
+        });
+    }
+    entry
+}
+
+/// The data of a chunk.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_read_chunk(
+    handle: Handle,
+    data: *mut c_void,
+    chunk: *const CallerEntry,
+) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            let chunk = chunk.as_ref().filter(|chunk| chunk.location >= 0);
+            let chunk = chunk.ok_or_else(|| Error::argument("there is no such chunk"))?;
+            if data.is_null() && chunk.bytes > 0 {
+                return Err(Error::argument("there is no memory for the chunk"));
+            }
+            let into = if chunk.bytes > 0 { bytes_mut(data, chunk.bytes) } else { &mut [] };
+            handle.reader()?.source().read_exact_at(chunk.location as u64, into)
+        })
+    }
+}
+
+/// The first name that begins with `match_`, or the next one after `prev`; null at the end.
+///
+/// # Safety
+/// As `gsd.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gsd_find_matching_chunk_name(
+    handle: Handle,
+    match_: *const c_char,
+    prev: *const c_char,
+) -> *const c_char {
+    let mut found = std::ptr::null();
+    // SAFETY: the caller says so.
+    unsafe {
+        with(handle, |handle| {
+            let prefix = text(match_)?;
+            if prev.is_null() {
+                let names = handle.reader()?.find_matching_names(prefix);
+                handle.names = names.into_iter().filter_map(|n| CString::new(n).ok()).collect();
+            }
+            let seen = handle.names.iter().position(|name| name.as_ptr() == prev);
+            let next = if prev.is_null() { Some(0) } else { seen.map(|k| k + 1) };
+            let next = next.and_then(|next| handle.names.get(next));
+            found = next.map_or(std::ptr::null(), |name| name.as_ptr());
+            Ok(())
+        });
+    }
+    found
+}

@@ -1,0 +1,59 @@
+//! What `spile.open` takes as a source: a path, bytes, or a file of Python that can go to any byte.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt as _;
+use pyo3::types::PyBytes;
+use spile::error::Error;
+use spile::source::{ReadAt, Source};
+
+use crate::failure::Result;
+
+/// Most bytes that are asked for at once: they are in memory twice.
+const PIECE: usize = 16 << 20;
+
+/// A file of Python: it has one position, so that threads take turns.
+struct Object {
+    file: Py<PyAny>,
+    turn: Mutex<()>,
+}
+
+impl ReadAt for Object {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(PIECE);
+        let read = Python::attach(|py| -> PyResult<usize> {
+            // Who waits lets Python go: the other thread needs it to come to an end.
+            let _turn = self.turn.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            let file = self.file.bind(py);
+            file.call_method1("seek", (offset,))?;
+            let bytes = file.call_method1("read", (wanted,))?;
+            let bytes: Cow<'_, [u8]> = bytes.extract()?;
+            let n = bytes.len().min(wanted);
+            buffer[..n].copy_from_slice(&bytes[..n]);
+            Ok(n)
+        });
+        read.map_err(io::Error::other)
+    }
+}
+
+/// The source that `path` names, or that `data` is: bytes, or a file.
+pub(crate) fn source(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    data: Option<&Bound<'_, PyAny>>,
+) -> Result<Source> {
+    let Some(data) = data else {
+        let path = path.ok_or_else(|| Error::argument("a path or bytes are needed"))?;
+        return Ok(py.detach(|| Source::open(path))?);
+    };
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        return Ok(Source::memory(bytes.as_bytes()));
+    }
+    let len = data.call_method1("seek", (0, 2))?.extract()?;
+    let object = Object { file: data.clone().unbind(), turn: Mutex::new(()) };
+    Ok(Source::foreign(path, len, Box::new(object)))
+}

@@ -1,0 +1,199 @@
+//! The short ways to a chunk end where the long one ends: for even trajectories and uneven ones, in
+//! any order, with entries that are wrong.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
+use spile_gsd::wire::{About, Type};
+use spile_gsd::{File, Mode, Version, Writer};
+
+const NAMES: [&str; 3] = ["position", "orientation", "log/energy"];
+
+/// Frames that are alike: how many, and the rows of each chunk they have.
+type Run = (u64, [Option<u64>; 3]);
+
+fn data(frame: u64, id: usize, rows: u64) -> Vec<u8> {
+    (0..4 * rows).map(|k| (frame * 31 + id as u64 * 7 + k) as u8).collect()
+}
+
+type Written = BTreeMap<(u64, usize), Vec<u8>>;
+
+fn write(path: &Path, runs: &[Run]) -> Written {
+    let about = About { application: "test".into(), schema: "test".into(), schema_version: 1 };
+    let mode = Mode::default();
+    let mut file = Writer::create(path, Overwrite::Never, Version::V2_1, &about, mode).unwrap();
+    let (mut frame, mut written) = (0, Written::new());
+    for (frames, chunks) in runs {
+        for _ in 0..*frames {
+            for (id, rows) in chunks.iter().enumerate() {
+                let Some(rows) = rows else { continue };
+                let data = data(frame, id, *rows);
+                file.write_chunk(NAMES[id], Type::Float, *rows, 1, &data).unwrap();
+                written.insert((frame, id), data);
+            }
+            file.end_frame().unwrap();
+            frame += 1;
+        }
+    }
+    file.close().unwrap();
+    written
+}
+
+fn open(path: &Path) -> File {
+    File::open(path, &Limits::default()).unwrap()
+}
+
+/// Data, or the code of an error.
+type Data = Result<Vec<u8>, &'static str>;
+
+/// The data of a chunk by `read_into`, which takes the shortest way.
+fn read(file: &File, frame: u64, name: &str, len: usize) -> Result<Option<Vec<u8>>, &'static str> {
+    let mut buffer = vec![0; len];
+    match file.read_into(frame, name, &mut buffer) {
+        Ok(found) => Ok(found.then_some(buffer)),
+        Err(error) => Err(error.code()),
+    }
+}
+
+/// What the index lists from its first entry to its last: the data, or the code of what is wrong.
+fn listed(file: &File) -> BTreeMap<(u64, String), Vec<Data>> {
+    let mut all = BTreeMap::<_, Vec<_>>::new();
+    for frame in 0..file.nframes().unwrap() {
+        for name in NAMES {
+            // What is wrong with an entry is told by who looks for it.
+            if let Err(error) = open(file.source().path().unwrap()).find_chunk(frame, name) {
+                all.entry((frame, name.to_string())).or_default().push(Err(error.code()));
+            }
+        }
+    }
+    file.each_chunk(|chunk| {
+        if let Ok(chunk) = chunk {
+            let data = file.read_chunk(&chunk).unwrap();
+            all.entry((chunk.entry.frame, chunk.name.to_string())).or_default().push(Ok(data));
+        }
+        Ok(())
+    })
+    .unwrap();
+    all
+}
+
+/// All frames and names: in order, backwards, and the names turned round in every third frame.
+fn orders(frames: u64) -> [Vec<(u64, usize)>; 3] {
+    let all: Vec<_> = (0..=frames).flat_map(|f| (0..3).map(move |id| (f, id))).collect();
+    let back = all.iter().rev().copied().collect();
+    let mut jumps: Vec<_> = all.iter().map(|(f, id)| (f * 37 % (frames + 1), *id)).collect();
+    jumps.chunks_mut(3).step_by(3).for_each(<[_]>::reverse);
+    [all, back, jumps]
+}
+
+/// What becomes of a word.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    Add(i64),
+    Set(u64),
+    /// A byte of the index.
+    Index,
+    /// Two bytes before the end of the file.
+    End,
+}
+
+fn run() -> impl Strategy<Value = Run> {
+    let chunk = || prop::option::weighted(0.8, 0_u64..5);
+    (1_u64..200, [chunk(), chunk(), chunk()])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_chunk_is_read_in_any_order(runs in prop::collection::vec(run(), 1..5)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gsd");
+        let written = write(&path, &runs);
+        let frames = runs.iter().map(|(frames, _)| frames).sum();
+        for order in orders(frames) {
+            let file = open(&path);
+            for (frame, id) in order {
+                let expected = written.get(&(frame, id)).cloned();
+                let len = expected.as_ref().map_or(0, Vec::len);
+                prop_assert_eq!(read(&file, frame, NAMES[id], len), Ok(expected));
+            }
+            // Numbers that come back to the first frames when they are multiplied by 1, 2 or 3.
+            for frame in [u64::MAX, 1 << 63, u64::MAX / 3 + 1] {
+                for name in NAMES {
+                    prop_assert_eq!(read(&file, frame, name, 0), Ok(None));
+                }
+            }
+        }
+    }
+
+    /// One word of one entry is changed: what is read is what the index lists, and nothing is read
+    /// of an entry that is wrong.
+    #[test]
+    fn a_wrong_entry_is_never_read_by_the_short_way(
+        (frames, entry) in (100_u64..300).prop_flat_map(|frames| (Just(frames), 0..3 * frames)),
+        // Frame, rows, location, and the rest.
+        word in prop::sample::select(vec![0_usize, 1, 2, 2, 2, 3]),
+        damage in prop::sample::select(vec![
+            Damage::Add(1), Damage::Add(-1), Damage::Add(-16), Damage::Add(1 << 32), Damage::Add(1 << 48),
+            Damage::Add(1 << 56), Damage::Set(0), Damage::Set(100), Damage::Index, Damage::End,
+        ]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gsd");
+        write(&path, &[(frames, [Some(3), Some(4), Some(1)])]);
+        let mut bytes = fs::read(&path).unwrap();
+        let index = u64::from_le_bytes(*bytes[8..].first_chunk().unwrap());
+        let end = bytes.len() as u64;
+        let field = &mut bytes[(index + 32 * entry) as usize..].as_chunks_mut().0[word];
+        let value = match damage {
+            Damage::Add(number) => u64::from_le_bytes(*field).wrapping_add_signed(number),
+            Damage::Set(number) => number,
+            Damage::Index => index + 32,
+            Damage::End => end - 2,
+        };
+        *field = value.to_le_bytes();
+        fs::write(&path, &bytes).unwrap();
+        let listed = listed(&open(&path));
+        for order in orders(frames) {
+            let file = open(&path);
+            for (frame, id) in order {
+                let all = listed.get(&(frame, NAMES[id].into())).map_or(&[][..], Vec::as_slice);
+                let expected = all.last().cloned();
+                let len = expected.as_ref().map_or(0, |data| data.as_ref().map_or(0, Vec::len));
+                let found = read(&file, frame, NAMES[id], len).transpose();
+                if matches!(word, 1 | 2) {
+                    prop_assert_eq!(found, expected);
+                } else if let Some(found) = found {
+                    // Frames or names are not in order: some are not found, but never another one.
+                    prop_assert!(all.contains(&found), "{found:?}, not one of {all:?}");
+                }
+            }
+        }
+    }
+
+    /// The file ends early, behind its index: what is missing is told, and nothing else is.
+    #[test]
+    fn missing_data_are_told(frames in 500_u64..680, missing in 1_u64..200) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gsd");
+        let written = write(&path, &[(frames, [Some(3), Some(4), Some(1)])]);
+        let len = fs::metadata(&path).unwrap().len() - missing;
+        fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+        for order in orders(frames - 1) {
+            let file = open(&path);
+            for (frame, id) in order {
+                let data = &written[&(frame, id)];
+                // The last frame ends where the file ended.
+                let end = missing + len - 32 * (frames - 1 - frame) - [20, 4, 0][id];
+                let found = read(&file, frame, NAMES[id], data.len());
+                let expected = if end > len { Err("gsd-009") } else { Ok(Some(data.clone())) };
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}

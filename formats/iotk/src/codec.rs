@@ -1,0 +1,289 @@
+//! Data as text: numbers and strings taken out of it when they are asked for.
+
+use rayon::prelude::*;
+use spile_core::error::{Error, Result};
+use spile_core::layout::Codec;
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+
+use crate::event::Data;
+use crate::number::Scalar;
+use crate::wire::unescape;
+use crate::words::{last_word, parse_all, words};
+
+/// Text that one thread parses at a time, and how many such pieces are in hand at once.
+const PIECE: usize = 256 << 10;
+const PIECES: usize = 32;
+
+/// Parses numbers.
+pub(crate) struct Numbers {
+    pub(crate) scalar: Scalar,
+    /// Fields of one width, which may stand side by side.
+    pub(crate) width: Option<usize>,
+    /// The first byte of the text in the file.
+    pub(crate) base: u64,
+    /// With comments in between, places in the text are not places in the file.
+    pub(crate) parts: usize,
+}
+
+impl Numbers {
+    fn place(&self, error: Error, at: usize) -> Error {
+        if self.parts == 1 { error.at(self.base + at as u64) } else { error }
+    }
+
+    fn parse(&self, text: &[u8], at: usize) -> Result<Vec<u8>> {
+        // Numbers are seldom shorter than this; if they are, it grows.
+        let mut out = Vec::with_capacity(text.len() / 16 * self.scalar.size());
+        if let Some(width) = self.width {
+            for line in text.split(|b| *b == b'\n') {
+                for field in line.chunks(width) {
+                    parse_all(self.scalar, field, &mut out)
+                        .map_err(|bad| bad.error(self.scalar))?;
+                }
+            }
+            return Ok(out);
+        }
+        parse_all(self.scalar, text, &mut out)
+            .map_err(|bad| self.place(bad.error(self.scalar), at + bad.at))?;
+        Ok(out)
+    }
+}
+
+impl Codec for Numbers {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        self.parse_pieces(stored, 0, &mut |values| {
+            let slot = out.get_mut(filled..filled + values.len());
+            let slot = slot.ok_or_else(|| self.miscounted(None))?;
+            slot.copy_from_slice(values);
+            filled += values.len();
+            Ok(())
+        })?;
+        if filled < out.len() {
+            return Err(self.miscounted(Some((filled as u64, out.len() as u64))));
+        }
+        Ok(())
+    }
+}
+
+impl Numbers {
+    /// Parses on all threads and hands out the numbers in order; `at` is the place of `stored` in
+    /// the whole text.
+    fn parse_pieces(
+        &self,
+        stored: &[u8],
+        at: usize,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        while from < stored.len() {
+            let to = from.saturating_add(PIECE);
+            // A piece ends between words, and with a format between lines.
+            let to = match stored.get(from..to) {
+                None => stored.len(),
+                Some(text) if self.width.is_some() => {
+                    text.iter().rposition(|b| *b == b'\n').map_or(stored.len(), |k| from + k + 1)
+                }
+                Some(text) => match last_word(text) {
+                    0 => stored.len(),
+                    word => from + word,
+                },
+            };
+            pieces.push(from..to);
+            from = to;
+        }
+        for wave in pieces.chunks(PIECES) {
+            let parse = |piece: &std::ops::Range<usize>| {
+                self.parse(&stored[piece.clone()], at + piece.start)
+            };
+            let parsed: Vec<Vec<u8>> = wave.par_iter().map(parse).collect::<Result<_>>()?;
+            parsed.iter().try_for_each(|values| each(values))?;
+        }
+        Ok(())
+    }
+
+    fn miscounted(&self, short: Option<(u64, u64)>) -> Error {
+        let size = self.scalar.size() as u64;
+        let message = match short {
+            Some((got, of)) => {
+                format!("{} numbers where {} were promised", got / size, of / size)
+            }
+            None => "more numbers than were promised".to_string(),
+        };
+        Error::malformed("iotk-013", message).at(self.base)
+    }
+}
+
+/// The numbers of a text of any length, a part at a time; their bytes are little-endian, and `total`
+/// in all.
+pub(crate) fn stream_numbers(
+    source: &Source,
+    data: &Data,
+    scalar: Scalar,
+    total: u64,
+    limits: &Limits,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (base, parts) = (data.parts.offset(), data.parts.count());
+    let numbers = Numbers { scalar, width: None, base, parts };
+    let (mut at, mut done) = (0, 0);
+    stream_words(source, data, limits, &mut |text| {
+        numbers.parse_pieces(text, at, &mut |bytes| {
+            done += bytes.len() as u64;
+            if done > total {
+                return Err(numbers.miscounted(None));
+            }
+            each(bytes)
+        })?;
+        at += text.len();
+        Ok(())
+    })?;
+    if done < total {
+        return Err(numbers.miscounted(Some((done, total))));
+    }
+    Ok(())
+}
+
+/// A text of any length, a part at a time, cut between words.
+pub(crate) fn stream_words(
+    source: &Source,
+    data: &Data,
+    limits: &Limits,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut text = Vec::new();
+    // The numbers take memory, too.
+    let block = ((PIECE * PIECES / 4) as u64).min(limits.memory / 8).max(4 << 10);
+    // What stands around a comment belongs together.
+    for part in data.parts.iter() {
+        let (mut from, end) = (part.offset, part.offset + part.len);
+        while from < end {
+            let len = (end - from).min(block);
+            let kept = text.len();
+            source.require(from, len)?;
+            text.resize(limits.allow(kept as u64 + len, "a word")?, 0);
+            source.read_exact_at(from, &mut text[kept..])?;
+            from += len;
+            let word = last_word(&text);
+            each(&text[..word])?;
+            text.drain(..word);
+        }
+    }
+    each(&text)
+}
+
+/// The kind of integers whose tag does not tell: the default kind of programs if all fit in it.
+pub(crate) fn integer_kind(source: &Source, data: &Data, limits: &Limits) -> Result<u64> {
+    let mut fits = true;
+    stream_words(source, data, limits, &mut |text| {
+        let mut bytes = Vec::with_capacity(4);
+        fits = fits
+            && words(text).all(|(_, word)| {
+                bytes.clear();
+                // Nine digits always fit.
+                word.len() <= 9 || Scalar::Int(4).parse(word, &mut bytes).is_some()
+            });
+        Ok(())
+    })?;
+    Ok(if fits { 4 } else { 8 })
+}
+
+/// Takes strings out of their lines.
+pub(crate) struct Strings {
+    pub(crate) len: usize,
+    /// Escapes are not resolved.
+    pub(crate) plain: bool,
+    /// List-directed: a blank before each line.
+    pub(crate) star: bool,
+    /// The first byte of the text in the file.
+    pub(crate) base: u64,
+}
+
+/// What stands between the line of the begin tag and that of the end tag.
+pub(crate) fn inner(text: &[u8]) -> &[u8] {
+    let ([b'\n', text @ ..] | [b'\r', b'\n', text @ ..]) = text else {
+        // On one line with its tags: meant as it stands there.
+        return text;
+    };
+    let end = text.iter().rposition(|b| *b == b'\n');
+    match end {
+        Some(end) if text[end..].iter().all(|b| matches!(b, b'\n' | b' ' | b'\t')) => &text[..end],
+        // No line at all between the tags.
+        None if text.iter().all(|b| matches!(b, b' ' | b'\t')) => &[],
+        _ => text,
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+impl Strings {
+    /// The length of the longest of `count` strings whose tag does not tell.
+    pub(crate) fn longest(text: &[u8], plain: bool, count: u64) -> u64 {
+        let text = inner(text);
+        let text = if plain { text.into() } else { unescape(text) };
+        if count == 1 {
+            return text.len() as u64;
+        }
+        lines(&text).map(<[u8]>::len).max().unwrap_or(0) as u64
+    }
+}
+
+impl Codec for Strings {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        // The lines are found before escapes are resolved, so that an escaped character is never
+        // taken for one of them.
+        let text = inner(stored);
+        let text = if self.plain { text.into() } else { unescape(text) };
+        let (len, total) = (self.len, out.len());
+        let count = total.checked_div(len).unwrap_or(0);
+        // Every string in full length, as they are written: then a line end inside one is its own.
+        let full = count > 0
+            && text.len() == total + count - 1
+            && (1..count).all(|k| text[k * (len + 1) - 1] == b'\n');
+        if full {
+            for (slot, field) in out.chunks_mut(len).zip(text.chunks(len + 1)) {
+                slot.copy_from_slice(&field[..len]);
+            }
+            return Ok(());
+        }
+        let rows: Vec<&[u8]> = lines(&text)
+            .map(|line| if self.star { line.strip_prefix(b" ").unwrap_or(line) } else { line })
+            .collect();
+        // Several to a line under a format: fields of full length, one behind the other.
+        let joined: usize = rows.iter().map(|row| row.len()).sum();
+        if self.plain && joined == total {
+            rows.iter().fold(0, |at, row| {
+                out[at..at + row.len()].copy_from_slice(row);
+                at + row.len()
+            });
+            return Ok(());
+        }
+        out.fill(b' ');
+        let mut rows = rows.into_iter();
+        for slot in out.chunks_mut(len.max(1)) {
+            let Some(row) = rows.next() else {
+                let message = format!("fewer than {count} strings");
+                return Err(Error::malformed("iotk-013", message).at(self.base));
+            };
+            let kept = row.len().min(slot.len());
+            // Blanks behind a string have no meaning in Fortran; anything else would be lost.
+            if row[kept..].iter().any(|b| *b != b' ') {
+                let message = format!("a line of {} bytes for a string of {len}", row.len());
+                return Err(Error::malformed("iotk-014", message).at(self.base));
+            }
+            slot[..kept].copy_from_slice(&row[..kept]);
+        }
+        Ok(())
+    }
+}
