@@ -31,7 +31,8 @@ fn only(content: &dyn Reader) -> Result<(&Node, &ArrayDesc)> {
     match (arrays.next(), arrays.next()) {
         (Some((_, node, desc)), None) => Ok((node, desc)),
         (None, _) => Err(unsupported("there is no array in this file")),
-        _ => Err(unsupported("an .npy file holds one array").hint("choose one with --select")),
+        _ => Err(unsupported("an .npy file holds one array")
+            .hint("choose one with --select, or write an .npz file")),
     }
 }
 

@@ -120,7 +120,9 @@ mod tests {
 
     fn grid(points: &[f64]) -> Option<(f64, f64)> {
         let mut spacing = Spacing::default();
-        points.iter().for_each(|point| spacing.add(*point));
+        for point in points {
+            spacing.add(*point);
+        }
         spacing.grid()
     }
 

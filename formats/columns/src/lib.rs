@@ -74,8 +74,8 @@ impl File {
             tree.node_mut(ROOT).attrs.push(("header".into(), header));
         }
         let mut report = Report::default();
-        if table.partial > 0 {
-            let (got, of) = (table.partial, table.columns);
+        if let Some(got) = table.partial {
+            let of = table.columns;
             let message = format!("the last row has {got} of {of} numbers; it is left out");
             report.warn("columns-010", message).at(table.end);
         }

@@ -24,8 +24,8 @@ pub(crate) struct Table {
     pub(crate) end: u64,
     pub(crate) rows: u64,
     pub(crate) columns: u64,
-    /// Numbers in a last row that is not whole.
-    pub(crate) partial: u64,
+    /// Whole numbers in a last row that is not whole.
+    pub(crate) partial: Option<u64>,
     /// Start and step of a first column that is evenly spaced, where there are others.
     pub(crate) grid: Option<(f64, f64)>,
 }
@@ -115,6 +115,16 @@ fn number(token: &[u8]) -> Option<f64> {
     })
 }
 
+/// The line is a row but for its end, which could go on as a number: `1.5 2.5e`.
+fn ends_in_a_number(line: &[u8]) -> bool {
+    let between = |b: &u8| matches!(b, b' ' | b'\t' | b',' | b';' | b'&');
+    let (before, last) = line.split_at(line.iter().rposition(between).map_or(0, |k| k + 1));
+    let mut numbers = Vec::new();
+    last.iter().all(|b| b.is_ascii_digit() || b"+-.eEdD".contains(b))
+        && parse_row(last, &mut numbers) == Row::Words
+        && parse_row(before, &mut numbers) != Row::Words
+}
+
 /// Finds the rows: the first line of nothing but numbers begins them, unless it is a single
 /// number (a count, say) before wider rows.
 pub(crate) fn scan(source: &Source) -> Result<Table> {
@@ -126,6 +136,15 @@ pub(crate) fn scan(source: &Source) -> Result<Table> {
         match parse_row(line, &mut numbers) {
             Row::Blank => {}
             Row::Words if table.rows == 0 => {}
+            // The file ends in the middle of a number.
+            Row::Words
+                if odd.is_none()
+                    && at + line.len() as u64 == source.len()
+                    && (numbers.len() as u64) < table.columns
+                    && ends_in_a_number(line) =>
+            {
+                table.partial = Some(numbers.len() as u64);
+            }
             Row::Words => {
                 let message = format!("row {} is not all numbers", table.rows + 1);
                 return Err(Error::malformed("columns-003", message).at(at));
@@ -162,7 +181,7 @@ pub(crate) fn scan(source: &Source) -> Result<Table> {
             let message = format!("the last row has {found} numbers, not {}", table.columns);
             return Err(Error::malformed("columns-003", message).at(offset));
         }
-        table.partial = found;
+        table.partial = Some(found);
     }
     table.grid = spacing.grid().filter(|_| table.columns > 1);
     let kept = source.read_vec(0, table.start.min(HEADER as u64))?;
@@ -216,14 +235,20 @@ pub(crate) fn looks_like_rows(head: &[u8], whole: bool) -> Score {
     let mut numbers = Vec::new();
     let mut rows = 0_u32;
     let mut lines = Lines::new(head).collect::<Vec<_>>();
-    // The head of a longer file ends somewhere in a line.
-    let rest = if whole { None } else { lines.pop() };
+    // The head of a longer file ends somewhere in a line, and so does a file that was cut.
+    let ended = matches!(head.last(), Some(b'\n' | b'\r'));
+    let cut = !whole || (!ended && lines.last().is_some_and(|line| ends_in_a_number(line)));
+    let rest = if cut { lines.pop() } else { None };
+    let mut wide = 0_u32;
     let (mut comments, mut words) = (0_u32, 0_u32);
     for line in lines {
         match parse_row(line, &mut numbers) {
-            Row::Numbers => rows += 1,
-            // Words after numbers: some other kind of text.
-            Row::Words if rows > 0 => return 0,
+            Row::Numbers => {
+                rows += 1;
+                wide += u32::from(numbers.len() > 1);
+            }
+            // Words after numbers: some other kind of text, or a damaged table.
+            Row::Words if rows > 0 => return if wide > 2 { 2 } else { 0 },
             Row::Blank if line.starts_with(b"#") => comments += 1,
             Row::Words => words += 1,
             Row::Blank => {}
@@ -258,7 +283,7 @@ mod tests {
     #[test]
     fn headers_end_at_the_first_row_of_numbers() {
         let t = table("# a\ntime, volts\n\n1, 2\r\n3;4\n5 &6\n");
-        assert_eq!((t.rows, t.columns, t.start, t.partial), (3, 2, 17, 0));
+        assert_eq!((t.rows, t.columns, t.start, t.partial), (3, 2, 17, None));
         assert_eq!(t.header, "# a\ntime, volts");
         let counted = table("2\n1 2 3\n4 5 6\n");
         assert_eq!((counted.rows, counted.columns, counted.start), (2, 3, 2));
@@ -269,8 +294,15 @@ mod tests {
     #[test]
     fn a_partial_last_row_is_left_out_and_an_odd_one_inside_is_an_error() {
         let t = table("1 2\n3 4\n5");
-        assert_eq!((t.rows, t.partial, t.end), (2, 1, 8));
-        for bad in ["1 2\n3\n4 5\n", "1 2\n3 4 5\n", "1 2\nx\n3 4\n"] {
+        assert_eq!((t.rows, t.partial, t.end), (2, Some(1), 8));
+        // Cut in the middle of a number.
+        for (text, whole) in [("1 2\n3 4\n5 1e", 1), ("1 2\n3 4\n-", 0), ("1,2\n3,4\n5,.", 1)] {
+            let t = table(text);
+            assert_eq!((t.rows, t.partial, t.end), (2, Some(whole), 8), "{text}");
+        }
+        let odd = ["1 2\n3\n4 5\n", "1 2\n3 4 5\n", "1 2\nx\n3 4\n"];
+        let words = ["1 2\n3 4\nend", "1 2\n3 4\n5 6 7e", "1 2\n3 4\n5 1e\n", "1 2\n3 4\nx 1e"];
+        for bad in odd.into_iter().chain(words) {
             assert_eq!(scan(&Source::memory(bad)).unwrap_err().code(), "columns-003", "{bad}");
         }
         assert_eq!(scan(&Source::memory("words\n")).unwrap_err().code(), "columns-001");
@@ -281,6 +313,8 @@ mod tests {
         assert_eq!(looks_like_rows(b"a b\n1 2\n3 4\n", true), 20);
         assert_eq!(looks_like_rows(b"1 2\n3 4\n5 6", false), 20);
         assert_eq!(looks_like_rows(b"1.5 2.5 3.", false), 5);
+        assert_eq!(looks_like_rows(b"1 2\n3 4\n5 1e", true), 20);
+        assert_eq!(looks_like_rows(b"1 2\n3 4\n5 6\n7 x\n", true), 2);
         assert_eq!(looks_like_rows(b"# many\n# comm", false), 5);
         assert_eq!(looks_like_rows(b"words and no", false), 0);
         assert_eq!(looks_like_rows(b"# A heading\n\nand prose, wh", false), 0);
