@@ -101,8 +101,9 @@ fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
 /// What the rows are counted by.
 fn dimension(table: &Table, names: &[Name]) -> String {
     match (table.grid, names.first()) {
-        (Some(_), Some(name)) => name.text.clone(),
-        (Some(_), None) => "x".into(),
+        // No two dimensions have the same name.
+        (Some(_), Some(name)) if name.text != COLUMN => name.text.clone(),
+        (Some(_), _) => "x".into(),
         (None, _) => "row".into(),
     }
 }
@@ -117,7 +118,7 @@ fn attributes(table: &Table, names: &[Name]) -> Attrs {
     };
     let mut data = names;
     if let (Some(_), [first, rest @ ..]) = (table.grid, names) {
-        say(format!("{}_units", first.text), &first.unit);
+        say(format!("{}_units", dimension(table, names)), &first.unit);
         data = rest;
     }
     if let [first, rest @ ..] = data

@@ -80,6 +80,18 @@ fn numbers_of_fortran_and_those_that_are_none() {
 }
 
 #[test]
+fn no_two_dimensions_have_the_same_name() {
+    for (header, name) in [("t (s),a", "t"), ("column (s),a", "x"), ("", "x")] {
+        let text = format!("{header}\n0,1\n1,2\n2,4\n");
+        let file = Columns.open(Source::memory(text), &Limits::default()).unwrap();
+        let (_, node, array) = file.tree().arrays().next().unwrap();
+        assert_eq!(array.dims, [name, "column"]);
+        let units = node.attrs.iter().any(|(attr, _)| *attr == format!("{name}_units"));
+        assert_eq!(units, !header.is_empty());
+    }
+}
+
+#[test]
 fn a_partial_row_is_told() {
     let file = open("column_partial_last.txt");
     assert_eq!(file.findings().iter().map(|f| f.code).collect::<Vec<_>>(), ["columns-010"]);
