@@ -96,14 +96,22 @@ def test_an_error_in_progress_ends_the_work(endless, tmp_path):
 
 
 def test_control_c_ends_the_work(endless):
-    code = "import spile, sys; print('go', flush=True); spile.hash(sys.argv[1])"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as child:
+    code = """
+import signal, sys, spile
+# Who runs in the background has this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("go", flush=True)
+spile.hash(sys.argv[1])
+"""
+    words = [sys.executable, "-c", code, endless]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
         assert child.stdout.readline() == b"go\n"
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
         _, words = child.communicate(timeout=30)
+    finally:
+        child.kill()
     assert words.rstrip().endswith(b"KeyboardInterrupt") and child.returncode != 0
 
 
