@@ -38,7 +38,8 @@ logged quantities; everything else is taken from frame 0 or is a default.
   a close, writing and syncing 1.5 MiB, which is the most that spile has left to do.
 - A new file counts until it is closed and synced. Files are in memory, but for cold reads and durable commits,
   which are on the disk of the build; before a cold read the system is asked to forget the file.
-- An open is opening and asking for the number of frames. Everything else has its file open already.
+- An open is opening and asking for the number of frames. Everything else has its file open already, but for
+  cold reads: the C library's open lets the system read megabytes around the index ahead, so it is in their clock.
 - Rates are bytes of the data, or frames, in a second; the contestants take turns, round after round, and the
   median counts.
 ";
