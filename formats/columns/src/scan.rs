@@ -2,12 +2,10 @@
 
 use spile_core::error::{Error, Result};
 use spile_core::format::Score;
+use spile_core::records::each_record;
 use spile_core::source::Source;
 
 use crate::grid::Spacing;
-
-/// Bytes read at once; more only for a line that is longer.
-const CHUNK: usize = 1 << 20;
 
 /// The longest line that is looked at.
 const LONGEST_LINE: usize = 64 << 20;
@@ -194,36 +192,16 @@ fn for_each_line(
     source: &Source,
     mut each: impl FnMut(u64, &[u8], u64) -> Result<()>,
 ) -> Result<()> {
-    let mut buffer = vec![0; CHUNK];
-    let mut base = 0;
-    loop {
-        let got = source.read_at_most(base, &mut buffer)?;
-        let whole = got < buffer.len();
-        let text = &buffer[..got];
-        let mut at = 0;
-        while at < text.len() {
-            let rest = &text[at..];
-            let end = match rest.iter().position(|b| matches!(b, b'\n' | b'\r')) {
-                Some(end) => end,
-                None if whole => rest.len(),
-                None => break,
-            };
-            let next = (at + end + 1).min(text.len());
-            each(base + at as u64, &rest[..end], base + next as u64)?;
-            at = next;
-        }
-        if whole {
-            return Ok(());
-        }
-        if at == 0 && buffer.len() >= LONGEST_LINE {
-            let message = format!("a line is longer than {LONGEST_LINE} bytes");
-            return Err(Error::not_this_format("columns-002", message).at(base));
-        }
-        if at == 0 {
-            buffer.resize(2 * buffer.len(), 0);
-        }
-        base += at as u64;
-    }
+    let end = |text: &[u8]| {
+        text.iter().position(|b| matches!(b, b'\n' | b'\r')).map(|end| (end, end + 1))
+    };
+    let too_long = || {
+        let message = format!("a line is longer than {LONGEST_LINE} bytes");
+        Error::not_this_format("columns-002", message)
+    };
+    each_record(source, LONGEST_LINE, end, too_long, |line| {
+        each(line.offset, line.bytes, line.next)
+    })
 }
 
 /// How much a file's beginning looks like text with rows of numbers.
@@ -275,6 +253,9 @@ pub(crate) fn looks_like_rows(head: &[u8], whole: bool) -> Score {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// More than is read at once.
+    const LONG: usize = 1 << 20;
 
     fn table(text: &str) -> Table {
         scan(&Source::memory(text)).unwrap()
@@ -362,10 +343,10 @@ mod tests {
 
     #[test]
     fn chunks_join_and_a_line_may_be_longer_than_one() {
-        let text = "1 2\n".repeat(CHUNK / 2);
-        assert_eq!(table(&text).rows, CHUNK as u64 / 2);
-        let wide = table(&format!("{}\n", "1 ".repeat(CHUNK)));
-        assert_eq!((wide.rows, wide.columns), (1, CHUNK as u64));
+        let text = "1 2\n".repeat(LONG / 2);
+        assert_eq!(table(&text).rows, LONG as u64 / 2);
+        let wide = table(&format!("{}\n", "1 ".repeat(LONG)));
+        assert_eq!((wide.rows, wide.columns), (1, LONG as u64));
     }
 
     #[test]
