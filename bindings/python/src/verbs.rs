@@ -277,7 +277,7 @@ pub(crate) fn salvage(
             .salvage(&source, &mut sink, &limits)
             .map_err(|e| e.with_path(&path).with_format(format.info().name))?;
         // To salvage what cannot be read is lost; who stopped it wants no such file.
-        source.allow()?;
+        source.ensure_running()?;
         sink.commit()?;
         text(&json!({
             "output": output.to_string_lossy(),

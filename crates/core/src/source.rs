@@ -27,6 +27,9 @@ pub use joined::Part;
 #[derive(Clone)]
 pub struct Source(Arc<Inner>);
 
+/// Bytes for which one system call is tried; Linux reads no more than 2 GiB at once.
+const ONE_CALL: usize = 1 << 30;
+
 struct Inner {
     path: Option<PathBuf>,
     len: u64,
@@ -156,24 +159,42 @@ impl Source {
     }
 
     /// An error if it was stopped: for who goes on after failed reads.
-    pub fn allow(&self) -> Result<()> {
-        if self.0.stopped.load(Ordering::Relaxed) {
-            let error = io::Error::new(io::ErrorKind::ConnectionAborted, "stopped by the caller");
-            return Err(self.io(error));
-        }
-        Ok(())
+    #[inline]
+    pub fn ensure_running(&self) -> Result<()> {
+        if self.0.stopped.load(Ordering::Relaxed) { Err(self.was_stopped()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn was_stopped(&self) -> Error {
+        self.io(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped by the caller"))
     }
 
     /// Fills `buffer` with the bytes at `offset`, or fails with `Truncated` at the byte that is
     /// missing. May read past [`Source::len`] when the file has grown since.
+    #[inline]
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        // Nearly always it is a file and one system call gives everything. Little more than that call
+        // is done here: for chunks of some KiB a hundred instructions more are a hundredth of the time.
+        if let Bytes::File(file) = &self.0.bytes
+            && !self.0.stopped.load(Ordering::Relaxed)
+            && buffer.len() <= ONE_CALL
+            && file.read_at(buffer, offset).is_ok_and(|done| done == buffer.len())
+        {
+            self.0.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.read_exact_in_parts(offset, buffer)
+    }
+
+    #[inline(never)]
+    fn read_exact_in_parts(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let done = self.read_at_most(offset, buffer)?;
         if done == buffer.len() { Ok(()) } else { Err(self.short(offset, buffer.len(), done)) }
     }
 
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end.
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.allow()?;
+        self.ensure_running()?;
         match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 let read = |buffer: &mut [u8], at| file.read_at(buffer, at);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spile_core::error::Result;
 
+use crate::even::Even;
 use crate::index::Index;
 use crate::pages::{LISTED, MOST_HELD, PAGE, Page, UNKNOWN, frame_of, key};
 use crate::place::Place;
@@ -39,13 +40,14 @@ impl Index {
         let likely = if likely as usize >= self.names.len() { 0 } else { likely };
         let right = !name.is_empty() && self.names.raw(likely) == name.as_bytes();
         // Of two equal names the first counts, which only the table knows.
-        let id = if right && self.names.are_distinct() {
-            likely
-        } else {
-            self.names.id(name.as_bytes())?
-        };
+        let id = if right && self.names.are_distinct() { likely } else { self.any_name_id(name)? };
         self.pages.name.store(id + 1, Ordering::Relaxed);
         Some(id)
+    }
+
+    #[cold]
+    fn any_name_id(&self, name: &str) -> Option<u32> {
+        self.names.id(name.as_bytes())
     }
 
     /// The frame of a page's first entry.
@@ -202,33 +204,42 @@ impl Index {
         Some(found)
     }
 
-    /// Where the data of that frame and name are: the shortest way.
-    #[inline]
-    pub(crate) fn find_place(&self, frame: u64, id: u32) -> Result<Option<Place>> {
-        if let Some(place) = self.even(frame, id) {
-            return Ok(Some(place));
+    /// The entry of that frame and name, if it is in an even page, once the pages were looked at that
+    /// decide it.
+    fn even(&self, frame: u64, id: u32) -> Result<Option<Even>> {
+        let Some(pattern) = self.pages.pattern.get() else { return Ok(None) };
+        while let Some(page) = pattern.unseen(frame, id) {
+            self.look_at(pattern, page)?;
         }
-        match self.likely(frame, id).and_then(|(_, entry)| Place::stated(&Entry::listed(entry))) {
-            None => self.find_place_slowly(frame, id),
-            found => Ok(found),
+        Ok(pattern.find(frame, id))
+    }
+
+    /// Where the data of that frame and name begin and how long they are. The shortest way, and as few
+    /// instructions as can be: after a system call hardly any of them is in the processor's cache.
+    #[inline]
+    pub(crate) fn find_data(&self, frame: u64, id: u32) -> Result<Option<(u64, u64)>> {
+        match self.pages.pattern.get().and_then(|pattern| pattern.find(frame, id)) {
+            Some(Even { offset, len, .. }) => Ok(Some((offset, len))),
+            None => self.find_data_elsewhere(frame, id),
         }
     }
 
-    /// The same for an entry of an even page.
-    #[inline]
-    fn even(&self, frame: u64, id: u32) -> Option<Place> {
-        let (held, pattern) = (self.pages.held.get()?, self.pages.pattern.get()?);
-        let k = pattern.number(frame, id)?;
-        let page = held.get(usize::try_from(k / PAGE).ok()?)?.get()?;
-        // Behind the page there may be another entry of the same name.
-        if k >= self.count || (k + 1).is_multiple_of(PAGE) {
-            return None;
+    /// The same where the page is not even or nobody has looked at it.
+    #[inline(never)]
+    fn find_data_elsewhere(&self, frame: u64, id: u32) -> Result<Option<(u64, u64)>> {
+        if let Some(Even { offset, len, .. }) = self.even(frame, id)? {
+            return Ok(Some((offset, len)));
         }
-        pattern.find(frame, id, page.base?)
+        let likely = self.likely(frame, id);
+        let place = match likely.and_then(|(_, entry)| Place::stated(&Entry::listed(entry))) {
+            None => self.find_place(frame, id)?,
+            found => found,
+        };
+        Ok(place.map(|Place { offset, len, .. }| (offset, len)))
     }
 
     #[cold]
-    fn find_place_slowly(&self, frame: u64, id: u32) -> Result<Option<Place>> {
+    fn find_place(&self, frame: u64, id: u32) -> Result<Option<Place>> {
         let found = self.find(frame, id, |_| true)?;
         found.map(|(k, entry)| self.place(k, &entry)).transpose()
     }
@@ -242,9 +253,12 @@ impl Index {
         id: u32,
         wanted: impl Fn(&Entry) -> bool,
     ) -> Result<Option<(u64, Entry)>> {
-        let found = match self.likely(frame, id) {
-            None => self.glance(frame, id)?,
-            found => found.map(|(k, entry)| (k, Entry::listed(entry))),
+        let found = match (self.even(frame, id)?, self.pages.pattern.get()) {
+            (Some(found), Some(pattern)) => pattern.entry(frame, id, &found),
+            _ => match self.likely(frame, id) {
+                None => self.glance(frame, id)?,
+                found => found.map(|(k, entry)| (k, Entry::listed(entry))),
+            },
         };
         match found.filter(|(_, entry)| wanted(entry)) {
             None => self.search(frame, id, wanted),

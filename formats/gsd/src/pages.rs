@@ -58,8 +58,6 @@ pub(crate) struct Held {
     /// Its entries are in the order of frames and, within them, of names, as they must be since 2.0;
     /// no two are of the same chunk, and the data of each can be read.
     pub(crate) plain: bool,
-    /// Its place in the [`Pattern`] of the file, if it follows it.
-    pub(crate) base: Option<u64>,
 }
 
 impl Held {
@@ -88,7 +86,7 @@ pub(crate) struct Pages {
     /// The entry behind the one that was found last.
     pub(crate) next: AtomicU64,
     /// What frames have in common.
-    pub(crate) pattern: OnceLock<Pattern>,
+    pub(crate) pattern: OnceLock<Box<Pattern>>,
 }
 
 /// The frame of an entry: every entry begins with it.
@@ -134,35 +132,45 @@ impl Index {
         let in_order = here > 0 && all[here - 1].get().is_some();
         let stretch = self.read_pages(page, if in_order { STRETCH } else { 1 })?;
         let each = PAGE as usize * self.size();
-        for (held, start) in all[here..].iter().zip((0..stretch.len()).step_by(each)) {
+        for (page, start) in (here..all.len()).zip((0..stretch.len()).step_by(each)) {
             let range = start..stretch.len().min(start + each);
-            let first = page * PAGE + (start / self.size()) as u64;
-            held.get_or_init(|| {
-                let (base, plain) = self.order_of(first, &stretch[range.clone()]);
-                Held { stretch: stretch.clone(), range, plain, base }
+            all[page].get_or_init(|| {
+                let plain = self.is_plain(page, &stretch[range.clone()]);
+                Held { stretch: stretch.clone(), range, plain }
             });
         }
         Ok(())
     }
 
-    /// What is to be known of a page in [`Held`]; its first entry is number `first`.
-    fn order_of(&self, first: u64, bytes: &[u8]) -> (Option<u64>, bool) {
+    /// Looks whether a page follows the pattern of the file, and for who comes from the page before
+    /// also at the next ones. Nothing is kept of their bytes: new memory takes longer than reading.
+    pub(crate) fn look_at(&self, pattern: &Pattern, page: u64) -> Result<()> {
+        let ahead = if page > 0 && pattern.has_seen(page - 1) { STRETCH } else { 1 };
+        let mut entries = [[0; LISTED]; PAGE as usize];
+        for page in page..self.pages().min(page + ahead) {
+            let first = page * PAGE;
+            let entries = &mut entries[..PAGE.min(self.count - first) as usize];
+            self.source.read_exact_at(self.offset(first), entries.as_flattened_mut())?;
+            pattern.look_at(self, page as usize, entries);
+        }
+        Ok(())
+    }
+
+    /// Whether a page is as [`Held::plain`] says.
+    fn is_plain(&self, page: usize, bytes: &[u8]) -> bool {
         if self.form() != Form::List {
-            return (None, false);
+            return false;
         }
         let (entries, _) = bytes.as_chunks();
-        if self.pages.pattern.get().is_none()
-            && let Some(pattern) = Pattern::new(self, first, entries)
+        let pattern = &self.pages.pattern;
+        if pattern.get().is_none()
+            && let Some(first) = Pattern::new(self, page, entries)
         {
-            let _ = self.pages.pattern.set(pattern);
+            let _ = pattern.set(Box::new(first));
         }
-        let pattern = self.pages.pattern.get();
-        let base = pattern.and_then(|pattern| pattern.base(self, first, entries));
-        let plain = || {
-            entries.is_sorted_by(|a, b| key(a) < key(b))
-                && entries.iter().all(|entry| self.is_readable(&Entry::listed(entry)))
-        };
-        (base, base.is_some() || plain())
+        pattern.get().is_some_and(|pattern| pattern.look_at(self, page, entries))
+            || (entries.is_sorted_by(|a, b| key(a) < key(b))
+                && entries.iter().all(|entry| self.is_readable(&Entry::listed(entry))))
     }
 
     fn slot_page(&self, page: u64) -> Result<Arc<[u8]>> {

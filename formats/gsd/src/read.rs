@@ -155,24 +155,25 @@ impl File {
 
     /// The bytes of a chunk into `buffer`, which is as long as they are.
     pub fn read_chunk_into(&self, chunk: &Chunk, buffer: &mut [u8]) -> Result<()> {
-        self.read_place(chunk.place, buffer)
+        self.read_data(chunk.place.offset, chunk.place.len, buffer)
     }
 
     /// Finds a chunk and reads its bytes into `buffer`, which is as long as they are: the shortest
     /// way. False if the frame does not have it.
     pub fn read_into(&self, frame: u64, name: &str, buffer: &mut [u8]) -> Result<bool> {
         let Some(id) = self.index.name_id(name) else { return Ok(false) };
-        let Some(place) = self.index.find_place(frame, id)? else { return Ok(false) };
-        self.read_place(place, buffer)?;
+        let Some((offset, len)) = self.index.find_data(frame, id)? else { return Ok(false) };
+        self.read_data(offset, len, buffer)?;
         Ok(true)
     }
 
-    fn read_place(&self, place: Place, buffer: &mut [u8]) -> Result<()> {
-        if buffer.len() as u64 != place.len {
-            let message = format!("the chunk has {} bytes, not {}", place.len, buffer.len());
+    #[inline]
+    fn read_data(&self, offset: u64, len: u64, buffer: &mut [u8]) -> Result<()> {
+        if buffer.len() as u64 != len {
+            let message = format!("the chunk has {len} bytes, not {}", buffer.len());
             return Err(Error::argument(message));
         }
-        self.source().read_exact_at(place.offset, buffer)
+        self.source().read_exact_at(offset, buffer)
     }
 
     /// The simulation step of a frame, where the file tells: in 0.0.1 that of the frame's last

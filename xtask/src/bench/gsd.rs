@@ -41,7 +41,9 @@ logged quantities; everything else is taken from frame 0 or is a default.
 - An open is opening and asking for the number of frames. Everything else has its file open already, but for
   cold reads: the C library's open lets the system read megabytes around the index ahead, so it is in their clock.
 - Rates are bytes of the data, or frames, in a second; the contestants take turns, round after round, and the
-  median counts.
+  median counts. A ratio is the median of the ratios of each turn: what the machine does meanwhile is the same for
+  both. Each turn is a new process, which is not in its time: reading into some pages of memory is a tenth faster
+  than into others, and a process gets the same ones again and again.
 ";
 
 const BENCH: Bench = Bench {
@@ -136,13 +138,15 @@ fn arena(folder: &Path, disk: &Path, scale: f64) -> Result<Arena> {
     let mut contestants: Vec<Contestant> = programs
         .into_iter()
         .filter_map(|(name, path)| path.map(|path| Contestant::new(name, move || program(&path))))
+        .map(Contestant::started_each_time)
         .collect();
     if let Some(python) = python {
-        contestants.push(Contestant::new(PYTHON, move || {
+        let started = Contestant::new(PYTHON, move || {
             let mut command = program(&python);
             command.arg(root().join("benches/gsd/peer.py"));
             command
-        }));
+        });
+        contestants.push(started.started_each_time());
     }
     Ok(Arena { contestants, words, incomplete, versions })
 }

@@ -136,6 +136,13 @@ pub(super) struct Run {
     pub(super) bytes: u64,
 }
 
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    let (low, high) = (all.get(all.len().checked_sub(1)? / 2)?, all.get(all.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
+
 /// All runs, by task and contestant.
 #[derive(Default)]
 pub(super) struct Results {
@@ -144,17 +151,18 @@ pub(super) struct Results {
 }
 
 impl Results {
+    fn all(&self, task: &'static str, who: &'static str) -> Option<&[Run]> {
+        self.runs.get(&(task, who)).map(Vec::as_slice)
+    }
+
     /// The median.
     pub(super) fn seconds(&self, task: &'static str, who: &'static str) -> Option<f64> {
-        let mut all: Vec<f64> = self.runs.get(&(task, who))?.iter().map(|r| r.seconds).collect();
-        all.sort_by(f64::total_cmp);
-        let (low, high) = (all.get((all.len() - 1) / 2)?, all.get(all.len() / 2)?);
-        Some(f64::midpoint(*low, *high))
+        median(self.all(task, who)?.iter().map(|run| run.seconds))
     }
 
     /// The bytes that the contestant named last.
     pub(super) fn bytes(&self, task: &'static str, who: &'static str) -> Option<u64> {
-        Some(self.runs.get(&(task, who))?.last()?.bytes)
+        Some(self.all(task, who)?.last()?.bytes)
     }
 
     /// A duration for a table.
@@ -162,14 +170,19 @@ impl Results {
         self.seconds(task, who).map_or("-".into(), duration)
     }
 
-    /// How many times as fast as `than`.
+    /// How many times as fast as `than`. Each turn is compared with the other's of the same moment: a
+    /// machine that is slower for some seconds is so for both.
     pub(super) fn speed(
         &self,
         task: &'static str,
         who: &'static str,
         than: &'static str,
     ) -> Option<f64> {
-        Some(self.seconds(task, than)? / self.seconds(task, who)?)
+        let (ours, theirs) = (self.all(task, who)?, self.all(task, than)?);
+        if ours.len() != theirs.len() {
+            return Some(self.seconds(task, than)? / self.seconds(task, who)?);
+        }
+        median(ours.iter().zip(theirs).map(|(ours, theirs)| theirs.seconds / ours.seconds))
     }
 
     /// Promises that `who` is at least `times` as fast as another.
