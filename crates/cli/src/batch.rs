@@ -41,7 +41,13 @@ impl Batch {
             match path.and_then(|path| Ok((spile::REGISTRY.folder_format(&path, limits)?, path))) {
                 Ok((None, path)) if path.is_dir() => {
                     batch.searched = true;
+                    let before = batch.items.len();
                     batch.search(&path, &path, limits);
+                    // Nothing wrong was found, but nothing was looked at either.
+                    if batch.items.len() == before {
+                        let error = Error::argument("no file of a known format is in it");
+                        batch.items.push(Err(error.with_path(&path)));
+                    }
                 }
                 Ok((folder, path)) => {
                     let below = path.file_name().map(PathBuf::from).unwrap_or_default();

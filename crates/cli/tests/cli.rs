@@ -361,10 +361,12 @@ fn a_new_file_is_no_file_called_dash() {
         &["merge", file, "-t", "npy", "-o", "-"],
         &["salvage", file, "-o", "-"],
         &["index", file, "-"],
+        &["scda", "unpack", file, "-o", "-"],
+        &["sdf", "source", file, "-o", "-"],
     ] {
         let done = command(words).current_dir(folder.path()).output().unwrap();
         let said = text(&done.stderr);
-        assert!(said.contains("cannot go to standard output; name a file"), "{words:?}: {said}");
+        assert!(said.contains("cannot go to standard output; give it a name"), "{words:?}: {said}");
         assert!(!folder.path().join("-").exists(), "{words:?}");
     }
     let text = good(&["taf", "export", file]);

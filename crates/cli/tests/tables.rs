@@ -85,6 +85,11 @@ ok            0         0  npz     run/below/b.npz
     assert_eq!(done.status.code(), Some(3));
     assert!(text(&done.stderr).contains("missing.taf"));
     assert_eq!(spile(temp.path(), &["check", "--summary", "missing.taf"]).status.code(), Some(2));
+    // Nor is a folder good in which there was nothing to look at.
+    std::fs::create_dir(at("empty")).unwrap();
+    let done = spile(temp.path(), &["check", "empty"]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done.stderr).contains("empty: no file of a known format is in it"), "{done:?}");
     let done = spile(temp.path(), &["check", "--json", "run"]);
     let lines: Vec<Value> =
         text(&done.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();

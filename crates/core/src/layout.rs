@@ -345,6 +345,22 @@ pub enum Coord {
     Node(NodeId),
 }
 
+impl Coord {
+    /// Start and step of two points and more that are evenly spaced, or the number of the first that is
+    /// not in its place.
+    pub fn spacing(points: &[f64]) -> std::result::Result<(f64, f64), usize> {
+        let [start, .., end] = *points else { return Err(points.len()) };
+        let step = (end - start) / (points.len() - 1) as f64;
+        // What was computed or stored in fewer digits is off by that much.
+        let apart = step.abs() * 1e-6 + start.abs().max(end.abs()) * f64::EPSILON * 4.0;
+        let even = |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= apart;
+        match points.iter().enumerate().position(|point| step == 0.0 || !even(point)) {
+            None => Ok((start, step)),
+            Some(odd) => Err(odd),
+        }
+    }
+}
+
 /// The second dimension of a table that was printed in columns.
 pub const COLUMN: &str = "column";
 
@@ -425,6 +441,22 @@ impl ArrayDesc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn even_points_are_told_from_others() {
+        assert_eq!(Coord::spacing(&[2.0, 1.5, 1.0]), Ok((2.0, -0.5)));
+        // Points that were printed with fewer digits, and those that lie far from 0.
+        let rounded: Vec<f64> =
+            (0..1000).map(|k| (f64::from(k) / 7.0 * 1e8).round() / 1e8).collect();
+        assert!(Coord::spacing(&rounded).is_ok());
+        let far: Vec<f64> = (0..1000).map(|k| 1e9 + f64::from(k) * 1e-3).collect();
+        assert!(Coord::spacing(&far).is_ok());
+        assert_eq!(Coord::spacing(&[0.0, 1.0, 2.5, 3.0]), Err(2));
+        assert_eq!(Coord::spacing(&[0.0, 1.0, f64::NAN, 3.0]), Err(2));
+        assert_eq!(Coord::spacing(&[0.0, f64::INFINITY]), Err(0));
+        assert_eq!(Coord::spacing(&[7.0, 7.0]), Err(0));
+        assert_eq!(Coord::spacing(&[7.0]), Err(1));
+    }
 
     #[test]
     fn pieces_cross_ranges() {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use base64_simd::STANDARD;
 use resvg::tiny_skia::Pixmap;
 
-use crate::image::base64;
 use crate::shade::Rgb;
 
 /// A PNG file as terminals with the graphics protocol of kitty show it (transmit and display,
@@ -13,7 +13,7 @@ use crate::shade::Rgb;
 /// at the end.
 #[must_use]
 pub fn kitty(png: &[u8], columns: Option<usize>) -> String {
-    let text = base64(png);
+    let text = STANDARD.encode_to_string(png);
     let mut out = String::with_capacity(text.len() + text.len() / 256 + 64);
     let mut rest = text.as_str();
     let mut first = true;
@@ -112,11 +112,11 @@ mod tests {
         let png: Vec<u8> = (0..10_000_u32).map(|k| (k * 7) as u8).collect();
         let text = kitty(&png, None);
         let pieces: Vec<&str> = text.trim_end().split("\x1b\\").filter(|p| !p.is_empty()).collect();
-        assert_eq!(pieces.len(), base64(&png).len().div_ceil(4096));
+        assert_eq!(pieces.len(), STANDARD.encode_to_string(&png).len().div_ceil(4096));
         assert!(pieces[0].starts_with("\x1b_Ga=T,f=100,m=1;"));
         assert!(pieces.last().unwrap().starts_with("\x1b_Gm=0;"));
         let body: String = pieces.iter().map(|p| p.split_once(';').unwrap().1).collect();
-        assert_eq!(body, base64(&png));
+        assert_eq!(body, STANDARD.encode_to_string(&png));
         assert!(kitty(&[1], Some(80)).starts_with("\x1b_Ga=T,f=100,c=80,m=0;"));
     }
 

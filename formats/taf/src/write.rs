@@ -126,12 +126,7 @@ fn points(
     }
     let array = Array::open(content.source(), content.tree(), desc, limits)?;
     let points = array.read_f64(&Selection::all(), Axes::Stored)?;
-    let [start, .., end] = points[..] else { return Ok(None) };
-    let step = (end - start) / (points.len() - 1) as f64;
-    // What was computed or stored in fewer digits is off by that much.
-    let apart = step.abs() * 1e-6 + (start.abs().max(end.abs())) * f64::EPSILON * 4.0;
-    let even = |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= apart;
-    Ok((step != 0.0 && points.iter().enumerate().all(even)).then_some((start, step)))
+    Ok(Coord::spacing(&points).ok())
 }
 
 /// Writes the one array of any tree as TAF.

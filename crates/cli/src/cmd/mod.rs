@@ -67,7 +67,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
 /// name.
 fn not_standard_output(path: &Path, what: &str) -> Result<()> {
     if path == Path::new("-") {
-        let message = format!("{what} cannot go to standard output; name a file");
+        let message = format!("{what} cannot go to standard output; give it a name");
         return Err(Error::argument(message));
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use spile::error::Result;
+use spile::layout::Coord;
 use spile_ops::json::Real;
 use spile_plot::{Axis, Figure, HeatMap, Points, Series};
 
@@ -73,12 +74,12 @@ impl<'a> Line<'a> {
     fn of(series: &'a Series) -> Self {
         let label = series.label.as_str();
         match &series.points {
-            Points::Line { x, y } => match even(x) {
-                Some((start, step)) => {
+            Points::Line { x, y } => match Coord::spacing(x) {
+                Ok((start, step)) => {
                     let (start, step) = (Real(start), Real(step));
                     Self::Even { label, start, step, low: reals(y), high: reals(y) }
                 }
-                None => Self::Points { label, x: reals(x), y: reals(y) },
+                Err(_) => Self::Points { label, x: reals(x), y: reals(y) },
             },
             Points::Dots { x, y } => Self::Points { label, x: reals(x), y: reals(y) },
             Points::Envelope { start, step, low, high } => {
@@ -92,13 +93,4 @@ impl<'a> Line<'a> {
             }
         }
     }
-}
-
-/// The start and the step of evenly spaced points.
-fn even(x: &[f64]) -> Option<(f64, f64)> {
-    let start = x.first().copied().unwrap_or(0.0);
-    let step = x.get(1).map_or(1.0, |second| second - start);
-    let off = |(k, v): (usize, &f64)| (v - (start + k as f64 * step)).abs();
-    let near = 1e-6 * step.abs() * x.len() as f64;
-    x.iter().enumerate().map(off).all(|off| off <= near).then_some((start, step))
 }

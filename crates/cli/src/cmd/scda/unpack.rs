@@ -11,6 +11,7 @@ use spile::error::{Error, ErrorKind, Result};
 use spile_scda::wire::{Breaks, Kind};
 use spile_scda::{Content, File, Section};
 
+use super::super::not_standard_output;
 use super::manifest::{MANIFEST, Row, Sizes, Text};
 use super::{Done, Style, open};
 use crate::context::Context;
@@ -41,6 +42,7 @@ pub(super) struct UnpackArgs {
 }
 
 pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    not_standard_output(&args.output, "a folder")?;
     let file = open(&args.file, !args.raw, context)?;
     if file.header().breaks == Breaks::Other {
         context.warn(&args.file, "has line breaks of neither style; the manifest says unix");

@@ -11,6 +11,7 @@ use spile::read::Axes;
 use spile::select::Selection;
 use spile_sdf::{Block, BlockType, File, Meta, archive};
 
+use super::not_standard_output;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
@@ -113,6 +114,9 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
 }
 
 fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    if let Some(output) = &args.output {
+        not_standard_output(output, "a folder")?;
+    }
     let file = open(&args.file, context)?;
     let is_source = |b: &&Block| match &b.meta {
         Meta::Datablock { mimetype, .. } => mimetype.contains("tar"),

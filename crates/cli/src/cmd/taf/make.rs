@@ -21,9 +21,6 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// A first column counts as a grid if its points are within this part of a step.
-const UNIFORM: f64 = 1e-6;
-
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
     /// NumPy array, text columns or any file with one array; - is standard input
@@ -92,19 +89,12 @@ fn grid_of(array: &Array) -> Result<(f64, f64)> {
         return Err(Error::argument(format!("a grid column needs two dimensions, not {rank}")));
     }
     let grid = array.read_f64(&Selection(vec![Slice::ALL, Slice::Index(0)]), Axes::Stored)?;
-    let (Some(first), Some(last)) = (grid.first(), grid.last()) else {
-        return Ok((1.0, 1.0));
-    };
-    let step = if grid.len() > 1 { (last - first) / (grid.len() - 1) as f64 } else { 1.0 };
-    let odd = grid.iter().enumerate().find(|(k, x)| {
-        let off = (first + *k as f64 * step - **x).abs();
-        !off.is_finite() || off > UNIFORM * step.abs()
-    });
-    match odd {
-        None => Ok((*first, step)),
-        Some((row, _)) => {
-            Err(Error::argument(format!("the first column is not evenly spaced, row {}", row + 1)))
-        }
+    match grid[..] {
+        [] => Ok((1.0, 1.0)),
+        [only] => Ok((only, 1.0)),
+        _ => Coord::spacing(&grid).map_err(|row| {
+            Error::argument(format!("the first column is not evenly spaced, row {}", row + 1))
+        }),
     }
 }
 
