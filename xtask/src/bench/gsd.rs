@@ -41,9 +41,8 @@ logged quantities; everything else is taken from frame 0 or is a default.
 - An open is opening and asking for the number of frames. Everything else has its file open already, but for
   cold reads: the C library's open lets the system read megabytes around the index ahead, so it is in their clock.
 - Rates are bytes of the data, or frames, in a second; the contestants take turns, round after round, and the
-  median counts. A ratio is the median of the ratios of each turn: what the machine does meanwhile is the same for
-  both. Each turn is a new process, which is not in its time: reading into some pages of memory is a tenth faster
-  than into others, and a process gets the same ones again and again.
+  median counts. Each turn is a new process, which is not in its time: reading into some pages of memory is a tenth
+  faster than into others, and a process gets the same ones again and again.
 ";
 
 const BENCH: Bench = Bench {

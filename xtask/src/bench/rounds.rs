@@ -294,7 +294,9 @@ impl Bench {
             let Self { name, how, .. } = self;
             page::save(&format!(
                 "# Performance: {name}\n\nMade by `cargo xtask bench {name} --scale {}`, {} rounds, \
-                 files {place}; run it to repeat this on your machine.\n\n{}\n{table}\n\
+                 files {place}; run it to repeat this on your machine. A ratio is the median of the \
+                 ratios of single turns: what the machine does meanwhile is the same for both.\n\n\
+                 {}\n{table}\n\
                  ## What is promised of {name}\n\n```text\n{}\n```\n\n\
                  ## What is measured of {name}\n\n{how}",
                 options.scale,
