@@ -10,14 +10,14 @@ use crate::pages::{LISTED, PAGE};
 use crate::place::Place;
 use crate::wire::Entry;
 
-/// Stretches of an even file that can be told apart. Between two of them the index or the names were
+/// Runs of an even file that can be told apart. Between two of them the index or the names were
 /// moved to a larger place, which happens the seldomer the longer a file is.
-const STRETCHES: usize = 32;
+const RUNS: usize = 32;
 
-/// A page that nobody has looked at yet, as if its stretch were the one that is never set.
+/// A page that nobody has looked at yet, as if its run were the one that is never set.
 const UNSEEN: u8 = 0;
 
-/// A page that is not even, as if its stretch were one that there is not.
+/// A page that is not even, as if its run were one that there is not.
 const UNEVEN: u8 = u8::MAX;
 
 /// What the frames of an even file have in common. What every look-up needs comes first: it is in one
@@ -26,14 +26,14 @@ const UNEVEN: u8 = u8::MAX;
 pub(crate) struct Pattern {
     /// Where the chunk of each name is.
     chunks: Box<[Chunk]>,
-    /// The stretch of each page.
+    /// The run of each page.
     pages: Box<[AtomicU8]>,
     /// Bytes from a frame to the next.
     stride: u64,
     /// Entries of the index.
     count: u64,
-    /// What is to be added to the places of a stretch. The first is never set.
-    bases: [OnceLock<u64>; STRETCHES],
+    /// What is to be added to the places of a run. The first is never set.
+    bases: [OnceLock<u64>; RUNS],
     /// The entry of each chunk in some frame.
     entries: Box<[[u8; LISTED]]>,
 }
@@ -81,7 +81,7 @@ impl Pattern {
             chunks: (0..).zip(entries).map(chunk).collect::<Option<_>>()?,
             entries: entries.into(),
             stride,
-            bases: [const { OnceLock::new() }; STRETCHES],
+            bases: [const { OnceLock::new() }; RUNS],
             pages: (0..index.pages()).map(|_| AtomicU8::new(UNSEEN)).collect(),
             count: index.count,
         })
@@ -96,16 +96,16 @@ impl Pattern {
 
     /// The page was looked at, or there is none.
     pub(crate) fn has_seen(&self, page: u64) -> bool {
-        let stretch = usize::try_from(page).ok().and_then(|page| self.pages.get(page));
-        stretch.is_none_or(|stretch| stretch.load(Ordering::Relaxed) != UNSEEN)
+        let run = usize::try_from(page).ok().and_then(|page| self.pages.get(page));
+        run.is_none_or(|run| run.load(Ordering::Relaxed) != UNSEEN)
     }
 
     /// Looks whether a page is even and all of its chunks can be read.
     pub(crate) fn look_at(&self, index: &Index, page: usize, entries: &[[u8; LISTED]]) -> bool {
         let base = self.base(index, page, entries);
-        let stretch = base
-            .and_then(|base| (1..STRETCHES).find(|k| *self.bases[*k].get_or_init(|| base) == base));
-        self.pages[page].store(stretch.map_or(UNEVEN, |k| k as u8), Ordering::Relaxed);
+        let run =
+            base.and_then(|base| (1..RUNS).find(|k| *self.bases[*k].get_or_init(|| base) == base));
+        self.pages[page].store(run.map_or(UNEVEN, |k| k as u8), Ordering::Relaxed);
         base.is_some()
     }
 
@@ -149,8 +149,8 @@ impl Pattern {
     /// What is to be added to the places of a page's chunks, if it is known to be even.
     #[inline]
     fn known_base(&self, page: u64) -> Option<u64> {
-        let stretch = self.pages.get(usize::try_from(page).ok()?)?.load(Ordering::Relaxed);
-        self.bases.get(usize::from(stretch))?.get().copied()
+        let run = self.pages.get(usize::try_from(page).ok()?)?.load(Ordering::Relaxed);
+        self.bases.get(usize::from(run))?.get().copied()
     }
 
     /// The entry of that frame and name, if it is in an even page.
