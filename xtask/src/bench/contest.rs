@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::report::median;
 use super::sample::Words;
 use super::tasks::{CROP, TASKS, TRANSPOSE, Task};
 use crate::Result;
@@ -49,14 +50,7 @@ pub(super) struct Results {
 impl Results {
     /// The median.
     pub(super) fn seconds(&self, task: &'static str, who: Who) -> Option<f64> {
-        let mut all: Vec<f64> = self.runs.get(&(task, who))?.iter().map(|r| r.seconds).collect();
-        all.sort_by(f64::total_cmp);
-        let mid = all.len() / 2;
-        if all.len() % 2 == 1 {
-            all.get(mid).copied()
-        } else {
-            Some(f64::midpoint(all[mid - 1], all[mid]))
-        }
+        median(self.runs.get(&(task, who))?.iter().map(|run| run.seconds))
     }
 
     /// The largest, with any number of threads.

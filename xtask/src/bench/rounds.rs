@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::page;
-use super::report::{Promise, duration};
+use super::report::{Promise, duration, median};
 use super::{BUSY, Options, machine, others};
 use crate::Result;
 use crate::shell::{output, program, root, target};
@@ -134,13 +134,6 @@ impl Drop for Running {
 pub(super) struct Run {
     seconds: f64,
     pub(super) bytes: u64,
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut all: Vec<f64> = values.collect();
-    all.sort_by(f64::total_cmp);
-    let (low, high) = (all.get(all.len().checked_sub(1)? / 2)?, all.get(all.len() / 2)?);
-    Some(f64::midpoint(*low, *high))
 }
 
 /// All runs, by task and contestant.
