@@ -7,18 +7,22 @@
 //! Copying reads never touch the map, so a file that shrinks under us gives a `Truncated` error.
 //! The map serves [`Source::view`] alone, for callers who asked for zero-copy access.
 
+mod access;
 mod joined;
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
+use rustix::fs::Advice;
 
 use crate::error::{Error, Result, human_bytes};
+use access::Access;
 use joined::Joined;
 
 pub use joined::Part;
@@ -30,6 +34,9 @@ pub struct Source(Arc<Inner>);
 /// Bytes for which one system call is tried; Linux reads no more than 2 GiB at once.
 const ONE_CALL: usize = 1 << 30;
 
+/// Bytes after which it is looked whether the time of last access is true.
+const REVIEW: u64 = 1 << 20;
+
 struct Inner {
     path: Option<PathBuf>,
     len: u64,
@@ -39,7 +46,7 @@ struct Inner {
 }
 
 enum Bytes {
-    File(File),
+    File { file: File, access: Access },
     Mapped { file: File, map: Mmap },
     Memory(Vec<u8>),
     Joined(Joined),
@@ -53,14 +60,15 @@ pub trait ReadAt: Send + Sync {
 }
 
 impl Source {
-    /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted.
+    /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted. The time of
+    /// last access is kept to the hour for as long as it is read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_regular(path).map_err(|e| match e.kind() {
             io::ErrorKind::IsADirectory => Error::io(path, e).hint("name the files in it"),
             _ => Error::io(path, e),
         })?;
-        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
+        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File { file, access: Access::new() }))
     }
 
     /// Opens a file for positioned reads and for zero-copy views.
@@ -140,7 +148,7 @@ impl Source {
     /// Length in bytes now; larger than [`Source::len`] when someone is appending.
     pub fn current_len(&self) -> Result<u64> {
         match &self.0.bytes {
-            Bytes::File(file) | Bytes::Mapped { file, .. } => {
+            Bytes::File { file, .. } | Bytes::Mapped { file, .. } => {
                 Ok(file.metadata().map_err(|e| self.io(e))?.len())
             }
             Bytes::Memory(_) | Bytes::Joined(_) | Bytes::Foreign(_) => Ok(self.0.len),
@@ -150,6 +158,17 @@ impl Source {
     /// Bytes that have been read so far, by whom and how often ever; for who shows progress.
     pub fn bytes_read(&self) -> u64 {
         self.0.read.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn count(&self, bytes: usize) {
+        let before = self.0.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        let after = before.wrapping_add(bytes as u64);
+        if before / REVIEW != after / REVIEW
+            && let Bytes::File { file, access } = &self.0.bytes
+        {
+            access.review(file);
+        }
     }
 
     /// From now on every read fails, until this is taken back: whatever works on these bytes comes to an
@@ -175,12 +194,12 @@ impl Source {
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         // Nearly always it is a file and one system call gives everything. Little more than that call
         // is done here: for chunks of some KiB a hundred instructions more are a hundredth of the time.
-        if let Bytes::File(file) = &self.0.bytes
+        if let Bytes::File { file, .. } = &self.0.bytes
             && !self.0.stopped.load(Ordering::Relaxed)
             && buffer.len() <= ONE_CALL
             && file.read_at(buffer, offset).is_ok_and(|done| done == buffer.len())
         {
-            self.0.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            self.count(buffer.len());
             return Ok(());
         }
         self.read_exact_in_parts(offset, buffer)
@@ -196,10 +215,10 @@ impl Source {
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.ensure_running()?;
         match &self.0.bytes {
-            Bytes::File(file) | Bytes::Mapped { file, .. } => {
+            Bytes::File { file, .. } | Bytes::Mapped { file, .. } => {
                 let read = |buffer: &mut [u8], at| file.read_at(buffer, at);
                 let done = fill(read, offset, buffer).map_err(|(e, at)| self.io(e).at(at))?;
-                self.0.read.fetch_add(done as u64, Ordering::Relaxed);
+                self.count(done);
                 Ok(done)
             }
             Bytes::Foreign(reader) => {
@@ -208,12 +227,12 @@ impl Source {
                 let read = |buffer: &mut [u8], at| reader.read_at(at, buffer);
                 let done = fill(read, offset, &mut buffer[..wanted])
                     .map_err(|(e, at)| self.io(e).at(at))?;
-                self.0.read.fetch_add(done as u64, Ordering::Relaxed);
+                self.count(done);
                 Ok(done)
             }
             Bytes::Joined(joined) => {
                 let done = joined.read_at_most(offset, buffer)?;
-                self.0.read.fetch_add(done as u64, Ordering::Relaxed);
+                self.count(done);
                 Ok(done)
             }
             Bytes::Memory(bytes) => {
@@ -222,6 +241,13 @@ impl Source {
                 buffer[..n].copy_from_slice(&rest[..n]);
                 Ok(n)
             }
+        }
+    }
+
+    /// Says that bytes will be read soon: the system may fetch them while something else is done.
+    pub fn expect(&self, offset: u64, len: u64) {
+        if let Bytes::File { file, .. } | Bytes::Mapped { file, .. } = &self.0.bytes {
+            let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(len), Advice::WillNeed);
         }
     }
 
@@ -250,7 +276,7 @@ impl Source {
             Bytes::Memory(bytes) => bytes,
             // A file that has become shorter has no bytes behind the end of its map.
             Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
-            Bytes::Mapped { .. } | Bytes::File(_) | Bytes::Joined(_) | Bytes::Foreign(_) => {
+            Bytes::Mapped { .. } | Bytes::File { .. } | Bytes::Joined(_) | Bytes::Foreign(_) => {
                 return None;
             }
         };

@@ -2,8 +2,9 @@
 //! of defaults.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::mem::take;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use spile_core::convert;
 use spile_core::error::{Error, Result};
@@ -135,6 +136,8 @@ pub(super) struct Shared {
     logs: Vec<(String, Option<Chunk>)>,
     places: Vec<Place>,
     counts: OnceLock<Vec<u64>>,
+    /// Where the bytes of a frame were: memory that is new is slow.
+    buffer: Mutex<Vec<u8>>,
 }
 
 impl Shared {
@@ -155,8 +158,12 @@ impl Shared {
         }
         let place =
             |field: &Field| Place { first: first.get(field.name).cloned(), ..Place::default() };
-        let places = FIELDS.iter().map(place).collect();
-        Self { meanings, logs, places, counts: OnceLock::new() }
+        let (places, buffer) = (FIELDS.iter().map(place).collect(), Mutex::default());
+        Self { meanings, logs, places, counts: OnceLock::new(), buffer }
+    }
+
+    fn buffer(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,7 +198,10 @@ impl Trajectory {
             let message = format!("there is no frame {frame}; the file has {frames}");
             return Err(Error::argument(message));
         }
-        Frame::new(self, frame)?.snapshot()
+        let frame = Frame::new(self, frame)?;
+        let snapshot = frame.snapshot();
+        *self.shared.buffer() = frame.bytes;
+        snapshot
     }
 }
 
@@ -219,7 +229,13 @@ impl<'a> Frame<'a> {
         // One read for the frame where that is little more than what it needs.
         let span = end.saturating_sub(start);
         let together = span > 0 && span <= TOGETHER && span <= sum.saturating_add(GAP);
-        let bytes = if together { file.source().read_vec(start, span)? } else { Vec::new() };
+        let mut bytes = Vec::new();
+        if together {
+            file.source().require(start, span)?;
+            bytes = take(&mut *shared.buffer());
+            bytes.resize(span as usize, 0);
+            file.source().read_exact_at(start, &mut bytes)?;
+        }
         let places = GROUPS.map(|(group, _)| group_place(group));
         let number_in = |chunk: &Option<Chunk>| {
             chunk.as_ref().map(|chunk| count(file, number, chunk)).transpose()
@@ -383,11 +399,16 @@ impl<'a> Frame<'a> {
 
     fn snapshot(&self) -> Result<Snapshot> {
         self.allow_all()?;
-        let box_: Column<f64> = self.column(const { at("configuration/box") })?;
+        let edges: Column<f64> = self.column(const { at("configuration/box") })?;
+        let mut box_ = [0.0; 6];
+        for (edge, value) in box_.iter_mut().zip(edges.iter()) {
+            *edge = *value;
+        }
         let dimensions: Column<f64> = self.column(const { at("configuration/dimensions") })?;
         let mut out = Snapshot {
             step: self.step()?,
             dimensions: dimensions.first().map_or(3, |n| *n as u8),
+            box_,
             particles: self.particles()?,
             bonds: self.links("bonds")?,
             angles: self.links("angles")?,
@@ -396,15 +417,14 @@ impl<'a> Frame<'a> {
             pairs: self.links("pairs")?,
             constraints: Links {
                 n: self.counts[GROUPS.len() - 1] as u32,
+                types: Vec::new(),
+                typeid: Column::default(),
                 group: self.column(const { at("constraints/group") })?,
-                ..Links::default()
             },
             constraint_value: self.column(const { at("constraints/value") })?,
-            ..Snapshot::default()
+            log: BTreeMap::new(),
+            state: BTreeMap::new(),
         };
-        for (edge, value) in out.box_.iter_mut().zip(box_.iter()) {
-            *edge = *value;
-        }
         for ((name, first), own) in self.shared.logs.iter().zip(&self.logs) {
             let chunk = own.as_ref().or(first.as_ref());
             let value = chunk.map(|chunk| self.values(chunk)).transpose()?;
