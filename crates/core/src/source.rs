@@ -12,14 +12,12 @@ mod joined;
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::Mmap;
-use rustix::fs::Advice;
 
 use crate::error::{Error, Result, human_bytes};
 use access::Access;
@@ -241,13 +239,6 @@ impl Source {
                 buffer[..n].copy_from_slice(&rest[..n]);
                 Ok(n)
             }
-        }
-    }
-
-    /// Says that bytes will be read soon: the system may fetch them while something else is done.
-    pub fn expect(&self, offset: u64, len: u64) {
-        if let Bytes::File { file, .. } | Bytes::Mapped { file, .. } = &self.0.bytes {
-            let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(len), Advice::WillNeed);
         }
     }
 

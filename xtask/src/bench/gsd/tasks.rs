@@ -98,7 +98,7 @@ macro_rules! times {
         15
     };
     (cold reads of $size:literal) => {
-        25
+        40
     };
     (writes of "100 MiB") => {
         20
