@@ -62,6 +62,8 @@ pub(super) struct Contestant {
     stays: bool,
     /// Takes part in the first round only.
     once: bool,
+    /// Takes part in one of so many turns.
+    every: usize,
     command: Box<dyn Fn() -> Command>,
     running: Option<Running>,
 }
@@ -74,7 +76,8 @@ struct Running {
 
 impl Contestant {
     pub(super) fn new(name: &'static str, command: impl Fn() -> Command + 'static) -> Self {
-        Self { name, stays: true, once: false, command: Box::new(command), running: None }
+        let command = Box::new(command);
+        Self { name, stays: true, once: false, every: 1, command, running: None }
     }
 
     /// The same, started for each task.
@@ -85,6 +88,11 @@ impl Contestant {
     /// The same, in the first round only.
     pub(super) fn once(self) -> Self {
         Self { once: true, ..self }
+    }
+
+    /// The same, in one of so many turns: what is slow and near to nobody would keep the others waiting.
+    pub(super) fn every(self, turns: usize) -> Self {
+        Self { every: turns, ..self }
     }
 
     /// Does a task: seconds and bytes.
@@ -164,7 +172,7 @@ impl Results {
     }
 
     /// How many times as fast as `than`. Each turn is compared with the other's of the same moment: a
-    /// machine that is slower for some seconds is so for both.
+    /// machine that is slower for some seconds is so for both. Where one has fewer turns, by medians.
     pub(super) fn speed(
         &self,
         task: &'static str,
@@ -313,18 +321,18 @@ impl Bench {
             println!("round {} of {rounds}", round + 1);
             for task in self.tasks {
                 let mut cold = task.warm;
-                for _ in 0..task.times {
+                for turn in 0..task.times {
                     shuffle(&mut order, &mut state);
                     for k in &order {
                         let one = &mut arena.contestants[*k];
-                        if one.once && round > 0 {
+                        if (one.once && round > 0) || turn % one.every > 0 {
                             continue;
                         }
                         let Some(line) = task.line(one.name) else { continue };
-                        let mut turn = || one.ask(&filled(line, &arena.words)?);
+                        let mut ask = || one.ask(&filled(line, &arena.words)?);
                         let warmed =
-                            if std::mem::take(&mut cold) { turn().map(drop) } else { Ok(()) };
-                        match warmed.and_then(|()| turn()) {
+                            if std::mem::take(&mut cold) { ask().map(drop) } else { Ok(()) };
+                        match warmed.and_then(|()| ask()) {
                             Ok(run) => {
                                 results.runs.entry((task.name, one.name)).or_default().push(run);
                             }
