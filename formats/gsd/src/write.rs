@@ -381,6 +381,14 @@ impl Writer {
         if self.pending.len() >= self.most_entries { self.commit(false) } else { Ok(()) }
     }
 
+    /// Takes back the chunks of the current frame, which begins anew: for who could write some of them and
+    /// not all. Their bytes stay in the file and belong to nobody.
+    pub fn discard_frame(&mut self) {
+        for entry in self.current.drain(..) {
+            self.used[entry.id as usize] = 0;
+        }
+    }
+
     /// Commits the frames that have ended and waits for the disk: when it returns, they outlive
     /// the process and a power failure.
     pub fn flush(&mut self) -> Result<()> {

@@ -10,6 +10,7 @@ use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::testkit::faults::{Call, Fault, arm, calls, disarm};
+use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer, ops};
 
@@ -133,6 +134,48 @@ fn a_fault_at_any_call_costs_no_committed_frame_and_halves_none() {
         }
     }
     assert!(runs > 1500, "{runs}");
+}
+
+#[test]
+fn a_hoomd_frame_that_could_not_be_written_is_written_again() {
+    let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let path = temp.path().join("a.gsd");
+    let snapshot = |k: u32| {
+        let mut s = Snapshot::plain(k.into(), 5);
+        s.particles.position = (0..15).map(|j| f64::from(j + k)).collect();
+        s.particles.charge = vec![f64::from(k); 5].into();
+        s
+    };
+    let begin = || {
+        let (mode, precision) = (Mode::default(), Precision::Single);
+        let file = TrajectoryWriter::create(&path, Overwrite::Replace, "t", precision, mode);
+        let mut file = file.unwrap();
+        // Every chunk is a call.
+        file.writer().set_buffer(1);
+        file
+    };
+    arm(None);
+    let mut file = begin();
+    (0..3).for_each(|k| file.write(&snapshot(k)).unwrap());
+    file.close().unwrap();
+    let (calls, mut failed) = (disarm().len(), 0);
+    for call in 0..calls {
+        let mut file = begin();
+        arm(Some(Fault { call, part: 50, lasting: false }));
+        for k in 0..3 {
+            if file.write(&snapshot(k)).is_err() {
+                failed += 1;
+                file.write(&snapshot(k)).unwrap();
+            }
+        }
+        again(false, || file.writer().flush()).unwrap();
+        drop(file);
+        disarm();
+        let file = Trajectory::new(File::open(&path, &Limits::default()).unwrap()).unwrap();
+        assert_eq!(file.len().unwrap(), 3, "call {call}");
+        (0..3).for_each(|k| assert_eq!(file.read(k.into()).unwrap(), snapshot(k), "call {call}"));
+    }
+    assert!(failed > 5, "{failed} of {calls}");
 }
 
 #[test]

@@ -39,6 +39,24 @@ fn defaults_stand_where_nothing_was_written() {
 }
 
 #[test]
+fn a_negative_zero_is_no_default() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    let (mode, precision) = (Mode::default(), Precision::Single);
+    let mut file = TrajectoryWriter::create(&path, Overwrite::Never, "t", precision, mode).unwrap();
+    let mut frame = Snapshot::plain(0, 2);
+    frame.particles.velocity[4] = -0.0;
+    file.write(&frame).unwrap();
+    file.close().unwrap();
+    let signs = |numbers: &[f64]| -> Vec<bool> {
+        numbers.iter().map(|number| number.is_sign_negative()).collect()
+    };
+    let read = open(&path).read(0).unwrap();
+    assert_eq!(signs(&read.particles.velocity), [false, false, false, false, true, false]);
+    assert_eq!(open(&path).file().find_matching_names(""), ["particles/velocity", "particles/N"]);
+}
+
+#[test]
 fn frames_fall_back_to_frame_0_only_with_as_many_particles() {
     let file = open(&golden("py-5.0.1/hoomd_varying_N.gsd"));
     let frames: Vec<Snapshot> = (0..file.len().unwrap()).map(|k| file.read(k).unwrap()).collect();

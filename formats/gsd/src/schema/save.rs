@@ -82,8 +82,20 @@ impl TrajectoryWriter {
     }
 
     /// Writes a frame. A logged quantity that is not in `snapshot.log` falls back to frame 0; one
-    /// that is there without a value must not, and is written as NaN where frame 0 has it.
+    /// that is there without a value must not, and is written as NaN where frame 0 has it. A frame that
+    /// cannot be written as a whole is not begun: it can be tried again.
     pub fn write(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if let Err(error) = self.write_chunks(snapshot) {
+            self.writer.discard_frame();
+            if self.writer.nframes() == 0 {
+                self.first.clear();
+            }
+            return Err(error);
+        }
+        self.writer.end_frame()
+    }
+
+    fn write_chunks(&mut self, snapshot: &Snapshot) -> Result<()> {
         for (name, values) in self.values(snapshot)? {
             if !falls_back(&name) {
                 self.writer.write_chunk(&name, values.kind, values.n, values.m, &values.bytes)?;
@@ -101,7 +113,7 @@ impl TrajectoryWriter {
                 self.writer.write_chunk(&name, values.kind, values.n, values.m, &values.bytes)?;
             }
         }
-        self.writer.end_frame()
+        Ok(())
     }
 
     /// Commits, waits for the disk and closes the file.
@@ -219,10 +231,13 @@ fn is_default(name: &str, values: &Values) -> bool {
         "particles/type_shapes" => values.texts() == ["{}"],
         _ => match field(name) {
             Some(field) if field.kind == Kind::Names => values.n == 0,
-            Some(field) if field.per.is_none() => values.numbers() == field.default,
             Some(field) => {
-                let rows = values.numbers();
-                rows.chunks(field.default.len().max(1)).all(|row| row == field.default)
+                // Bit by bit: a negative zero is none that a reader would come to.
+                let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits();
+                let numbers = values.numbers();
+                let rows = field.per.map_or(1, |_| values.n as usize);
+                numbers.len() == rows * field.default.len()
+                    && numbers.iter().zip(field.default.iter().cycle()).all(same)
             }
             None => false,
         },
