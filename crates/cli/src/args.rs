@@ -135,6 +135,7 @@ pub(crate) enum Command {
     Plot(cmd::plot::PlotArgs),
     /// Save what can be read of a damaged file
     Salvage(cmd::salvage::SalvageArgs),
+    Watch(cmd::watch::WatchArgs),
     /// Decks and source code in SDF files
     Sdf(cmd::sdf::SdfArgs),
     /// Operations on IOTK files

@@ -78,7 +78,7 @@ fn a_text_is_printed_as_one() {
 fn frames_of_a_running_job_are_followed() {
     let folder = Folder::with(&["gsd/code-v5.0.1/one_frame.gsd"]);
     let mut child = folder
-        .command(&["gsd", "watch", "one_frame.gsd", "--all", "--interval", "0.01", "--count", "4"])
+        .command(&["watch", "one_frame.gsd", "--all", "--interval", "0.01", "--count", "4"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -91,9 +91,17 @@ fn frames_of_a_running_job_are_followed() {
         writer.write_chunk("x", Type::UInt8, 2, 1, &[1, 2]).unwrap();
         writer.end_frame().unwrap();
         let line = lines.next().unwrap().unwrap();
-        assert_eq!(line, format!("frame {frame}  1 chunk, 2 B"));
+        assert_eq!(line, format!("frame {frame}  1 array, 2 B"));
     }
     assert!(child.wait().unwrap().success());
+    drop(writer);
+    let same = ["gsd", "watch", "one_frame.gsd", "--all", "--count", "4", "--json"];
+    let last = folder.good(&same).lines().last().unwrap().to_string();
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(
+        (&last["frame"], &last["arrays"], &last["bytes"]),
+        (&3.into(), &1.into(), &2.into())
+    );
 }
 
 #[test]

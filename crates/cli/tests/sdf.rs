@@ -3,9 +3,12 @@
 #[path = "support/folder.rs"]
 mod folder;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
 
-use folder::{good, spile};
+use folder::{Folder, good, spile};
 
 fn golden(name: &str) -> PathBuf {
     folder::golden("sdf").join(name)
@@ -54,6 +57,25 @@ fn a_dump_is_shown_printed_and_drawn_with_its_own_words() {
     let plot: serde_json::Value = serde_json::from_str(&plot).unwrap();
     let first = good(&here, &["cat", "epoch1d_normal_0001.sdf", "Grid/Grid/X_mid", "0"]);
     assert_eq!(plot["series"][0]["start"].as_f64().unwrap(), first.trim().parse::<f64>().unwrap());
+}
+
+#[test]
+fn dumps_of_a_running_job_are_followed() {
+    let run = Folder::with(&["sdf/epoch1d_normal_0000.sdf"]);
+    let words = ["watch", ".", "--all", "--interval", "0.02", "--count", "2"];
+    let mut child = run.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert!(next().starts_with("frame 0  step 0  "));
+    // A dump comes in two parts: the first is none.
+    let dump = std::fs::read(golden("epoch1d_normal_0001.sdf")).unwrap();
+    run.write("0001.sdf", &dump[..dump.len() / 3]);
+    std::thread::sleep(Duration::from_millis(200));
+    run.write("0001.sdf", &dump);
+    assert!(next().starts_with("frame 1  step 51  "));
+    assert!(child.wait().unwrap().success());
+    let error = run.bad(&["watch", "0001.sdf"]);
+    assert!(error.contains("no frames") && error.contains("hint: `watch` is for"), "{error}");
 }
 
 #[test]

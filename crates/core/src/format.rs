@@ -138,6 +138,13 @@ pub trait Reader: Send + Sync {
         &[]
     }
 
+    /// The same with what was added to the file since, where the format knows how to find that without
+    /// going through all of it again. Who holds this one goes on seeing what it saw.
+    fn refreshed(&self, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
+        let _ = limits;
+        Ok(None)
+    }
+
     /// Every byte range with its meaning, in the order of the file.
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()>;
 
@@ -236,7 +243,12 @@ impl Folder {
         &self.path
     }
 
-    /// Its files with that ending, in the order of their names; none whose name begins with a dot.
+    /// Its files, in the order of their names; none whose name begins with a dot.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Those with that ending.
     pub fn with_extension(&self, extension: &str) -> Vec<PathBuf> {
         let ends =
             |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));

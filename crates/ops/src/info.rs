@@ -3,6 +3,7 @@
 use serde::Serialize;
 use spile_core::error::Result;
 use spile_core::format::Opened;
+use spile_core::frames::FrameAxis;
 
 use crate::check::Row;
 use crate::json::{Pairs, Real};
@@ -54,6 +55,13 @@ pub struct Moment {
     pub time: Option<Real>,
 }
 
+impl Moment {
+    /// Of a frame.
+    pub fn of(axis: &dyn FrameAxis, frame: u64) -> Result<Self> {
+        Ok(Self { step: axis.step(frame)?, time: axis.time(frame)?.map(Real) })
+    }
+}
+
 /// Looks at an open file.
 pub fn info(file: &Opened) -> Result<Info> {
     let (what, tree) = (file.format.info(), file.reader.tree());
@@ -61,13 +69,10 @@ pub fn info(file: &Opened) -> Result<Info> {
     let frames = match tree.frames() {
         None => None,
         Some(axis) => {
-            let moment = |k: u64| -> Result<Moment> {
-                Ok(Moment { step: axis.step(k)?, time: axis.time(k)?.map(Real) })
-            };
             let count = axis.len();
             let (first, last) = match count {
                 0 => (None, None),
-                n => (Some(moment(0)?), Some(moment(n - 1)?)),
+                n => (Some(Moment::of(&**axis, 0)?), Some(Moment::of(&**axis, n - 1)?)),
             };
             Some(Frames { count, first, last })
         }

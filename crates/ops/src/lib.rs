@@ -16,6 +16,7 @@
 //! | `diff` | how two files differ |
 //! | `index` | where its arrays lie, for readers of Zarr |
 //! | `map` | which bytes are what |
+//! | `watch` | what came with a frame |
 //! | `check` | what is wrong with it |
 //! | `formats` | the table of formats |
 //! | `pick` | which objects and frames a verb looks at |
@@ -53,6 +54,7 @@ pub mod map;
 pub mod pick;
 pub mod stat;
 pub mod subset;
+pub mod watch;
 
 pub use check::check;
 pub use content::content;

@@ -13,6 +13,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
+use crate::index::Index;
 use crate::read::{File, HOOMD, STEP, layout, shape};
 use crate::schema::{Trajectory, dims};
 use crate::wire::{SLOT, Type};
@@ -27,45 +28,52 @@ const REGION_COST: u64 = 24;
 pub struct View {
     file: File,
     tree: Tree,
-    /// Chunks whose entries cannot be used, if any.
-    damaged: Option<u64>,
+    survey: Survey,
 }
 
 /// What one name stands for, in one element type.
+#[derive(Clone)]
 struct Column {
     first: Shape,
     /// Some frame has more than one column.
     columns: bool,
 }
 
-impl View {
-    /// Looks at every index entry once, to know which arrays there are. An entry that cannot be
-    /// read is an error where its frame is read; entries out of order are one now, because then
-    /// nothing can be found.
-    pub fn new(file: File, limits: &Limits) -> Result<Self> {
-        let index = &file.index;
-        index.require_whole()?;
-        let frames = index.countable_frames(limits)?;
-        let (mut damaged, mut wrong) = (BTreeSet::new(), 0_u64);
-        let mut found: BTreeMap<(u32, Type), Column> = BTreeMap::new();
-        let mut frame = 0;
-        index.scan(0..index.count, |k, entry| {
-            if entry.frame < frame {
-                let message = format!("frame {} behind frame {frame}", entry.frame);
+/// What the index entries say about the arrays of a file.
+#[derive(Clone, Default)]
+struct Survey {
+    /// Entries that were looked at, and the frame of the last.
+    entries: u64,
+    frame: u64,
+    columns: BTreeMap<(u32, Type), Column>,
+    /// Names of entries that say nothing about their array.
+    damaged: BTreeSet<u32>,
+    /// Chunks whose entries cannot be used.
+    wrong: u64,
+}
+
+impl Survey {
+    /// Looks at the entries that it has not seen. One that cannot be read is an error where its frame is
+    /// read; entries out of order are one now, because then nothing can be found.
+    fn go_on(&mut self, index: &Index, limits: &Limits) -> Result<()> {
+        index.scan(self.entries..index.count, |k, entry| {
+            if entry.frame < self.frame {
+                let message = format!("frame {} behind frame {}", entry.frame, self.frame);
                 let error = Error::malformed("gsd-012", message)
                     .hint("`spile salvage` puts the frames in order");
                 return Err(index.at(k, &entry, error));
             }
-            frame = entry.frame;
-            wrong += u64::from(index.place(k, &entry).is_err());
+            self.frame = entry.frame;
+            self.wrong += u64::from(index.place(k, &entry).is_err());
             // What is wrong with the entry is told when it is read.
             let sized = entry.kind(index.form()).filter(|_| entry.bytes(index.form()).is_some());
             let Some(kind) = sized.filter(|_| index.names.has(entry.id)) else {
-                damaged.insert(entry.id);
+                self.damaged.insert(entry.id);
                 return Ok(());
             };
-            let known = found.len() as u64;
-            let column = found
+            let known = self.columns.len() as u64;
+            let column = self
+                .columns
                 .entry((entry.id, kind))
                 .or_insert_with(|| Column { first: shape(&entry, true), columns: false });
             column.columns |= entry.m != 1;
@@ -74,6 +82,23 @@ impl View {
             }
             Ok(())
         })?;
+        self.entries = index.count;
+        Ok(())
+    }
+}
+
+impl View {
+    /// Looks at every index entry once, to know which arrays there are.
+    pub fn new(file: File, limits: &Limits) -> Result<Self> {
+        file.index.require_whole()?;
+        Self::with(file, Survey::default(), limits)
+    }
+
+    /// The same where some of the entries were looked at before.
+    fn with(file: File, mut survey: Survey, limits: &Limits) -> Result<Self> {
+        let index = &file.index;
+        let frames = index.countable_frames(limits)?;
+        survey.go_on(index, limits)?;
         let mut tree = Tree::new(limits);
         let header = file.header();
         let hoomd = header.schema == HOOMD;
@@ -82,12 +107,14 @@ impl View {
         attrs.push(("schema".into(), header.schema.clone().into()));
         attrs.push(("schema_version".into(), Value::UInt(header.schema_version.into())));
         // A name that only damaged entries have is an array that cannot be read.
-        damaged
-            .retain(|id| found.range((*id, Type::UInt8)..).next().is_none_or(|(k, _)| k.0 != *id));
-        let damaged = damaged
-            .into_iter()
-            .map(|id| ((id, Type::UInt8), Column { first: Shape::new([0, 1]), columns: false }));
-        for ((id, kind), column) in found.into_iter().chain(damaged.collect::<Vec<_>>()) {
+        let found = &survey.columns;
+        let known =
+            |id: u32| found.range((id, Type::UInt8)..).next().is_some_and(|(k, _)| k.0 == id);
+        let lost = Column { first: Shape::new([0, 1]), columns: false };
+        let damaged = survey.damaged.iter().filter(|id| !known(**id));
+        let damaged = damaged.map(|id| ((*id, Type::UInt8), &lost));
+        for ((id, kind), column) in found.iter().map(|(key, column)| (*key, column)).chain(damaged)
+        {
             let lengths = column.first.lengths();
             let rank = if column.columns { 2 } else { 1 };
             let table = Table { file: file.clone(), id, kind, columns: column.columns, frames };
@@ -105,7 +132,7 @@ impl View {
             add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout), hoomd)?;
         }
         tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
-        Ok(Self { file, tree, damaged: Some(wrong).filter(|n| *n > 0) })
+        Ok(Self { file, tree, survey })
     }
 
     /// The file.
@@ -222,11 +249,25 @@ impl Reader for View {
                 "a commit is under way or was cut; its frames are not here yet".into(),
             ));
         }
-        if let Some(wrong) = self.damaged {
+        let wrong = self.survey.wrong;
+        if wrong > 0 {
             let told = if wrong == 1 { "1 chunk".into() } else { format!("{wrong} chunks") };
             rows.push(("damaged".into(), format!("{told}; `spile check` tells which").into()));
         }
         rows
+    }
+
+    fn refreshed(&self, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
+        let mut file = self.file.clone();
+        file.refresh()?;
+        let index = &file.index;
+        if index.beyond.is_some() {
+            return Err(index.hole());
+        }
+        // An upgrade numbers entries and types anew.
+        let same = index.form() == self.file.index.form() && index.count >= self.survey.entries;
+        let survey = if same { self.survey.clone() } else { Survey::default() };
+        Ok(Some(Box::new(Self::with(file, survey, limits)?)))
     }
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {

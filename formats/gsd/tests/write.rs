@@ -1,4 +1,4 @@
-//! The native writer: versions, growth, appending, modes, readers beside it.
+//! The native writer: versions, growth, appending, modes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -257,23 +257,6 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn one_writer_and_any_number_of_readers() {
-    let temp = tempfile::tempdir().unwrap();
-    let path = temp.path().join("a.gsd");
-    let file = create(&path, Version::V2_1);
-    let busy = |result: spile_core::error::Result<Writer>| {
-        let error = result.err().unwrap();
-        assert!(error.to_string().contains("another program is writing"), "{error}");
-    };
-    busy(Writer::append(&path, Mode::default(), &Limits::default()));
-    let mode = Mode::default();
-    busy(Writer::create(&path, Overwrite::Replace, Version::V2_1, &about(), mode));
-    open(&path);
-    file.close().unwrap();
-    append(&path).close().unwrap();
-}
-
-#[test]
 fn truncating_leaves_an_empty_file_of_the_same_kind() {
     let temp = tempfile::tempdir().unwrap();
     for version in VERSIONS {
@@ -295,49 +278,6 @@ fn truncating_leaves_an_empty_file_of_the_same_kind() {
         file.close().unwrap();
         assert_eq!(open(&path).find_matching_names(""), ["y"]);
     }
-}
-
-#[test]
-fn a_reader_beside_the_writer_sees_whole_frames_only() {
-    const CHUNKS: u64 = 300;
-    let temp = tempfile::tempdir().unwrap();
-    let path = temp.path().join("live.gsd");
-    let mode = Mode { commit: Commit::Frames(1), durable: false };
-    let mut file = Writer::create(&path, Overwrite::Never, Version::V2_1, &about(), mode).unwrap();
-    std::thread::scope(|scope| {
-        let writer = scope.spawn(move || {
-            for frame in 0_u64..400 {
-                // New names all the time, frames longer than a page of the index.
-                for k in 0..CHUNKS {
-                    let name = format!("n{}", if k == 0 { 1000 + frame } else { k });
-                    file.write_chunk(&name, Type::UInt64, 1, 1, &frame.to_le_bytes()).unwrap();
-                }
-                file.end_frame().unwrap();
-            }
-            file.close().unwrap();
-        });
-        let mut reader = open(&path);
-        let (mut seen, mut looks) = (0, 0);
-        while seen < 400 {
-            let done = writer.is_finished();
-            reader.refresh().unwrap();
-            let frames = reader.nframes().unwrap();
-            assert!(frames >= seen, "{frames} after {seen}");
-            assert_eq!(reader.nchunks(), frames * CHUNKS);
-            if frames > seen {
-                let chunks = reader.frame(frames - 1).unwrap();
-                assert_eq!(chunks.len() as u64, CHUNKS);
-                let last = chunks.last().unwrap();
-                assert_eq!(reader.read_chunk(last).unwrap(), (frames - 1).to_le_bytes());
-                let new = format!("n{}", 1000 + frames - 1);
-                assert!(chunks.iter().any(|chunk| *chunk.name == *new));
-            }
-            seen = frames;
-            looks += 1;
-            assert!(!done || seen == 400, "{seen} frames at the end");
-        }
-        assert!(looks > 3);
-    });
 }
 
 /// A file with `frames` committed frames of `chunks` chunks, and its bytes before and after the

@@ -63,7 +63,8 @@ fn show(entry: Entry<'_>, info: &Info, context: &Context, out: &mut Output) -> R
     text::fields(&fields, if context.verbose { usize::MAX } else { LINES }, out)
 }
 
-fn moment(moment: &Moment) -> Option<String> {
+/// The step, or else the time.
+pub(super) fn moment(moment: &Moment) -> Option<String> {
     match (moment.step, moment.time) {
         (Some(step), _) => Some(format!("step {step}")),
         (None, Some(time)) => Some(format!("time {}", text::short(time.0))),

@@ -22,6 +22,7 @@ pub(crate) mod sdf;
 pub(crate) mod stat;
 pub(crate) mod taf;
 pub(crate) mod tour;
+pub(crate) mod watch;
 
 use std::path::Path;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Index(args) => index::run(args, context, out),
         Command::Plot(args) => plot::run(args, context, out),
         Command::Salvage(args) => salvage::run(args, context, out),
+        Command::Watch(args) => watch::run(args, context, out),
         Command::Sdf(args) => sdf::run(args, context, out),
         Command::Iotk(args) => iotk::run(args, context, out),
         Command::Taf(args) => taf::run(args, context, out),

@@ -2,11 +2,11 @@
 
 mod change;
 mod log;
-mod watch;
 
 use clap::{Args, Subcommand};
 use spile::error::Result;
 
+use super::watch;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
@@ -33,6 +33,7 @@ enum Operation {
     /// Add the frames of other files to a file, which keeps its version
     Append(change::AppendArgs),
     Log(log::LogArgs),
+    /// The same as `spile watch`
     Watch(watch::WatchArgs),
 }
 

@@ -1,0 +1,102 @@
+//! `spile watch`: the frames of a running job as they come.
+
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use spile::error::{Error, Result};
+use spile::format::{Folder, Reader};
+use spile_ops::watch::{Frame, frames, watch};
+
+use super::info::moment;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::{Output, text};
+
+/// Follow a run: a line for every frame that comes, until it is interrupted.
+///
+/// Of a GSD file, frames that their writer is still committing are not shown. Of a folder of dumps, a dump
+/// is shown when it no longer changes.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// A GSD file, or a folder with the dumps of a run
+    file: PathBuf,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// Begin with the frames that are there already
+    #[arg(long)]
+    all: bool,
+    /// End after this many frames
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// What shows that a file has changed: which one it is, its length and its time.
+type Stamp = (u64, u64, SystemTime);
+
+fn stamp(path: &Path) -> Result<Stamp> {
+    let meta = std::fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta)));
+    let (modified, meta) = meta.map_err(|e| Error::io(path, e))?;
+    Ok((meta.ino(), meta.len(), modified))
+}
+
+/// The stamps of all files that a dataset is made of. One that goes away meanwhile does not count.
+fn stamps(path: &Path) -> Result<Vec<Stamp>> {
+    if !path.is_dir() {
+        return Ok(vec![stamp(path)?]);
+    }
+    Ok(Folder::open(path)?.files().iter().filter_map(|file| stamp(file).ok()).collect())
+}
+
+pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Result<Exit> {
+    let path = &args.file;
+    let pause = Duration::try_from_secs_f64(args.interval.clamp(0.001, 86_400.0))
+        .unwrap_or(Duration::from_secs(1));
+    let open = || -> Result<Box<dyn Reader>> { Ok(spile::open(path, &context.limits)?.reader) };
+    let (mut which, mut seen) = (stamp(path)?.0, stamps(path)?);
+    let mut reader = open()?;
+    // What it looked like when it was opened; `seen` is what it looked like a moment ago.
+    let mut opened = seen.clone();
+    let count = |reader: &dyn Reader| frames(reader).map_err(|e| e.with_path(path));
+    let mut next = if args.all { 0 } else { count(&*reader)? };
+    let mut left = args.count.unwrap_or(u64::MAX);
+    loop {
+        let frames = count(&*reader)?;
+        while next < frames && left > 0 {
+            let frame = watch(&*reader, next).map_err(|e| e.with_path(path))?;
+            show(&frame, context, out)?;
+            next += 1;
+            left -= 1;
+        }
+        out.flush()?;
+        if left == 0 {
+            return Ok(Exit::Yes);
+        }
+        std::thread::sleep(pause);
+        let (same, now) = (stamp(path)?.0 == which, stamps(path)?);
+        if !same {
+            // Another one has taken its place.
+            (which, next) = (stamp(path)?.0, 0);
+            (reader, opened) = (open()?, now.clone());
+        } else if let Some(newer) =
+            reader.refreshed(&context.limits).map_err(|e| e.with_path(path))?
+        {
+            reader = newer;
+        } else if now != opened && now == seen {
+            (reader, opened) = (open()?, now.clone());
+        }
+        seen = now;
+    }
+}
+
+fn show(frame: &Frame, context: &Context, out: &mut Output) -> Result<()> {
+    if context.json {
+        return out.json(frame);
+    }
+    let moment = moment(&frame.moment).map_or(String::new(), |moment| format!("  {moment}"));
+    let arrays = text::count(frame.arrays, "array");
+    Ok(writeln!(out, "frame {}{moment}  {arrays}, {}", frame.frame, text::size(frame.bytes))?)
+}
