@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef LIBRARY
@@ -39,8 +40,11 @@ static uint64_t draw(uint64_t below) {
 }
 
 static uint8_t *memory(size_t bytes) {
-    uint8_t *m = malloc(bytes + 1);
+    /* Large pages where the system has them, as NumPy asks for them. */
+    size_t large = 2u << 20, all = (bytes + large) / large * large;
+    uint8_t *m = bytes < large ? malloc(bytes + 1) : aligned_alloc(large, all);
     if (!m) die("memory");
+    if (bytes >= large) madvise(m, all, MADV_HUGEPAGE);
     for (size_t k = 0; k < bytes; k++) m[k] = (uint8_t)(k * 31 >> 3);
     return m;
 }

@@ -26,6 +26,7 @@ use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
+use memmap2::{Advice, MmapMut};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
@@ -98,7 +99,8 @@ fn create(path: &Path, mode: Mode) -> Result<Writer, Box<dyn Error>> {
 }
 
 fn write(path: &Path, n: u64, frames: u64) -> Answer {
-    let data: Vec<u8> = (0..16 * n).map(|k| ((k * 31) >> 3) as u8).collect();
+    let mut data = memory((16 * n) as usize)?;
+    (0_u64..).zip(&mut *data).for_each(|(k, byte)| *byte = ((k * 31) >> 3) as u8);
     let _ = std::fs::remove_file(path);
     let start = Instant::now();
     let mut file = create(path, Mode::default())?;
@@ -124,8 +126,18 @@ fn open(path: &Path, times: u64) -> Answer {
     Ok((start.elapsed().as_secs_f64() / times as f64, frames))
 }
 
+/// Memory for chunks, in large pages where the system has them, as NumPy asks for them.
+fn memory(bytes: usize) -> std::io::Result<MmapMut> {
+    let mut memory = MmapMut::map_anon(bytes)?;
+    if bytes >= 2 << 20 {
+        memory.advise(Advice::HugePage)?;
+    }
+    memory.fill(1);
+    Ok(memory)
+}
+
 fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> Answer {
-    let mut buffer = vec![1; (16 * n) as usize];
+    let mut buffer = memory((16 * n) as usize)?;
     let start = Instant::now();
     let file = File::open(path, &Limits::default())?;
     let start = if cold { start } else { Instant::now() };

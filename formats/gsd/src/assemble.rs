@@ -33,12 +33,13 @@ pub(crate) struct Assembler<'a> {
 }
 
 impl<'a> Assembler<'a> {
-    /// Starts a file with room for `entries` chunks under these names.
+    /// Starts a file with room for `entries` chunks in `frames` frames under these names.
     pub(crate) fn new(
         sink: &'a mut Sink,
         about: &About,
         names: &[Vec<u8>],
         entries: u64,
+        frames: u64,
     ) -> Result<Self> {
         if names.len() > 65535 {
             let message = format!("{} names, a GSD file has at most 65535", names.len());
@@ -48,7 +49,7 @@ impl<'a> Assembler<'a> {
         let fits = |allocated: u64, needed: u64| needed.max(allocated).next_power_of_two();
         let index = Block {
             location: header.index.location,
-            allocated: fits(header.index.allocated, entries),
+            allocated: fits(header.index.allocated, header.form.room(entries, frames)),
         };
         let mut list: Vec<u8> = names.iter().flat_map(|name| [name, &b"\0"[..]].concat()).collect();
         let slots = fits(Form::List.first_slots(), (list.len() as u64 + 1).div_ceil(SLOT));
@@ -153,7 +154,7 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
         }
         entries += u64::from(steps.is_some());
     }
-    let mut out = Assembler::new(sink, &about, &names, entries)?;
+    let mut out = Assembler::new(sink, &about, &names, entries, frames)?;
     for frame in 0..frames {
         for (id, (path, desc)) in arrays.iter().enumerate() {
             let place = |e: Error| e.in_object(format!("array \"{path}\"")).in_frame(frame);

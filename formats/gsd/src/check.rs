@@ -50,12 +50,22 @@ fn look(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         let finding = report.note("gsd-023", message).at(index.offset(first));
         finding.hint("other readers may see a part of them; opening the file to append clears it");
     }
-    // A number that is right for the file, and of no use to whoever reads it.
-    if let Err(error) = index.countable_frames(index.limits()) {
-        let finding = report.error("gsd-033", error.message()).in_object("index");
-        finding.offset = error.offset();
-        finding.hint =
-            Some("the last frame number may be damaged; `spile salvage` drops it".into());
+    match index.countable_frames(index.limits()) {
+        // A number that is right for the file, and of no use to whoever reads it.
+        Err(error) => {
+            let finding = report.error("gsd-033", error.message()).in_object("index");
+            finding.offset = error.offset();
+            finding.hint =
+                Some("the last frame number may be damaged; `spile salvage` drops it".into());
+        }
+        Ok(frames) if index.form().room(0, frames) > header.index.allocated => {
+            let room = header.index.allocated;
+            let message =
+                format!("{frames} frames and room for {room} entries: others refuse this");
+            let finding = report.warn("gsd-018", message).in_object("index").at(8);
+            finding.hint("`spile gsd upgrade` makes room");
+        }
+        Ok(_) => {}
     }
     look_at_names(index, report);
     let sound = look_at_entries(index, report)?;

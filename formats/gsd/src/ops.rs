@@ -50,7 +50,8 @@ fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
     let entries = index.count.saturating_mul(if own_steps { 2 } else { 1 });
     let header = Header::new(Form::List, 2 << 16 | 1, &index.header.about());
     let size = Form::List.entry_size();
-    let allocated = entries.max(header.index.allocated).next_power_of_two();
+    let room = Form::List.room(entries, index.frames()?);
+    let allocated = room.max(header.index.allocated).next_power_of_two();
     // Index, names, then the steps of 0.0.1, all behind what is there.
     let location = file.source().current_len()?.next_multiple_of(size);
     let list: Vec<u8> = names.iter().flat_map(|name| [name, &b"\0"[..]].concat()).collect();
@@ -320,7 +321,7 @@ fn join(
     }
     let mut sink = Sink::create(to, overwrite)?;
     let list: Vec<Vec<u8>> = names.iter().map(<[u8]>::to_vec).collect();
-    let mut out = Assembler::new(&mut sink, &about, &list, entries)?;
+    let mut out = Assembler::new(&mut sink, &about, &list, entries, plan.len() as u64)?;
     for (number, (which, _)) in plan.iter().enumerate() {
         for (id, part) in parts(number)? {
             part.write(number as u64, id, files[*which].source(), &mut out)?;

@@ -130,7 +130,8 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         entries += parts(number, *frame)?.len() as u64;
     }
     let list: Vec<Vec<u8>> = names.iter().map(<[u8]>::to_vec).collect();
-    let mut out = Assembler::new(target, &index.header.about(), &list, entries)?;
+    let all = frames.last_key_value().map_or(0, |(frame, _)| frame + 1);
+    let mut out = Assembler::new(target, &index.header.about(), &list, entries, all)?;
     // Frames keep their numbers unless some before them are lost.
     let gaps: Vec<u64> = lost.keys().copied().collect();
     for (number, frame) in frames.keys().enumerate() {

@@ -27,6 +27,9 @@ pub const HEADER: u64 = 256;
 /// Bytes of a unit of the name list.
 pub const SLOT: u64 = 64;
 
+/// Frames for which an index has room though they have no chunks: 32 MiB.
+const MOST_EMPTY: u64 = 1 << 20;
+
 /// "spileGSD": a commit of ours is under way, or was when its writer was killed.
 const MARKER: u64 = u64::from_le_bytes(*b"spileGSD");
 
@@ -115,6 +118,12 @@ impl Form {
             _ if entries < 1 << 16 => 2,
             _ => 4,
         }
+    }
+
+    /// Entries that an index must have room for. The C library takes frame numbers for damage that are not
+    /// below it, so empty frames need room as well, up to a point.
+    pub(crate) fn room(self, entries: u64, frames: u64) -> u64 {
+        if self.is_first() { entries } else { entries.max(frames.min(MOST_EMPTY)) }
     }
 
     /// Most bytes of a chunk's name, and most names.

@@ -341,7 +341,8 @@ impl Writer {
     /// taken now, so that a commit cannot run out of them.
     fn make_room(&mut self) -> Result<()> {
         let form = self.header.form;
-        let needed = self.count + (self.pending.len() + self.current.len()) as u64 + 1;
+        let entries = self.count + (self.pending.len() + self.current.len()) as u64 + 1;
+        let needed = form.room(entries, self.frame + 1);
         let mut allocated = self.moved.unwrap_or(self.header.index).allocated;
         if needed <= allocated {
             return Ok(());

@@ -223,6 +223,26 @@ fn memory_stays_bounded_without_a_flush() {
 }
 
 #[test]
+fn empty_frames_have_room_in_the_index() {
+    // The C library takes a frame number for damage that is not below the room of the index.
+    let temp = tempfile::tempdir().unwrap();
+    for version in [Version::V1_0, Version::V2_0, Version::V2_1] {
+        let path = temp.path().join(format!("{version:?}"));
+        let mut file = create(&path, version);
+        for frame in 0..1000_u64 {
+            if [150, 600, 999].contains(&frame) {
+                file.write_chunk("x", Type::UInt64, 1, 1, &frame.to_le_bytes()).unwrap();
+            }
+            file.end_frame().unwrap();
+        }
+        file.close().unwrap();
+        let file = open(&path);
+        assert_eq!((file.nframes().unwrap(), file.nchunks()), (1000, 3));
+        assert_eq!(file.header().index.allocated, 1024);
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
     for version in VERSIONS {
