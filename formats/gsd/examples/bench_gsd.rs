@@ -23,6 +23,7 @@
 use std::error::Error;
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _};
+use std::ops::DerefMut;
 use std::path::Path;
 use std::time::Instant;
 
@@ -100,7 +101,7 @@ fn create(path: &Path, mode: Mode) -> Result<Writer, Box<dyn Error>> {
 
 fn write(path: &Path, n: u64, frames: u64) -> Answer {
     let mut data = memory((16 * n) as usize)?;
-    (0_u64..).zip(&mut *data).for_each(|(k, byte)| *byte = ((k * 31) >> 3) as u8);
+    (0_u64..).zip(data.iter_mut()).for_each(|(k, byte)| *byte = ((k * 31) >> 3) as u8);
     let _ = std::fs::remove_file(path);
     let start = Instant::now();
     let mut file = create(path, Mode::default())?;
@@ -126,14 +127,15 @@ fn open(path: &Path, times: u64) -> Answer {
     Ok((start.elapsed().as_secs_f64() / times as f64, frames))
 }
 
-/// Memory for chunks, in large pages where the system has them, as NumPy asks for them.
-fn memory(bytes: usize) -> std::io::Result<MmapMut> {
-    let mut memory = MmapMut::map_anon(bytes)?;
-    if bytes >= 2 << 20 {
-        memory.advise(Advice::HugePage)?;
+/// Memory for chunks. Much of it is in large pages where the system has them, as NumPy asks for them.
+fn memory(bytes: usize) -> std::io::Result<Box<dyn DerefMut<Target = [u8]>>> {
+    if bytes < 2 << 20 {
+        return Ok(Box::new(vec![1; bytes]));
     }
+    let mut memory = MmapMut::map_anon(bytes)?;
+    memory.advise(Advice::HugePage)?;
     memory.fill(1);
-    Ok(memory)
+    Ok(Box::new(memory))
 }
 
 fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> Answer {

@@ -158,6 +158,15 @@ impl Writer {
             // New entries would take the place of those.
             return Err(index.hole());
         }
+        let frame = index.frames()?;
+        if frame >> 63 != 0 {
+            // Frames that follow would have no number.
+            let message = format!("frame number {}", frame - 1);
+            return Err(Error::malformed("gsd-012", message)
+                .in_object("index")
+                .at(index.offset(count.saturating_sub(1)))
+                .hint("the number may be damaged; `spile salvage` drops that frame"));
+        }
         let mut header = index.header.clone();
         let size = header.form.entry_size();
         if index.room < header.index.allocated {
@@ -178,7 +187,7 @@ impl Writer {
         Ok(Self {
             names_saved: names.len(),
             used: vec![0; names.len()],
-            frame: file.nframes()?,
+            frame,
             tail: file.source().current_len()?.max(header.form.header_size()),
             sink,
             file,

@@ -73,6 +73,26 @@ fn frames_that_leaned_on_a_lost_frame_0_keep_what_they_took_from_it() {
 }
 
 #[test]
+fn nothing_follows_a_frame_whose_number_is_near_the_last_there_is() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a.gsd");
+    for number in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        fs::copy(golden().join("code-v5.0.1/one_frame.gsd"), &path).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        // All entries of its only frame.
+        for entry in bytes[256..4352].as_chunks_mut::<32>().0 {
+            if entry[16..24] != [0; 8] {
+                entry[..8].copy_from_slice(&number.to_le_bytes());
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        let error = Writer::append(&path, Mode::default(), &Limits::default()).err().unwrap();
+        assert_eq!(error.code(), "gsd-012", "{error}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
 fn a_hole_in_the_index_hides_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let [path, saved] = ["a.gsd", "s.gsd"].map(|name| temp.path().join(name));

@@ -41,8 +41,8 @@ logged quantities; everything else is taken from frame 0 or is a default.
 - **pread/pwrite** moves the same bytes with one system call for each chunk, from places it knows. For a durable
   commit it is one write and one `fdatasync`; for a commit without sync, the three writes it takes at least; for
   a close, writing and syncing 1.5 MiB, which is the most that spile has left to do.
-- Chunks of 2 MiB and more are read into memory with large pages, by all: NumPy asks for them, and copying into
-  them is up to a tenth faster.
+- Chunks of 2 MiB and more are in memory with large pages, but for hoomd-gsd: NumPy asks for them, and copying
+  into them is up to a tenth faster.
 - A new file counts until it is closed and synced. Files are in memory, but for cold reads and durable commits,
   which are on the disk of the build; before a cold read the system is asked to forget the file.
 - An open is opening and asking for the number of frames. Everything else has its file open already, but for

@@ -65,6 +65,8 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     let mut left = args.count.unwrap_or(u64::MAX);
     loop {
         let frames = count(&*reader)?;
+        // Frames may also have been taken away.
+        next = next.min(frames);
         while next < frames && left > 0 {
             let frame = watch(&*reader, next).map_err(|e| e.with_path(path))?;
             show(&frame, context, out)?;
