@@ -58,12 +58,12 @@ fn look(file: &File, strict: bool, report: &mut Report) -> Result<()> {
             finding.hint =
                 Some("the last frame number may be damaged; `spile salvage` drops it".into());
         }
-        Ok(frames) if index.form().room(0, frames) > header.index.allocated => {
+        Ok(frames) if frames > header.index.allocated && !index.form().is_first() => {
             let room = header.index.allocated;
             let message =
                 format!("{frames} frames and room for {room} entries: others refuse this");
             let finding = report.warn("gsd-018", message).in_object("index").at(8);
-            finding.hint("`spile gsd upgrade` makes room");
+            finding.hint("`spile gsd upgrade` makes room for a million frames");
         }
         Ok(_) => {}
     }
