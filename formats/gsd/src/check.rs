@@ -63,7 +63,7 @@ fn look(file: &File, strict: bool, report: &mut Report) -> Result<()> {
             let message =
                 format!("{frames} frames and room for {room} entries: others refuse this");
             let finding = report.warn("gsd-018", message).in_object("index").at(8);
-            finding.hint("`spile gsd upgrade` makes room for a million frames");
+            finding.hint("`spile gsd upgrade` makes room for up to a million frames");
         }
         Ok(_) => {}
     }
