@@ -8,6 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes as _};
 
 use crate::dtype::{DType, Kind};
 use crate::layout::Linear;
+use crate::semantics::Missing;
 use crate::wire::ByteOrder;
 
 pub use text::{text_of, write_element, write_f64, write_general};
@@ -74,6 +75,8 @@ pub trait Number: FromBytes + Immutable + Copy + PartialOrd + Send + Sync + 'sta
     fn read_le(bytes: &[u8]) -> Self;
     /// As `f64`, rounded where 64 bits of integer do not fit.
     fn as_f64(self) -> f64;
+    /// From `f64`, rounded or clipped to the type.
+    fn from_f64(value: f64) -> Self;
 }
 
 macro_rules! numbers {
@@ -90,6 +93,10 @@ macro_rules! numbers {
             #[inline(always)]
             fn as_f64(self) -> f64 {
                 self as f64
+            }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $T
             }
         }
     )*};
@@ -145,6 +152,28 @@ pub fn to_f64(dtype: DType, map: Option<Linear>, bytes: &[u8], out: &mut Vec<f64
             out.push(map.map_or(value, |m| m.apply(value)));
         }
     });
+}
+
+/// Converts little-endian elements to physical values: scaled by `map`, missing ones NaN; `out` is
+/// overwritten.
+pub fn to_physical(
+    dtype: DType,
+    map: Option<Linear>,
+    missing: &Missing,
+    bytes: &[u8],
+    out: &mut Vec<f64>,
+) {
+    if missing.is_none() {
+        return to_f64(dtype, map, bytes, out);
+    }
+    to_f64(dtype, None, bytes, out);
+    for value in out {
+        *value = match map {
+            _ if missing.matches(*value) => f64::NAN,
+            Some(map) => map.apply(*value),
+            None => *value,
+        };
+    }
 }
 
 /// The little-endian bytes of numbers, which are swapped in place on a big-endian machine.

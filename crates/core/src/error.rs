@@ -4,6 +4,8 @@
 //! broken and can be searched for, and the place (file, object, frame, byte) is filled in as the
 //! error travels up: whoever knows a part of it adds that part.
 
+mod hint;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::wire::{ByteOrder, Wire};
+
+pub use hint::Hint;
 
 /// The result of everything here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -81,7 +85,7 @@ struct Inner {
     object: Option<String>,
     frame: Option<u64>,
     offset: Option<u64>,
-    hint: Option<String>,
+    hint: Option<Hint>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -151,6 +155,12 @@ impl Error {
         self
     }
 
+    /// This error without a byte, for callers that know a better one.
+    pub fn without_offset(mut self) -> Self {
+        self.0.offset = None;
+        self
+    }
+
     /// Names the format, unless an inner layer already did.
     pub fn with_format(mut self, format: &'static str) -> Self {
         self.0.format.get_or_insert(format);
@@ -175,8 +185,8 @@ impl Error {
         self
     }
 
-    /// Adds a way out.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds a suggestion, unless an inner layer already did.
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint.get_or_insert_with(|| hint.into());
         self
     }
@@ -221,9 +231,9 @@ impl Error {
         self.0.offset
     }
 
-    /// A way out, to be shown on a line of its own.
-    pub fn hint_text(&self) -> Option<&str> {
-        self.0.hint.as_deref()
+    /// The suggestion.
+    pub fn suggestion(&self) -> Option<&Hint> {
+        self.0.hint.as_ref()
     }
 
     /// The error as bytes for another process of the same job.
@@ -237,12 +247,13 @@ impl Error {
         number(&mut out, e.offset);
         number(&mut out, e.frame);
         let path = e.path.as_ref().map(|p| p.to_string_lossy());
+        let hint = e.hint.as_ref().map(ToString::to_string);
         let texts = [
             Some(e.code),
             Some(&e.message),
             e.object.as_deref(),
             path.as_deref(),
-            e.hint.as_deref(),
+            hint.as_deref(),
         ];
         for text in texts {
             let text = text.unwrap_or("");
@@ -273,7 +284,7 @@ impl Error {
             let mut error = Self::new(kind, code, text()?.unwrap_or_default());
             error.0.object = text()?;
             error.0.path = text()?.map(PathBuf::from);
-            error.0.hint = text()?;
+            error.0.hint = text()?.map(Hint::from);
             (error.0.offset, error.0.frame) = (offset, frame);
             Ok(error)
         };

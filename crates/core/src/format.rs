@@ -1,35 +1,34 @@
-//! What every format offers, and how a file finds its format.
-
-mod registry;
+//! What a format offers: a small required trait and optional abilities.
 
 use std::path::{Path, PathBuf};
 
-use crate::description::{Holds, dressed};
+use crate::dataset::Dataset;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::ArrayDesc;
 use crate::limits::Limits;
+use crate::metadata::StoredMetadata;
 use crate::report::{Finding, Report};
+use crate::shape::Order;
 use crate::sink::{FolderSink, Overwrite, Sink};
 use crate::source::Source;
-use crate::tree::{Attrs, Tree, Value};
-
-pub use registry::{Opened, Registry};
+use crate::tree::{Attrs, Tree};
 
 /// Bytes of a file's beginning that probing looks at.
 pub const HEAD_BYTES: usize = 4096;
 
-/// How far a capability goes; the table in the README is made from these.
+/// Extent of support; the table in the README is made from these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grade {
-    /// Not there.
+    /// Not supported.
     None,
-    /// There, with gaps that the format's page names.
+    /// Supported with gaps that the format's FORMAT.md names.
     Partial,
-    /// All of the specification.
+    /// The entire specification.
     Complete,
 }
 
-/// What a format is and what we do with it.
+/// What a format is and how far it is supported.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatInfo {
     /// Short name, as in commands and codes.
@@ -38,9 +37,9 @@ pub struct FormatInfo {
     pub title: &'static str,
     /// Who has such files.
     pub users: &'static str,
-    /// The text it is built by.
+    /// The specification it follows.
     pub specification: &'static str,
-    /// Usual file name endings, without the dot.
+    /// Usual file name extensions, without the dot.
     pub extensions: &'static [&'static str],
     /// Reading.
     pub read: Grade,
@@ -57,30 +56,190 @@ pub struct FormatInfo {
 pub struct Head<'a> {
     /// Up to [`HEAD_BYTES`] bytes.
     pub bytes: &'a [u8],
-    /// Length of the whole file.
+    /// Length of the file.
     pub len: u64,
 }
 
-/// How sure a format is that a file is its own: 0 not at all, 100 beyond doubt.
+/// Confidence of a format that a file belongs to it: 0 none, 100 certain.
 pub type Score = u8;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// What opening and reading may use.
+    pub limits: Limits,
+    /// Adds arrays that are computed from others, where the format defines such.
+    pub derived: bool,
+}
+
+impl OpenOptions {
+    /// Options with these limits.
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// These options with derived arrays.
+    pub fn with_derived(self, derived: bool) -> Self {
+        Self { derived, ..self }
+    }
+}
+
+impl From<&Limits> for OpenOptions {
+    fn from(limits: &Limits) -> Self {
+        Self::with_limits(*limits)
+    }
+}
+
+/// A file format. Everything beyond recognising and opening files is an optional ability.
+pub trait Format: Send + Sync {
+    /// Name, extensions and extent of support.
+    fn info(&self) -> &'static FormatInfo;
+
+    /// Confidence that a file beginning like this is of this format. The file name is not considered.
+    fn probe(&self, head: Head<'_>) -> Score;
+
+    /// Parses the metadata of a file. Reads no array values.
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed>;
+
+    /// The optional abilities.
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default()
+    }
+}
+
+/// The optional abilities of a format.
+#[derive(Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Abilities<'a> {
+    /// Writes datasets.
+    pub writer: Option<Writer<'a>>,
+    /// Checks files against the specification.
+    pub checker: Option<&'a dyn Checker>,
+    /// Recovers damaged files.
+    pub salvager: Option<&'a dyn Salvager>,
+    /// Opens folders as one dataset.
+    pub folder: Option<&'a dyn FolderFormat>,
+    /// Opens the files of a run as frames of one dataset.
+    pub series: Option<&'a dyn Series>,
+    /// The format's files are files of another format with a certain content.
+    pub guest: Option<&'a dyn Guest>,
+}
+
+impl<'a> Abilities<'a> {
+    /// These abilities and writing files.
+    pub fn writer(self, writer: &'a dyn FormatWriter) -> Self {
+        Self { writer: Some(Writer::File(writer)), ..self }
+    }
+
+    /// These abilities and writing folders.
+    pub fn folder_writer(self, writer: &'a dyn FolderWriter) -> Self {
+        Self { writer: Some(Writer::Folder(writer)), ..self }
+    }
+
+    /// These abilities and checking.
+    pub fn checker(self, checker: &'a dyn Checker) -> Self {
+        Self { checker: Some(checker), ..self }
+    }
+
+    /// These abilities and recovery.
+    pub fn salvager(self, salvager: &'a dyn Salvager) -> Self {
+        Self { salvager: Some(salvager), ..self }
+    }
+
+    /// These abilities and opening folders.
+    pub fn folder(self, folder: &'a dyn FolderFormat) -> Self {
+        Self { folder: Some(folder), ..self }
+    }
+
+    /// These abilities and opening the files of a run.
+    pub fn series(self, series: &'a dyn Series) -> Self {
+        Self { series: Some(series), ..self }
+    }
+
+    /// These abilities and living in files of another format.
+    pub fn guest(self, guest: &'a dyn Guest) -> Self {
+        Self { guest: Some(guest), ..self }
+    }
+}
+
+/// What [`Format::open`] found in a file.
+pub struct Parsed {
+    /// The bytes that the tree refers to.
+    pub source: Source,
+    /// Groups, arrays and attributes.
+    pub tree: Tree,
+    /// Key facts for people, in the terms of the format.
+    pub summary: Attrs,
+    /// What was noticed and did not prevent opening.
+    pub warnings: Vec<Finding>,
+    /// Metadata of spile that is stored in the file, to be applied by core.
+    pub metadata: Option<StoredMetadata>,
+    /// Access to the format's own structures.
+    pub native: Option<Box<dyn Native>>,
+}
+
+impl Parsed {
+    /// A tree over bytes, nothing else.
+    pub fn new(source: Source, tree: Tree) -> Self {
+        let (summary, warnings) = (Attrs::new(), Vec::new());
+        Self { source, tree, summary, warnings, metadata: None, native: None }
+    }
+
+    /// This with a summary.
+    pub fn with_summary(self, summary: Attrs) -> Self {
+        Self { summary, ..self }
+    }
+
+    /// This with warnings.
+    pub fn with_warnings(self, warnings: Vec<Finding>) -> Self {
+        Self { warnings, ..self }
+    }
+
+    /// This with metadata of spile found in the file.
+    pub fn with_metadata(self, metadata: Option<StoredMetadata>) -> Self {
+        Self { metadata, ..self }
+    }
+
+    /// This with access to the format's own structures.
+    pub fn with_native(self, native: impl Native + 'static) -> Self {
+        Self { native: Some(Box::new(native)), ..self }
+    }
+}
+
+/// Access to the structures of an open file in the terms of its format.
+pub trait Native: Send + Sync {
+    /// Calls `each` for every byte range with a meaning, in file order.
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()>;
+
+    /// Calls `each` for every object of the format itself, in file order.
+    fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()>;
+
+    /// Parses what a running writer has added since; none where there is nothing new or the format
+    /// cannot grow.
+    fn refresh(&self, source: &Source, limits: &Limits) -> Result<Option<Parsed>> {
+        let _ = (source, limits);
+        Ok(None)
+    }
+}
 
 /// What a part of a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum RegionKind {
     /// Describes the data.
     Header,
-    /// The data.
+    /// Array data.
     Data,
-    /// Words for people.
+    /// Text for people.
     Text,
-    /// Nothing.
+    /// Padding.
     Padding,
     /// Not known.
     Unknown,
 }
 
-impl Role {
-    /// The word that stands in listings and JSON.
+impl RegionKind {
+    /// The word used in listings and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
@@ -92,7 +251,7 @@ impl Role {
     }
 }
 
-/// A range of bytes with a meaning.
+/// A byte range with a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     /// First byte.
@@ -100,10 +259,10 @@ pub struct Region {
     /// Number of bytes.
     pub len: u64,
     /// What it is for.
-    pub role: Role,
-    /// Its name in the format's own words.
+    pub kind: RegionKind,
+    /// Its name in the terms of the format.
     pub name: String,
-    /// What it says.
+    /// Its value as text.
     pub value: String,
 }
 
@@ -112,105 +271,110 @@ pub struct Region {
 pub struct Object {
     /// Its name.
     pub path: String,
-    /// Its other name, where it has two.
+    /// Its native identifier, where that differs from the name.
     pub id: Option<String>,
     /// Its frame.
     pub frame: Option<u64>,
-    /// Its type in the format's own words.
+    /// Its type in the terms of the format.
     pub kind: String,
     /// Its bytes; never [`crate::layout::Layout::PerFrame`].
     pub array: ArrayDesc,
 }
 
-/// An open file.
-pub trait Reader: Send + Sync {
-    /// What is in it.
-    fn tree(&self) -> &Tree;
-
-    /// Its bytes.
-    fn source(&self) -> &Source;
-
-    /// What a person wants to know first, in the format's own words.
-    fn summary(&self) -> Vec<(String, Value)>;
-
-    /// What was noticed while it was opened and did not stop that.
-    fn findings(&self) -> &[Finding] {
-        &[]
-    }
-
-    /// The same with what was added to the file since, where the format knows how to find that without
-    /// going through all of it again. Who holds this one goes on seeing what it saw.
-    fn refreshed(&self, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
-        let _ = limits;
-        Ok(None)
-    }
-
-    /// Every byte range with its meaning, in the order of the file.
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()>;
-
-    /// The format's own objects, in the order of the file.
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()>;
+/// What a format can store without help.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities {
+    /// Largest number of dimensions.
+    pub rank: usize,
+    /// The order in which it stores the elements of an array.
+    pub order: Order,
+    /// It has frames.
+    pub frames: bool,
+    /// It has this element type.
+    pub dtype: fn(DType) -> bool,
+    /// The type for single bytes.
+    pub byte: DType,
+    /// An object may have this name.
+    pub name: fn(&str) -> bool,
+    /// Arrays that a writer adds by itself.
+    pub adds: &'static [&'static str],
 }
 
-/// A tree whose bytes are not one file: many files read as one, or something made.
-pub struct Dataset {
-    /// The bytes.
-    pub source: Source,
-    /// What is in it.
-    pub tree: Tree,
-    /// What a person wants to know first.
-    pub summary: Attrs,
-    /// What was noticed while it was opened.
-    pub findings: Vec<Finding>,
+/// Writes datasets as files of one format.
+pub trait FormatWriter: Send + Sync {
+    /// What the format can store, where a dataset beyond that can be flattened to plain arrays with its
+    /// metadata stored beside them; none where the format has its own way for everything.
+    fn capabilities(&self) -> Option<Capabilities> {
+        None
+    }
+
+    /// Writes `content` to `sink`; the caller commits it.
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<()>;
 }
 
-impl Dataset {
-    /// A tree over bytes, with nothing said about it.
-    pub fn new(source: Source, tree: Tree) -> Self {
-        Self { source, tree, summary: Vec::new(), findings: Vec::new() }
-    }
+/// Writes datasets as folders of one format.
+pub trait FolderWriter: Send + Sync {
+    /// Writes `content` to `folder`; the caller commits it.
+    fn write_folder(&self, content: &Dataset, folder: &FolderSink) -> Result<()>;
 }
 
-impl Reader for Dataset {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Attrs {
-        self.summary.clone()
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, _: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        Err(one_by_one())
-    }
-
-    fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        Err(one_by_one())
-    }
+/// How a format is written.
+#[derive(Clone, Copy)]
+pub enum Writer<'a> {
+    /// As a file.
+    File(&'a dyn FormatWriter),
+    /// As a folder.
+    Folder(&'a dyn FolderWriter),
 }
 
-fn one_by_one() -> Error {
-    Error::unsupported("", "these are many files").hint("look at them one by one")
+/// Checks files against the specification of a format.
+pub trait Checker: Send + Sync {
+    /// Reports everything the specification forbids; `strict` adds what readers need not reject. Fails
+    /// only if the file could not be examined at all.
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
 }
 
-/// What [`Format::salvage`] could and could not save.
+/// Recovers damaged files.
+pub trait Salvager: Send + Sync {
+    /// Writes everything readable of a damaged file as a valid one; the caller commits `target`.
+    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage>;
+}
+
+/// Opens folders as one dataset.
+pub trait FolderFormat: Send + Sync {
+    /// Parses a folder; none where it is not of this format.
+    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>>;
+}
+
+/// The files of a run that form one dataset, each a frame.
+pub trait Series: Send + Sync {
+    /// The files of `folder` that form one run, in the order of their names.
+    fn members(&self, folder: &Folder) -> Vec<PathBuf>;
+}
+
+/// A format whose files are files of another format with a certain content. It never depends on the
+/// other format's crate; whoever makes the registry connects them.
+pub trait Guest: Send + Sync {
+    /// The format of the files.
+    fn host(&self) -> &'static dyn Format;
+
+    /// The host's file has this format's content.
+    fn recognises(&self, content: &Dataset) -> bool;
+
+    /// The file as seen by this format.
+    fn view(&self, content: &Dataset) -> Result<Parsed>;
+}
+
+/// What [`Salvager::salvage`] could and could not recover.
 #[derive(Clone, Debug, Default)]
 pub struct Salvage {
-    /// Objects that are in the new file.
+    /// Objects in the new file.
     pub kept: Vec<String>,
     /// Objects, or parts of them, that are not.
     pub lost: Vec<String>,
 }
 
-/// A folder, for formats whose datasets are more than a file.
+/// The files of a folder.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -225,7 +389,7 @@ impl Folder {
             let mut files = Vec::new();
             for entry in std::fs::read_dir(path)? {
                 let entry = entry?;
-                // What a link points to counts; a link to nothing is no file.
+                // Links are followed; a dangling link is not a file.
                 let file = std::fs::metadata(entry.path()).is_ok_and(|meta| meta.is_file());
                 if file && !entry.file_name().to_string_lossy().starts_with('.') {
                     files.push(entry.path());
@@ -243,12 +407,12 @@ impl Folder {
         &self.path
     }
 
-    /// Its files, in the order of their names; none whose name begins with a dot.
+    /// Its files sorted by name, without hidden ones.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Those with that ending.
+    /// Its files with that extension, sorted by name.
     pub fn with_extension(&self, extension: &str) -> Vec<PathBuf> {
         let ends =
             |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
@@ -256,148 +420,56 @@ impl Folder {
     }
 }
 
-/// A file format.
-pub trait Format: Send + Sync {
-    /// What it is.
-    fn info(&self) -> &'static FormatInfo;
-
-    /// How sure it is that a file beginning like this is its own. The name is not shown to it.
-    fn probe(&self, head: Head<'_>) -> Score;
-
-    /// Reads the metadata.
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>>;
-
-    /// The same, with arrays that are computed from others when they are read, where the format has
-    /// such.
-    fn open_derived(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        self.open(source, limits)
-    }
-
-    /// Opens a folder as one dataset, where the format has such a thing and this is one.
-    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
-        let _ = (folder, limits);
-        Ok(None)
-    }
-
-    /// What it can hold natively, where anything else can be kept in a
-    /// [description](crate::description) beside plain arrays.
-    fn holds(&self) -> Option<Holds> {
-        None
-    }
-
-    /// Looks for everything the specification forbids. `strict` adds what readers need not mind.
-    /// An error means that the file could not be examined at all.
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report>;
-
-    /// Writes what is in `content` as this format; `sink` is committed by the caller.
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        let _ = (content, sink, limits);
-        Err(Error::unsupported("", format!("{} files cannot be written", self.info().name)))
-    }
-
-    /// Its datasets are folders: they are opened with [`Format::open_folder`] and written with
-    /// [`Format::write_folder`].
-    fn is_folder(&self) -> bool {
-        false
-    }
-
-    /// The same as [`Format::write`] for a format whose datasets are folders.
-    fn write_folder(
-        &self,
-        content: &dyn Reader,
-        folder: &FolderSink,
-        limits: &Limits,
-    ) -> Result<()> {
-        let _ = (content, folder, limits);
-        Err(Error::unsupported("", format!("{} folders cannot be written", self.info().name)))
-    }
-
-    /// Set for a format whose files are files of another one with a certain content.
-    fn guest(&self) -> Option<&dyn Guest> {
-        None
-    }
-
-    /// Saves what can be read of a damaged file into a sound one.
-    fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
-        let _ = (source, target, limits);
-        Err(Error::unsupported("", format!("{} files cannot be salvaged", self.info().name)))
-    }
+/// The writer of a format, or an `Unsupported` error.
+pub fn writer_of(format: &dyn Format) -> Result<Writer<'_>> {
+    let none = || Error::unsupported("", format!("writing {} is not supported", format.info().name));
+    format.abilities().writer.ok_or_else(none)
 }
 
-/// A format that lives in files of another: those say by their content, not by their first bytes, whose
-/// they are. It never sees the other format's crate; who makes the registry hands it over.
-pub trait Guest {
-    /// The format whose files these are.
-    fn host(&self) -> &'static dyn Format;
-
-    /// The host's file has this format's content.
-    fn recognises(&self, content: &dyn Reader) -> bool;
-
-    /// The file in this format's own view.
-    fn view(&self, content: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>>;
-}
-
-/// Opens what is known to be of `format`: a file, or a folder that is one dataset.
-pub fn open_as(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Box<dyn Reader>> {
-    if !path.is_dir() {
-        return dressed(format.open(Source::open(path)?, limits)?, limits);
-    }
-    let name = format.info().name;
-    let opened = format.open_folder(&Folder::open(path)?, limits)?;
-    let opened = opened.ok_or_else(|| {
-        Error::not_this_format("core-folder", format!("the folder is no {name} dataset"))
-            .with_path(path)
-    })?;
-    dressed(opened, limits)
-}
-
-/// Writes `content` to a new `path` that will soon be removed: nothing waits for the disk.
-pub fn write_scratch(
+/// Writes `content` to `path` as `format`, a file or a folder. The write is atomic.
+pub fn write_file(
     format: &dyn Format,
-    content: &dyn Reader,
+    content: &Dataset,
     path: &Path,
-    limits: &Limits,
+    overwrite: Overwrite,
 ) -> Result<()> {
-    if !format.is_folder() {
-        return write_file(format, content, path, Overwrite::Never, limits);
+    match writer_of(format)? {
+        Writer::File(writer) => {
+            let mut sink = Sink::create(path, overwrite)?;
+            writer.write(content, &mut sink)?;
+            sink.commit()
+        }
+        Writer::Folder(writer) => {
+            if overwrite == Overwrite::Replace && path.is_dir() {
+                ensure_replaceable(format, path, content.limits())?;
+            }
+            let sink = FolderSink::create(path, overwrite)?;
+            writer.write_folder(content, &sink)?;
+            sink.commit()
+        }
     }
+}
+
+/// Writes `content` to a new `path` that is removed soon, without waiting for the disk.
+pub fn write_scratch(format: &dyn Format, content: &Dataset, path: &Path) -> Result<()> {
+    let Writer::Folder(writer) = writer_of(format)? else {
+        return write_file(format, content, path, Overwrite::Never);
+    };
     let sink = FolderSink::create(path, Overwrite::Never)?;
-    format.write_folder(content, &sink, limits)?;
+    writer.write_folder(content, &sink)?;
     sink.commit_unsynced()
 }
 
-/// Writes `content` to `path` as `format`, a file or a folder, whole or not at all.
-pub fn write_file(
-    format: &dyn Format,
-    content: &dyn Reader,
-    path: &Path,
-    overwrite: Overwrite,
-    limits: &Limits,
-) -> Result<()> {
-    if !format.is_folder() {
-        let mut sink = Sink::create(path, overwrite)?;
-        format.write(content, &mut sink, limits)?;
-        return sink.commit();
-    }
-    if overwrite == Overwrite::Replace && path.is_dir() {
-        replaceable(format, path, limits)?;
-    }
-    let sink = FolderSink::create(path, overwrite)?;
-    format.write_folder(content, &sink, limits)?;
-    sink.commit()
-}
-
-/// A folder is replaced with everything in it, so it has to be empty or a dataset of the format: a
-/// mistyped name must not cost a person their files.
-fn replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {
+/// Replacing a folder deletes everything in it, so it has to be empty or a dataset of the format: a
+/// mistyped name must not delete other files.
+fn ensure_replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {
     let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    // One that is damaged is one, too.
-    if empty || !matches!(format.open_folder(&Folder::open(path)?, limits), Ok(None)) {
+    let opened = || Dataset::open_folder(format, &Folder::open(path)?, &limits.into());
+    // A damaged dataset is one, too.
+    if empty || !matches!(opened(), Ok(None)) {
         return Ok(());
     }
     let name = format.info().name;
-    Err(Error::argument(format!(
-        "is a folder of other files, no {name} dataset; it is not replaced"
-    ))
-    .with_path(path))
+    let message = format!("the folder is not a {name} dataset and is not replaced");
+    Err(Error::argument(message).with_path(path))
 }

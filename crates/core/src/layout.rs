@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chunks::Chunks;
+use crate::computed::Computed;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::frames::FrameTable;
+use crate::semantics::{Missing, Role, Semantics};
 use crate::shape::{Order, Shape};
 use crate::tree::NodeId;
 
@@ -175,15 +177,17 @@ pub enum Layout {
     PerFrame(Arc<dyn FrameTable>),
     /// In the metadata itself, little-endian.
     Inline(Arc<[u8]>, Order),
-    /// Written as text, parsed on demand.
-    Text {
-        /// The characters.
+    /// Encoded as one piece, for example numbers written as text: opening the array decodes all of it.
+    EncodedWhole {
+        /// The encoded bytes.
         extents: Extents,
-        /// The parser; it gives little-endian elements in `order`.
+        /// Decodes them to little-endian elements in `order`.
         codec: Arc<dyn Codec>,
         /// Which index runs fastest.
         order: Order,
     },
+    /// Computed from other arrays; elements are little-endian.
+    Computed(Arc<Computed>),
     /// One little-endian element, everywhere the same.
     Fill(Arc<[u8]>),
     /// The same bytes as another array of the tree.
@@ -198,10 +202,11 @@ impl Layout {
         match &mut moved {
             Self::Plain { extents: data, .. }
             | Self::Rows { extents: data, .. }
-            | Self::Text { extents: data, .. }
+            | Self::EncodedWhole { extents: data, .. }
             | Self::Ragged { data, .. }
             | Self::Encoded { data, .. } => *data = data.shifted(by)?,
             Self::Chunked { chunks, .. } => *chunks = Arc::new(chunks.shifted(by)),
+            Self::Computed(computed) => *computed = Arc::new(computed.shifted(by)?),
             Self::Inline(..) | Self::Fill(_) => {}
             Self::PerFrame(_) | Self::Same(_) => {
                 return Err(Error::unsupported("core-series", "an array that refers to others"));
@@ -217,7 +222,7 @@ impl Layout {
         match &mut same {
             Self::Plain { order, .. }
             | Self::Inline(_, order)
-            | Self::Text { order, .. }
+            | Self::EncodedWhole { order, .. }
             | Self::Encoded { order, .. } => *order = new,
             Self::Fill(_) => {}
             _ => return None,
@@ -276,56 +281,59 @@ impl fmt::Debug for Layout {
             Self::Chunked { chunks, .. } => write!(f, "Chunked({})", chunks.chunk),
             Self::PerFrame(table) => write!(f, "PerFrame({})", table.len()),
             Self::Inline(bytes, _) => write!(f, "Inline({} bytes)", bytes.len()),
-            Self::Text { codec, .. } => write!(f, "Text({})", codec.name()),
+            Self::EncodedWhole { codec, .. } => write!(f, "EncodedWhole({})", codec.name()),
+            Self::Computed(computed) => write!(f, "{computed:?}"),
             Self::Fill(_) => f.write_str("Fill"),
             Self::Same(node) => write!(f, "Same({node:?})"),
         }
     }
 }
 
-/// A linear map from stored to meant values: `intercept + slope * x`.
+/// Linear scaling: `value = intercept + slope * (stored - origin)`.
 ///
-/// Some instruments subtract a number from what is stored before they scale it. Such a map has the same two
-/// coefficients, each rounded once, and gives the values of that formula to the last bit.
+/// The origin is 0 except for instruments whose manual subtracts a number before scaling; keeping it
+/// gives the manual's values to the last bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
-    /// Added last.
+    /// The value of what is stored as `origin`.
     pub intercept: f64,
-    /// Multiplied first.
+    /// Change of the value per stored unit.
     pub slope: f64,
-    /// The value of what is stored as `origin`; the intercept where that is 0.
-    zero: f64,
-    origin: f64,
+    /// The stored number whose value is `intercept`.
+    pub origin: f64,
 }
 
 impl Linear {
-    /// The map `intercept + slope * x`.
+    /// The scaling `intercept + slope * stored`.
     pub const fn new(intercept: f64, slope: f64) -> Self {
-        Self { intercept, slope, zero: intercept, origin: 0.0 }
+        Self { intercept, slope, origin: 0.0 }
     }
 
-    /// The map `zero + slope * (x - origin)`.
-    pub fn around(origin: f64, zero: f64, slope: f64) -> Self {
-        Self { intercept: zero - slope * origin, slope, zero, origin }
-    }
-
-    /// The meant value: product and sum are rounded one after the other, never fused.
+    /// The scaled value. Product and sum are rounded one after the other, never fused.
     #[inline(always)]
-    pub fn apply(self, x: f64) -> f64 {
-        self.zero + self.slope * (x - self.origin)
+    pub fn apply(self, stored: f64) -> f64 {
+        self.intercept + self.slope * (stored - self.origin)
     }
 
-    /// What is stored for a value, before it is rounded to what can be.
+    /// The stored number for a value, not yet rounded to what can be stored.
     #[inline(always)]
-    pub fn inverse(self, y: f64) -> f64 {
-        let x = (y - self.zero) / self.slope;
-        // A zero keeps its sign.
-        if self.origin == 0.0 { x } else { x + self.origin }
+    pub fn inverse(self, value: f64) -> f64 {
+        let stored = (value - self.intercept) / self.slope;
+        // Adding 0 would lose the sign of a negative zero.
+        if self.origin == 0.0 { stored } else { stored + self.origin }
     }
 
-    /// The two coefficients.
-    pub fn pair(self) -> (f64, f64) {
-        (self.intercept, self.slope)
+    /// Intercept and slope of the same scaling with origin 0, for formats that store only two
+    /// coefficients. The intercept is rounded if the origin is not 0.
+    pub fn coefficients(self) -> (f64, f64) {
+        let intercept =
+            if self.origin == 0.0 { self.intercept } else { self.intercept - self.slope * self.origin };
+        (intercept, self.slope)
+    }
+
+    /// Both coefficients and the origin are finite.
+    pub fn is_finite(self) -> bool {
+        self.intercept.is_finite() && self.slope.is_finite() && self.origin.is_finite()
     }
 }
 
@@ -377,9 +385,20 @@ pub struct ArrayDesc {
     pub coords: Vec<Coord>,
     /// Where the bytes are.
     pub layout: Layout,
-    /// From stored to meant values.
+    /// Linear scaling from stored to physical values.
     pub map: Option<Linear>,
+    /// What the array means; see [`ArrayDesc::semantics`].
+    pub meaning: Option<Box<Semantics>>,
 }
+
+static NO_MEANING: Semantics = Semantics {
+    role: Role::Data,
+    mesh: None,
+    centring: None,
+    component: None,
+    point_set: None,
+    missing: Missing { values: Vec::new(), min: None, max: None },
+};
 
 impl ArrayDesc {
     /// An array with unnamed dimensions and no coordinates.
@@ -388,7 +407,23 @@ impl ArrayDesc {
         let name = |k| NAMES.get(k).map_or_else(|| format!("dim{}", k + 1), ToString::to_string);
         let dims = (0..shape.rank()).map(name).collect();
         let coords = vec![Coord::None; shape.rank()];
-        Self { dtype, shape, dims, coords, layout, map: None }
+        Self { dtype, shape, dims, coords, layout, map: None, meaning: None }
+    }
+
+    /// This array with that meaning.
+    pub fn with_semantics(mut self, semantics: Semantics) -> Self {
+        self.meaning = Some(Box::new(semantics));
+        self
+    }
+
+    /// What the array means.
+    pub fn semantics(&self) -> &Semantics {
+        self.meaning.as_deref().unwrap_or(&NO_MEANING)
+    }
+
+    /// What the array means, to be changed.
+    pub fn semantics_mut(&mut self) -> &mut Semantics {
+        self.meaning.get_or_insert_default()
     }
 
     /// The order in which elements are stored; C where the layout has no order of its own.
@@ -397,8 +432,9 @@ impl ArrayDesc {
             Layout::Plain { order, .. }
             | Layout::Rows { order, .. }
             | Layout::Inline(_, order)
-            | Layout::Text { order, .. }
+            | Layout::EncodedWhole { order, .. }
             | Layout::Encoded { order, .. } => *order,
+            Layout::Computed(computed) => computed.order,
             _ => Order::C,
         }
     }

@@ -1,8 +1,8 @@
-//! Budgets. A number read from a file is checked here before memory is asked for.
+//! Memory budgets. Sizes that come from a file are checked here before memory is allocated.
 
-use crate::error::{Error, Result, human_bytes};
+use crate::error::{Error, Hint, Result, human_bytes};
 
-/// What a caller is willing to spend on one file.
+/// What opening and reading one file may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes held at once by one operation, buffers and metadata together.
@@ -21,12 +21,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same limits with another memory budget.
+    /// These limits with another memory budget in bytes.
     pub fn with_memory(self, memory: u64) -> Self {
         Self { memory, ..self }
     }
 
-    /// `bytes` as a length to allocate, or a `Limit` error that names `what`.
+    /// Returns `bytes` as a length to allocate, or a `Limit` error that names `what`.
     pub fn allow(&self, bytes: u64, what: &str) -> Result<usize> {
         let fits = usize::try_from(bytes).ok().filter(|_| bytes <= self.memory);
         fits.ok_or_else(|| {
@@ -35,7 +35,7 @@ impl Limits {
                 human_bytes(bytes),
                 human_bytes(self.memory)
             ))
-            .hint("raise it with --max-memory, or select less")
+            .hint(Hint::RaiseMemory)
         })
     }
 
@@ -44,5 +44,36 @@ impl Limits {
     pub fn worker_buffer(&self, threads: usize) -> usize {
         let share = self.memory / (4 * threads.max(1) as u64);
         share.clamp(4 << 10, 256 << 10) as usize
+    }
+}
+
+/// A running total of memory that is kept, checked against a limit.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    limits: Limits,
+    used: u64,
+}
+
+impl Budget {
+    /// Nothing used yet.
+    pub fn new(limits: &Limits) -> Self {
+        Self { limits: *limits, used: 0 }
+    }
+
+    /// Adds `bytes` that are about to be allocated and kept; a `Limit` error that names `what` if the
+    /// total then exceeds the limit.
+    pub fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
+        self.used = self.used.saturating_add(bytes);
+        self.limits.allow(self.used, what).map(drop)
+    }
+
+    /// Bytes charged so far.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The limits that it enforces.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 }

@@ -1,46 +1,53 @@
 //! The one reader: every format's arrays are read here.
 //!
-//! An [`Array`] joins a layout with the bytes it speaks of. It hands out elements in blocks,
-//! little-endian, in the order the caller asks for; only the bytes that a selection needs are
-//! read. Blocks are read and worked on by all threads of the current rayon pool.
+//! An [`Array`] joins a layout with the bytes it refers to. It hands out elements in blocks,
+//! little-endian, in the order the caller asks for, and reads only the bytes that a selection needs.
+//! Blocks are read and processed by all threads of the current rayon pool.
 
 use zerocopy::FromBytes as _;
 
 use crate::chunks::ChunkStore;
 use crate::convert::{self, Number};
+use crate::dataset::Dataset;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::layout::{ArrayDesc, Layout, Linear};
 use crate::limits::Limits;
 use crate::plan::Axis;
 use crate::select::{Selection, Span};
+use crate::semantics::Missing;
 use crate::shape::{Order, Shape};
 use crate::source::Source;
 use crate::store::{Store, read_whole};
-use crate::tree::Tree;
+use crate::tree::NodeId;
 use crate::wire::ByteOrder;
 use selected::FOLD_THREADS;
 
+mod coordinate;
 mod selected;
+mod values;
 
 pub use crate::plan::Block;
+pub use coordinate::Coordinate;
 pub use selected::Selected;
+pub use values::{FromArray, ToSelection};
 
 /// Blocks whose elements change order are larger, so that each read of the store is worth it.
 const REORDER_BLOCK: u64 = 16 << 20;
 
-/// An array that can be read.
+/// An array that can be read. It is obtained from a [`Dataset`]; cloning is cheap.
 #[derive(Clone)]
 pub struct Array {
-    source: Source,
+    dataset: Dataset,
+    node: Option<NodeId>,
     dtype: DType,
     shape: Shape,
     order: Order,
     map: Option<Linear>,
+    missing: Missing,
     store: Store,
     /// Bytes from an element to the next, where that is more than the element.
     stride: Option<u64>,
-    limits: Limits,
 }
 
 /// In which order elements are handed out.
@@ -55,49 +62,49 @@ pub enum Axes<'a> {
 }
 
 impl Array {
-    /// Makes an array of a tree readable. Text is parsed now; nothing else is read.
-    pub fn open(source: &Source, tree: &Tree, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
-        let desc = tree.resolve(desc)?;
-        if let Layout::PerFrame(_) = desc.layout {
-            return Err(Error::argument("this array has one value a frame; name a frame"));
+    /// The array that `desc` describes. Arrays that are encoded as a whole are decoded now; nothing
+    /// else is read.
+    pub(crate) fn open(dataset: &Dataset, node: Option<NodeId>, desc: &ArrayDesc) -> Result<Self> {
+        let desc = dataset.tree().resolve(desc)?;
+        if let Layout::PerFrame(table) = &desc.layout {
+            let message = format!("the array exists per frame ({} frames)", table.len());
+            return Err(Error::argument(message).hint(Hint::SelectFrames));
         }
-        Self::from_parts(source, desc, &desc.shape, &desc.layout, limits)
+        Self::from_parts(dataset, node, desc, &desc.shape, &desc.layout)
     }
 
-    /// The array in one frame, or nothing if that frame does not have it. An array without frames
-    /// is the same in all of them.
-    pub fn open_frame(
-        source: &Source,
-        tree: &Tree,
+    /// The array in one frame; none if that frame does not have it. An array without frames is the
+    /// same in all of them.
+    pub(crate) fn open_frame(
+        dataset: &Dataset,
+        node: Option<NodeId>,
         desc: &ArrayDesc,
         frame: u64,
-        limits: &Limits,
     ) -> Result<Option<Self>> {
-        let desc = tree.resolve(desc)?;
+        let desc = dataset.tree().resolve(desc)?;
         let Layout::PerFrame(table) = &desc.layout else {
-            return Self::open(source, tree, desc, limits).map(Some);
+            return Self::open(dataset, node, desc).map(Some);
         };
         if frame >= table.len() {
-            return Err(Error::argument(format!(
-                "there is no frame {frame}; the file has {}",
-                table.len()
-            )));
+            let message = format!("no frame {frame}: the dataset has {} frames", table.len());
+            return Err(Error::argument(message));
         }
         match table.cell(frame)? {
             Some(cell) => {
-                Self::from_parts(source, desc, &cell.shape, &cell.layout, limits).map(Some)
+                Self::from_parts(dataset, node, desc, &cell.shape, &cell.layout).map(Some)
             }
             None => Ok(None),
         }
     }
 
     fn from_parts(
-        source: &Source,
+        dataset: &Dataset,
+        node: Option<NodeId>,
         desc: &ArrayDesc,
         shape: &Shape,
         layout: &Layout,
-        limits: &Limits,
     ) -> Result<Self> {
+        let (source, limits) = (dataset.source(), dataset.limits());
         let mut shape = shape.clone();
         let mut order = desc.order();
         let mut dtype = desc.dtype;
@@ -116,11 +123,21 @@ impl Array {
                 dtype = dtype.with_order(ByteOrder::Little);
                 Store::Fill(element.clone())
             }
-            Layout::Text { extents, codec, order: own } => {
+            Layout::Computed(computed) => {
+                (order, dtype) = (computed.order, dtype.with_order(ByteOrder::Little));
+                let inputs = computed.inputs.iter().map(|input| dataset.open_array(input));
+                Store::Computed {
+                    computed: computed.clone(),
+                    inputs: inputs.collect::<Result<_>>()?,
+                    size: dtype.size(),
+                    len: bytes,
+                }
+            }
+            Layout::EncodedWhole { extents, codec, order: own } => {
                 (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
                 let mut text = Vec::new();
                 read_whole(source, extents, 0, extents.len(), limits, &mut text)?;
-                let mut values = vec![0; limits.allow(bytes, "the parsed numbers")?];
+                let mut values = vec![0; limits.allow(bytes, "the decoded array")?];
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
             }
@@ -165,8 +182,9 @@ impl Array {
             needed = before.saturating_add(dtype.size() as u64);
         }
         store.check(dtype.size(), needed)?;
-        let (source, map, limits) = (source.clone(), desc.map, *limits);
-        Ok(Self { source, dtype, shape, order, map, store, stride, limits })
+        let (dataset, missing) = (dataset.clone(), desc.semantics().missing.clone());
+        let map = desc.map;
+        Ok(Self { dataset, node, dtype, shape, order, map, missing, store, stride })
     }
 
     /// Element type; the byte order is the file's own, blocks are always little-endian.
@@ -184,14 +202,28 @@ impl Array {
         self.order
     }
 
-    /// From stored to meant values.
+    /// Linear scaling from stored to physical values.
     pub fn map(&self) -> Option<Linear> {
         self.map
     }
 
-    /// The limits it was opened with.
+    /// The stored values that mean missing.
+    pub fn missing(&self) -> &Missing {
+        &self.missing
+    }
+
+    /// The dataset it belongs to.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    /// The limits for reading.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        self.dataset.limits()
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        self.dataset.source()
     }
 
     /// The stored bytes themselves, in the file's byte order and element order, where they are
@@ -199,7 +231,7 @@ impl Array {
     pub fn view(&self) -> Option<&[u8]> {
         let len = self.shape.bytes(self.dtype.size()).ok()?;
         let packed = self.stride.is_none_or(|stride| stride == self.dtype.size() as u64);
-        packed.then(|| self.store.view(&self.source, len)).flatten()
+        packed.then(|| self.store.view(self.source(), len)).flatten()
     }
 
     /// The stored numbers themselves, in the file's element order, without a copy: where
@@ -224,10 +256,10 @@ impl Array {
     }
 
     /// All elements of `selection`, little-endian, in `axes` order, within the memory budget.
-    pub fn read(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {
+    pub fn read_bytes(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {
         let selected = self.select(selection, axes)?;
         let bytes = selected.count().saturating_mul(self.dtype.size() as u64);
-        let mut out = vec![0; self.limits.allow(bytes, "the selection")?];
+        let mut out = vec![0; self.limits().allow(bytes, "the selection")?];
         selected.read_into(&mut out)?;
         Ok(out)
     }
@@ -238,14 +270,14 @@ impl Array {
         self.all()?.read_into(out)
     }
 
-    /// All elements of `selection` as `f64`, mapped.
+    /// All elements of `selection` as physical values in `axes` order: scaled, missing ones NaN.
     pub fn read_f64(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<f64>> {
         let selected = self.select(selection, axes)?;
         let bytes = selected.count().saturating_mul(8);
-        let mut out = Vec::with_capacity(self.limits.allow(bytes, "the selection as float64")? / 8);
+        let mut out = Vec::with_capacity(self.limits().allow(bytes, "the selection as float64")? / 8);
         let mut numbers = Vec::new();
         selected.stream(|_, block| {
-            convert::to_f64(self.dtype, self.map, block, &mut numbers);
+            convert::to_physical(self.dtype, self.map, &self.missing, block, &mut numbers);
             out.extend_from_slice(&numbers);
             Ok(())
         })?;
@@ -299,8 +331,8 @@ impl Array {
         };
         let reorder = moving(&stored) != moving(&wanted);
         let block_bytes = |threads: usize| -> usize {
-            let small = self.limits.worker_buffer(threads) as u64;
-            let large = (self.limits.memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
+            let small = self.limits().worker_buffer(threads) as u64;
+            let large = (self.limits().memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
             let wanted = match &self.store {
                 _ if reorder => large,
                 // A thread has a chunk to itself where it can.

@@ -1,29 +1,30 @@
-//! What a digitizer has recorded: the one view that all formats of such files give.
+//! Records of a digitizer: the tree that all oscilloscope formats share.
 //!
-//! | in the file | in the tree |
+//! | file | tree |
 //! |---|---|
-//! | a channel with one record | an array with the channel's name; `data` where it has none |
-//! | a channel with several (segments, fast frames, minima and maxima) | a group of that name, an array each |
+//! | a channel with one record | an array named like the channel; `data` where it has no name |
+//! | a channel with several (segments, fast frames, minima and maxima) | a group of that name, one array each |
 //!
-//! An array holds the stored numbers; its map is the scale, its coordinate the uniform grid, its dimension is
-//! called after what the grid measures. Attributes have these names in all formats, where the file knows
-//! them:
+//! An array holds the stored numbers with their linear scaling and a uniform coordinate; its dimension is
+//! named after the quantity of the grid. Attributes have these names in all formats:
 //!
-//! | attribute | what it says |
+//! | attribute | content |
 //! |---|---|
-//! | `units`, `time_units` (or `frequency_units`, `x_units`) | of the values and of the grid |
-//! | `label` `instrument` `serial` | as the file has them |
-//! | `trigger_time` | `2023-08-07T12:34:56.5`, or the file's own words |
+//! | `units`, `time_units` (or `frequency_units`, `x_units`) | units of the values and of the grid |
+//! | `label` `instrument` `serial` | as in the file |
+//! | `trigger_time` | `2023-08-07T12:34:56.5`, or the text of the file |
 //! | `time_tag` | seconds from the first trigger to that of this segment |
 //!
-//! A format finds the [`Record`]s and names the parts of the file; the [`Recording`] is its reader.
+//! A format finds the [`Record`]s and names the parts of the file; [`Recording::parsed`] makes the tree.
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Object, Reader, Region, Role};
-use crate::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
+use crate::dataset::Dataset;
+use crate::format::{Native, Object, Parsed, Region, RegionKind};
+use crate::layout::{ArrayDesc, Coord, Extent, Extents, Layout, Linear};
 use crate::limits::Limits;
-use crate::report::{Finding, Report};
+use crate::report::Report;
+use crate::semantics::Role;
 use crate::shape::{Order, Shape};
 use crate::source::Source;
 use crate::tree::{Attrs, NodeId, ROOT, Tree, Value};
@@ -34,40 +35,40 @@ const RECORD_COST: u64 = 2 << 10;
 /// One run of evenly spaced samples.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Whose it is; may be empty.
+    /// Name of the channel; may be empty.
     pub channel: String,
-    /// Which one of the channel's; empty where there is only one.
+    /// Name of the record within its channel; empty where there is only one.
     pub part: String,
     /// The samples.
     pub array: ArrayDesc,
-    /// What is said about them.
+    /// Attributes.
     pub attrs: Attrs,
 }
 
 impl Record {
-    /// A record of the channel, without scale or grid.
+    /// A record of `channel` without scaling or grid.
     pub fn new(channel: impl Into<String>, array: ArrayDesc) -> Self {
-        Self { channel: channel.into(), part: String::new(), array, attrs: Vec::new() }
+        Self { channel: channel.into(), part: String::new(), array, attrs: Attrs::new() }
     }
 
-    /// The same as one of several of its channel.
+    /// This record as one of several of its channel.
     pub fn part(mut self, part: impl Into<String>) -> Self {
         self.part = part.into();
         self
     }
 
-    /// The same with samples that mean `intercept + slope * x`.
+    /// This record with samples scaled by `intercept + slope * x`.
     pub fn scaled(self, intercept: f64, slope: f64) -> Self {
         self.mapped(Linear::new(intercept, slope))
     }
 
-    /// The same with samples whose meaning the map gives.
+    /// This record with samples scaled by `map`.
     pub fn mapped(mut self, map: Linear) -> Self {
         self.array.map = Some(map).filter(|m| *m != Linear::new(0.0, 1.0));
         self
     }
 
-    /// The same with its first sample at `start` and the others `step` apart.
+    /// This record with its first sample at `start` and the others `step` apart, in `units`.
     pub fn on_grid(mut self, start: f64, step: f64, units: &str) -> Self {
         let dimension = match units {
             "s" | "S" | "" => "time",
@@ -80,21 +81,20 @@ impl Record {
             *dim = dimension.into();
             *coord = Coord::Uniform { start, step };
         }
-        self.say(&format!("{dimension}_units"), if units == "S" { "s" } else { units })
+        self.attr(&format!("{dimension}_units"), if units == "S" { "s" } else { units })
     }
 
-    /// The same with an attribute; an empty text says nothing.
-    pub fn say(mut self, name: &str, value: impl Into<Value>) -> Self {
+    /// This record with an attribute; empty text is not stored.
+    pub fn attr(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         if value != Value::Text(String::new()) {
-            self.attrs.push((name.into(), value));
+            self.attrs.push(name, value);
         }
         self
     }
 }
 
-/// Samples one after the other from byte `offset` on, all of them inside the file; if not, it breaks rule
-/// `code`.
+/// Contiguous samples from byte `offset` on; an error under `code` if they exceed the file.
 pub fn samples(
     source: &Source,
     dtype: DType,
@@ -121,35 +121,35 @@ pub fn within(
         return Ok(());
     }
     let left = source.len().saturating_sub(offset);
-    let message = format!("{what} need {len} bytes, {left} are left");
+    let message = format!("unexpected end of file: {what} need {len} bytes, found {left}");
     Err(cut(Error::truncated(code, message).at(offset.min(source.len()))))
 }
 
-/// An error in what stands before the samples.
+/// Marks an error as one of the header.
 pub fn in_header(error: Error) -> Error {
     cut(error.in_object("header"))
 }
 
-/// The way out where the end of a file is missing.
+/// Adds a hint where the end of a file is missing.
 fn cut(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Truncated => error.hint("the file was cut; copy it from the instrument again"),
+        ErrorKind::Truncated => error.hint("the file is incomplete; copy it from the instrument again"),
         _ => error,
     }
 }
 
-/// Fails where so many records are beyond the budget; ask before making them.
+/// Fails where `count` records exceed the budget; call it before building them.
 pub fn allow(count: u64, limits: &Limits) -> Result<()> {
     let allowed = limits.allow(count.saturating_mul(RECORD_COST), "the list of records");
     allowed.map(drop).map_err(|e| e.in_object(format!("{count} records")))
 }
 
 /// A part of the file that is not samples.
-pub fn region(offset: u64, len: u64, role: Role, name: &str, value: impl Into<String>) -> Region {
-    Region { offset, len, role, name: name.into(), value: value.into() }
+pub fn region(offset: u64, len: u64, kind: RegionKind, name: &str, value: impl Into<String>) -> Region {
+    Region { offset, len, kind, name: name.into(), value: value.into() }
 }
 
-/// The text of a date and time; nothing where it is none.
+/// ISO 8601 text of a date and time; empty where it is not valid.
 pub fn date_time(date: (i64, u32, u32), time: (u32, u32, f64)) -> String {
     let ((year, month, day), (hour, minute, second)) = (date, time);
     let sound = (1..=9999).contains(&year)
@@ -172,21 +172,23 @@ pub fn date_time(date: (i64, u32, u32), time: (u32, u32, f64)) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{seconds}")
 }
 
-/// An open file of a digitizer.
+/// The records of a file, to be turned into a tree.
 pub struct Recording {
-    source: Source,
-    tree: Tree,
-    summary: Attrs,
-    findings: Vec<Finding>,
-    /// In the order of the file, samples left out.
+    parsed: Parsed,
+    native: Records,
+}
+
+/// The structures of a recording in file order.
+struct Records {
+    /// Everything but the samples.
     headers: Vec<Region>,
-    /// Arrays that are the file's own units but not the tree's.
+    /// Objects of the file that are not arrays of the tree.
     more: Vec<Object>,
     records: Vec<NodeId>,
 }
 
 impl Recording {
-    /// The records of a file, and what else is in it.
+    /// The tree of `records`; `headers` are the other parts of the file.
     pub fn new(
         source: Source,
         records: Vec<Record>,
@@ -205,51 +207,51 @@ impl Recording {
             };
             check(&mut record.array, &mut report, name);
             let node = tree.add_array(parent, name, record.array)?;
-            tree.node_mut(node).attrs = record.attrs;
+            tree.set_attrs(node, record.attrs)?;
             nodes.push(node);
         }
-        let findings = report.findings;
-        Ok(Self {
-            source,
-            tree,
-            summary: Vec::new(),
-            findings,
-            headers,
-            more: Vec::new(),
-            records: nodes,
-        })
+        let parsed = Parsed::new(source, tree).with_warnings(report.findings);
+        let native = Records { headers, more: Vec::new(), records: nodes };
+        Ok(Self { parsed, native })
     }
 
-    /// The same with what a person wants to know first.
+    /// This recording with key facts for people.
     pub fn with_summary(mut self, summary: Attrs) -> Self {
-        self.summary = summary;
+        self.parsed.summary = summary;
         self
     }
 
-    /// The same with what is said about the file as a whole.
+    /// This recording with attributes of the root.
     pub fn with_attrs(mut self, attrs: Attrs) -> Self {
-        self.tree.node_mut(ROOT).attrs = attrs;
+        self.parsed.tree.node_mut(ROOT).attrs = attrs;
         self
     }
 
-    /// The same with what was noticed.
+    /// This recording with more warnings.
     pub fn with_findings(mut self, report: Report) -> Self {
-        self.findings.extend(report.findings);
+        self.parsed.warnings.extend(report.findings);
         self
     }
 
-    /// The same with units of the file that the tree shows otherwise.
+    /// This recording with objects of the file that are not arrays of the tree.
     pub fn with_objects(mut self, more: Vec<Object>) -> Self {
-        self.more = more;
+        self.native.more = more;
         self
+    }
+
+    /// What a format returns from opening.
+    pub fn parsed(mut self) -> Parsed {
+        self.parsed.summary.push("records", self.native.records.len() as u64);
+        self.parsed.with_native(self.native)
     }
 }
 
-/// A scale or a grid that is no number is left out and told.
+/// Marks the array as a trace. Scaling or a grid that is not finite is dropped with a warning.
 fn check(array: &mut ArrayDesc, report: &mut Report, name: &str) {
-    if array.map.is_some_and(|m| !m.intercept.is_finite() || !m.slope.is_finite()) {
+    array.semantics_mut().role = Role::Trace;
+    if array.map.is_some_and(|m| !m.is_finite()) {
         array.map = None;
-        let message = "the scale is not finite; the stored numbers are given";
+        let message = "the scaling is not finite; stored values are shown";
         report.warn("core-scale", message).in_object(format!("record \"{name}\""));
     }
     let Some(coord) = array.coords.first_mut() else { return };
@@ -257,74 +259,58 @@ fn check(array: &mut ArrayDesc, report: &mut Report, name: &str) {
         && !(start.is_finite() && step.is_finite())
     {
         *coord = Coord::None;
-        let message = "the grid is not finite; it is left out";
+        let message = "the grid is not finite and is ignored";
         report.warn("core-grid", message).in_object(format!("record \"{name}\""));
     }
 }
 
-/// The report of a format whose files are examined by opening them.
-pub fn report<R: Reader>(opened: Result<R>) -> Result<Report> {
+/// The report of a format whose files are checked by opening them.
+pub fn report(opened: Result<Parsed>) -> Result<Report> {
     let mut report = Report::default();
     match opened {
-        Ok(file) => report.findings.extend_from_slice(file.findings()),
+        Ok(parsed) => report.findings = parsed.warnings,
         Err(error) => report.absorb(error)?,
     }
     Ok(report)
 }
 
-impl Reader for Recording {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Attrs {
-        let mut summary = self.summary.clone();
-        summary.push(("records".into(), (self.records.len() as u64).into()));
-        summary
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+impl Native for Records {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut all = self.headers.clone();
-        for (_, node, desc) in self.tree.arrays() {
-            if let Layout::Plain { extents, .. } | Layout::Text { extents, .. } = &desc.layout {
-                let what = format!("{} {}", desc.shape, desc.dtype);
-                let parts = extents.parts().iter();
-                all.extend(
-                    parts.map(|p| region(p.offset, p.len, Role::Data, &node.path, what.clone())),
-                );
-            }
+        for (_, node, desc) in dataset.arrays() {
+            let extents = match &desc.layout {
+                Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. } => extents,
+                _ => continue,
+            };
+            let what = format!("{} {}", desc.shape, desc.dtype);
+            let data = |part: &Extent| {
+                region(part.offset, part.len, RegionKind::Data, &node.path, what.clone())
+            };
+            all.extend(extents.parts().iter().map(data));
         }
         all.sort_by_key(|region| region.offset);
-        let mut end = 0;
+        let (mut end, total) = (0, dataset.source().len());
         for region in all {
-            // Damaged files may have structures that lie in each other.
+            // Structures of damaged files may overlap.
             let last = region.offset.saturating_add(region.len);
-            if region.len == 0 || region.offset < end || last > self.source.len() {
+            if region.len == 0 || region.offset < end || last > total {
                 continue;
             }
             if region.offset > end {
-                each(self::region(end, region.offset - end, Role::Unknown, "rest", ""))?;
+                each(self::region(end, region.offset - end, RegionKind::Unknown, "rest", ""))?;
             }
             end = last;
             each(region)?;
         }
-        match self.source.len().saturating_sub(end) {
+        match total.saturating_sub(end) {
             0 => Ok(()),
-            left => each(region(end, left, Role::Unknown, "rest", "")),
+            left => each(region(end, left, RegionKind::Unknown, "rest", "")),
         }
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for id in &self.records {
-            let node = self.tree.node(*id);
+            let node = dataset.tree().node(*id);
             let Some(array) = node.array.clone() else { continue };
             let kind = array.dtype.to_string();
             each(Object { path: node.path.clone(), id: None, frame: None, kind, array })?;
@@ -336,6 +322,19 @@ impl Reader for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::{FormatInfo, Grade, OpenOptions};
+
+    static INFO: FormatInfo = FormatInfo {
+        name: "scope",
+        title: "Oscilloscope",
+        users: "tests",
+        specification: "this file",
+        extensions: &[],
+        read: Grade::Complete,
+        write: Grade::None,
+        check: Grade::None,
+        salvage: Grade::None,
+    };
 
     fn two_bytes(channel: &str, offset: u64) -> Record {
         let source = Source::memory([0; 8]);
@@ -343,28 +342,29 @@ mod tests {
     }
 
     #[test]
-    fn records_of_a_channel_stand_in_its_group_and_keep_their_order() {
+    fn records_of_a_channel_are_arrays_of_its_group_in_file_order() {
         let records = vec![
-            two_bytes("C1", 2).part("segment1").on_grid(0.5, 0.25, "S").say("units", "V"),
+            two_bytes("C1", 2).part("segment1").on_grid(0.5, 0.25, "S").attr("units", "V"),
             two_bytes("C1", 4).part("segment2"),
             two_bytes("a/b", 6).scaled(0.0, 1.0),
         ];
         let file = Recording::new(Source::memory([0; 8]), records, Vec::new(), &Limits::default());
-        let file = file.unwrap();
+        let parsed = file.unwrap().parsed();
+        let file = Dataset::from_parsed(&INFO, parsed, &OpenOptions::default()).unwrap();
         let paths: Vec<&str> = file.tree().iter().map(|(_, n)| n.path.as_str()).collect();
         assert_eq!(paths, ["C1", "C1/segment1", "C1/segment2", "a\u{2215}b"]);
         let (_, first, desc) = file.tree().arrays().next().unwrap();
         assert_eq!(desc.coords, [Coord::Uniform { start: 0.5, step: 0.25 }]);
         assert_eq!(desc.dims, ["time"]);
-        assert_eq!(first.attrs[0], ("time_units".into(), "s".into()));
+        assert_eq!(first.attrs.get_str("time_units"), Some("s"));
         assert!(file.tree().arrays().all(|(_, _, d)| d.map.is_none()));
         let mut seen = Vec::new();
         file.regions(&mut |r| {
-            seen.push((r.offset, r.len, r.role));
+            seen.push((r.offset, r.len, r.kind));
             Ok(())
         })
         .unwrap();
-        assert_eq!(seen[0], (0, 2, Role::Unknown));
+        assert_eq!(seen[0], (0, 2, RegionKind::Unknown));
         assert_eq!(seen.len(), 4);
     }
 
@@ -373,27 +373,27 @@ mod tests {
         let source = Source::memory([0; 8]);
         let error = samples(&source, DType::I16, 4, 1, "x-1").unwrap_err();
         assert_eq!((error.code(), error.offset()), ("x-1", Some(1)));
-        assert_eq!(error.message(), "the samples need 8 bytes, 7 are left");
-        assert!(error.hint_text().is_some());
+        assert_eq!(error.message(), "unexpected end of file: the samples need 8 bytes, found 7");
+        assert!(error.suggestion().is_some());
         assert!(samples(&source, DType::F64, u64::MAX, 1, "x-1").is_err());
         assert!(samples(&source, DType::U8, 1, u64::MAX, "x-1").is_err());
         assert!(allow(u64::MAX, &Limits::default()).is_err());
     }
 
     #[test]
-    fn what_is_no_number_is_told_and_left_out() {
+    fn non_finite_scaling_and_grids_are_dropped_with_a_warning() {
         let record = two_bytes("", 0).scaled(f64::NAN, 1.0).on_grid(0.0, f64::INFINITY, "s");
         let file =
             Recording::new(Source::memory([0; 8]), vec![record], Vec::new(), &Limits::default());
-        let file = file.unwrap();
-        let (_, node, desc) = file.tree().arrays().next().unwrap();
+        let file = file.unwrap().parsed();
+        let (_, node, desc) = file.tree.arrays().next().unwrap();
         assert_eq!((node.path.as_str(), desc.map, &desc.coords[0]), ("data", None, &Coord::None));
-        let codes: Vec<&str> = file.findings().iter().map(|f| f.code).collect();
+        let codes: Vec<&str> = file.warnings.iter().map(|f| f.code).collect();
         assert_eq!(codes, ["core-scale", "core-grid"]);
     }
 
     #[test]
-    fn dates_read_well_and_nonsense_is_none() {
+    fn valid_dates_are_iso_text_and_others_empty() {
         assert_eq!(date_time((2023, 8, 7), (12, 34, 12.5)), "2023-08-07T12:34:12.5");
         assert_eq!(date_time((2023, 8, 7), (1, 2, 3.0)), "2023-08-07T01:02:03");
         assert_eq!(date_time((2023, 8, 7), (0, 0, 1e-9)), "2023-08-07T00:00:00");

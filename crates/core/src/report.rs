@@ -1,6 +1,6 @@
 //! Findings: what `check` has to say about a file that can be examined.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Hint};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +39,8 @@ pub struct Finding {
     pub frame: Option<u64>,
     /// Byte of the file.
     pub offset: Option<u64>,
-    /// A way out.
-    pub hint: Option<String>,
+    /// A suggestion.
+    pub hint: Option<Hint>,
 }
 
 impl Finding {
@@ -62,8 +62,8 @@ impl Finding {
         self
     }
 
-    /// Adds a way out.
-    pub fn hint(&mut self, hint: impl Into<String>) -> &mut Self {
+    /// Adds a suggestion.
+    pub fn hint(&mut self, hint: impl Into<Hint>) -> &mut Self {
         self.hint = Some(hint.into());
         self
     }
@@ -118,7 +118,7 @@ impl Report {
                     object: error.object().map(Into::into),
                     frame: error.frame(),
                     offset: error.offset(),
-                    hint: error.hint_text().map(Into::into),
+                    hint: error.suggestion().cloned(),
                 });
                 Ok(())
             }

@@ -3,7 +3,7 @@
 //! The tree has every array that any of the files has, with a table of frames. Coordinates that are
 //! the same in all files are kept once; those that move are looked up frame by frame. Numbers of
 //! particles may change from file to file, arrays may come and go. A file that cannot be opened is
-//! left out and named in [`Dataset::findings`].
+//! left out and named in [`Dataset::warnings`].
 //!
 //! What is said about an array or the file is kept where all files say the same; the moment of a
 //! file, its root's attributes `step` and `time`, is the axis.
@@ -15,7 +15,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Dataset, Format};
+use crate::dataset::Dataset;
+use crate::format::{Format, OpenOptions, Parsed};
 use crate::frames::{FrameAxis, FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Coord, Layout};
 use crate::limits::Limits;
@@ -46,16 +47,16 @@ pub fn open(
     format: &dyn Format,
     folder: &Path,
     files: &[PathBuf],
-    limits: &Limits,
-) -> Result<Dataset> {
-    // Before any is opened: one that changes meanwhile is noticed when it is read.
+    options: &OpenOptions,
+) -> Result<Parsed> {
+    // Before any is opened: a file that changes later is noticed when it is read.
     let source = Source::joined(folder, files)?;
-    let mut union = Union::new(limits);
+    let mut union = Union::new(&options.limits);
     let mut failure = None;
     for (batch, paths) in files.chunks(BATCH).enumerate() {
         let known = &union.coordinates;
         let opened: Vec<Result<Member>> =
-            paths.par_iter().map(|path| Member::open(format, path, known, limits)).collect();
+            paths.par_iter().map(|path| Member::open(format, path, known, options)).collect();
         for (k, (path, member)) in paths.iter().zip(opened).enumerate() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let file = batch * BATCH + k;
@@ -95,10 +96,10 @@ impl Member {
         format: &dyn Format,
         path: &Path,
         known: &HashMap<String, Vec<u8>>,
-        limits: &Limits,
+        options: &OpenOptions,
     ) -> Result<Self> {
-        let reader = format.open(Source::open(path)?, limits)?;
-        let (tree, source) = (reader.tree(), reader.source());
+        let dataset = Dataset::open(format, Source::open(path)?, options)?;
+        let (tree, source) = (dataset.tree(), dataset.source());
         if tree.frames().is_some() {
             return Err(Error::unsupported("core-series", "the file has frames of its own"));
         }
@@ -111,7 +112,7 @@ impl Member {
             )
             .collect();
         for (_, node, desc) in tree.arrays().filter(|(_, node, _)| groups.contains(&node.parent)) {
-            let (Layout::Plain { extents, .. } | Layout::Text { extents, .. }) = &desc.layout
+            let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) = &desc.layout
             else {
                 continue;
             };
@@ -127,16 +128,12 @@ impl Member {
             let new = known.get(&node.path) != Some(&decides);
             coordinates.push((node.path.clone(), new.then_some(decides)));
         }
-        Ok(Self { tree: tree.clone(), summary: reader.summary(), coordinates })
+        Ok(Self { tree: tree.clone(), summary: dataset.summary().clone(), coordinates })
     }
 
     fn moment(&self, file: usize) -> Moment {
-        let attr = |name: &str| self.tree.attrs().iter().find(|(n, _)| n == name).map(|(_, v)| v);
-        Moment {
-            file,
-            step: attr("step").and_then(|v| u64::try_from(v).ok()),
-            time: attr("time").and_then(|v| f64::try_from(v).ok()),
-        }
+        let attrs = self.tree.attrs();
+        Moment { file, step: attrs.get_u64("step"), time: attrs.get_f64("time") }
     }
 }
 
@@ -200,7 +197,7 @@ struct Union {
 impl Union {
     fn new(limits: &Limits) -> Self {
         let (name, path) = (String::new(), String::new());
-        let (id, mixed, attrs) = (None, false, Vec::new());
+        let (id, mixed, attrs) = (None, false, Attrs::new());
         let root = Entry { parent: 0, name, path, id, mixed, attrs, array: None };
         Self {
             limits: *limits,
@@ -209,7 +206,7 @@ impl Union {
             places: HashMap::from([((String::new(), false), 0)]),
             coordinates: HashMap::new(),
             cells: 0,
-            summary: Vec::new(),
+            summary: Attrs::new(),
             report: Report::default(),
         }
     }
@@ -222,8 +219,8 @@ impl Union {
             self.entries[0].attrs.clone_from(tree.attrs());
             self.summary = summary;
         } else {
-            self.entries[0].attrs.retain(|attr| tree.attrs().contains(attr));
-            self.summary.retain(|row| summary.contains(row));
+            self.entries[0].attrs.retain(|name, value| tree.attrs().get(name) == Some(value));
+            self.summary.retain(|name, value| summary.get(name) == Some(value));
         }
         for (_, node) in tree.iter() {
             let place = |node: &Node| (node.path.clone(), node.array.is_some());
@@ -244,7 +241,7 @@ impl Union {
                 continue;
             };
             let entry = &mut self.entries[k];
-            entry.attrs.retain(|attr| node.attrs.contains(attr));
+            entry.attrs.retain(|name, value| node.attrs.get(name) == Some(value));
             if entry.id != node.id {
                 entry.mixed = true;
                 if let (Some(first), Some(own)) = (&entry.id, &node.id) {
@@ -298,7 +295,7 @@ impl Union {
         } else if own.shape.rank() != column.first.shape.rank() {
             format!("{} elements instead of {}", own.shape, column.first.shape)
         } else if own.map != column.first.map {
-            "another factor from stored to meant values".into()
+            "different scaling".into()
         } else {
             let layout = own.layout.shifted(start)?;
             column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
@@ -311,7 +308,7 @@ impl Union {
         Ok(())
     }
 
-    fn finish(mut self, source: Source, files: usize) -> Result<Dataset> {
+    fn finish(mut self, source: Source, files: usize) -> Result<Parsed> {
         self.moments.sort_by(|a, b| {
             let time = |m: &Moment| m.time.unwrap_or(f64::NEG_INFINITY);
             time(a).total_cmp(&time(b)).then(a.step.cmp(&b.step)).then(a.file.cmp(&b.file))
@@ -369,12 +366,13 @@ impl Union {
             }
         }
         tree.set_frames(Arc::new(Axis(self.moments)));
-        let mut summary = vec![("files".to_string(), Value::UInt(files as u64))];
+        let mut summary = Attrs::from([("files", Value::UInt(files as u64))]);
         if count < files {
-            summary.push(("left out".into(), Value::UInt((files - count) as u64)));
+            summary.push("left out", Value::UInt((files - count) as u64));
         }
         summary.extend(self.summary);
-        Ok(Dataset { source, tree, findings: self.report.findings, summary })
+        let parsed = Parsed::new(source, tree).with_summary(summary);
+        Ok(parsed.with_warnings(self.report.findings))
     }
 }
 
@@ -418,7 +416,7 @@ struct Axis(Vec<Moment>);
 impl Axis {
     fn moment(&self, frame: u64) -> Result<&Moment> {
         let moment = usize::try_from(frame).ok().and_then(|k| self.0.get(k));
-        moment.ok_or_else(|| Error::argument(format!("there is no frame {frame}")))
+        moment.ok_or_else(|| Error::argument(format!("no frame {frame}")))
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, Uid};
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::source::Source;
 #[cfg(feature = "testkit")]
 use crate::testkit::faults::{self, Call};
@@ -386,7 +386,7 @@ fn folder(path: &Path) -> &Path {
 fn exists(path: &Path) -> Error {
     Error::new(ErrorKind::Exists, "", "exists already; nothing was written")
         .with_path(path)
-        .hint("--overwrite replaces it")
+        .hint(Hint::Overwrite)
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use crate::chunks::ChunkStore;
+use crate::computed::Computed;
 use crate::error::{Error, Result};
 use crate::layout::{Codec, Extents};
 use crate::limits::Limits;
+use crate::read::Array;
 use crate::source::Source;
 
 /// The run of bytes that a plan reads from.
@@ -24,6 +26,13 @@ pub(crate) enum Store {
     },
     /// Only as if it were one run.
     Chunked(ChunkStore),
+    Computed {
+        computed: Arc<Computed>,
+        inputs: Arc<[Array]>,
+        /// Bytes of a result element, and of the entire result.
+        size: usize,
+        len: u64,
+    },
 }
 
 /// The element decoded last. Many small reads fall into the same one: a large element is then
@@ -45,6 +54,9 @@ impl Store {
                 let message =
                     format!("the element to repeat has {} bytes, its type {size}", element.len());
                 return Err(Error::malformed("core-layout", message));
+            }
+            Self::Computed { len, .. } if usize::try_from(*len).is_err() => {
+                return Err(Error::limit("a computed array larger than memory addresses"));
             }
             Self::Encoded { starts, decoded, data, .. } => {
                 let rising = |table: &[u64]| table.is_sorted() && table.first() == Some(&0);
@@ -70,6 +82,7 @@ impl Store {
             // Chunks that are not there are filled.
             Self::Fill(_) | Self::Chunked(_) => u64::MAX,
             Self::Encoded { decoded, .. } => decoded.last().copied().unwrap_or(0),
+            Self::Computed { len, .. } => *len,
         }
     }
 
@@ -79,7 +92,7 @@ impl Store {
             Self::File(extents) | Self::Encoded { data: extents, .. } => {
                 extents.parts().iter().take(1).fold(error, |e, part| e.at(part.offset))
             }
-            Self::Memory(_) | Self::Fill(_) | Self::Chunked(_) => error,
+            Self::Memory(_) | Self::Fill(_) | Self::Chunked(_) | Self::Computed { .. } => error,
         }
     }
 
@@ -91,7 +104,7 @@ impl Store {
                 [one] => source.view(one.offset, len),
                 _ => None,
             },
-            Self::Fill(_) | Self::Encoded { .. } | Self::Chunked(_) => None,
+            _ => None,
         }
     }
 
@@ -105,7 +118,18 @@ impl Store {
         rest: usize,
         size: NonZero<usize>,
     ) -> usize {
-        let Self::Encoded { decoded, .. } = self else { return piece.min(rest) };
+        let Self::Encoded { decoded, .. } = self else {
+            let own = match self {
+                Self::Computed { computed, size, .. } => {
+                    // Up to the end of a computed piece.
+                    let bytes = computed.piece.saturating_mul(*size as u64).max(1);
+                    let end = offset.saturating_add(piece as u64).div_ceil(bytes).saturating_mul(bytes);
+                    usize::try_from(end - offset).unwrap_or(usize::MAX)
+                }
+                _ => piece,
+            };
+            return own.min(rest);
+        };
         let least = offset.saturating_add(piece as u64);
         let ends = &decoded[decoded.partition_point(|end| *end < least)..];
         let lengths = ends.iter().filter_map(|end| usize::try_from(end - offset).ok());
@@ -137,6 +161,35 @@ impl Store {
                 Ok(())
             }
             Self::Chunked(chunks) => chunks.fetch(source, limits, offset, buffer),
+            Self::Computed { computed, inputs, size, len } => {
+                let piece = computed.piece.max(1).saturating_mul(*size as u64);
+                let end = offset + buffer.len() as u64;
+                let mut number = offset / piece;
+                while number.saturating_mul(piece) < end {
+                    let (from, to) = (number * piece, (number + 1).saturating_mul(piece).min(*len));
+                    let (first, last) = (from.max(offset), to.min(end));
+                    let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
+                    let element = number.saturating_mul(computed.piece.max(1));
+                    if kept.element != Some(number as usize) {
+                        let count = (to - from) / (*size as u64).max(1);
+                        let needed = computed.function.memory(count).saturating_add(to - from);
+                        limits.allow(needed, computed.function.name())?;
+                        if (first, last) == (from, to) {
+                            computed.function.compute(inputs, element, slot)?;
+                            number += 1;
+                            continue;
+                        }
+                        kept.element = None;
+                        kept.bytes.resize((to - from) as usize, 0);
+                        computed.function.compute(inputs, element, &mut kept.bytes)?;
+                        kept.element = Some(number as usize);
+                    }
+                    let part = (first - from) as usize..(last - from) as usize;
+                    slot.copy_from_slice(&kept.bytes[part]);
+                    number += 1;
+                }
+                Ok(())
+            }
             Self::Encoded { starts, decoded, data, codec } => {
                 let end = offset + buffer.len() as u64;
                 let mut element = decoded.partition_point(|d| *d <= offset).saturating_sub(1);

@@ -1,5 +1,6 @@
-//! What is in a file: groups, arrays and attributes, kept flat and found by path.
+//! The contents of a file: groups, arrays and attributes, stored flat and found by path.
 
+mod attrs;
 mod value;
 
 use std::borrow::Cow;
@@ -9,22 +10,20 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::frames::FrameAxis;
 use crate::layout::{ArrayDesc, Coord, Layout};
-use crate::limits::Limits;
+use crate::limits::{Budget, Limits};
 
+pub use attrs::{Attrs, Iter as AttrsIter};
 pub use value::Value;
 
-/// A node's place in its tree.
+/// Identifies a node within its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
-/// The group that holds everything.
+/// The root group.
 pub const ROOT: NodeId = NodeId(0);
-
-/// Attributes, in the order of the file.
-pub type Attrs = Vec<(String, Value)>;
 
 /// A group or an array.
 #[derive(Clone, Debug)]
@@ -35,11 +34,11 @@ pub struct Node {
     pub path: String,
     /// The group it is in; the root is in itself.
     pub parent: NodeId,
-    /// The format's own name for it, where that differs.
+    /// The native identifier of the format, where that differs from the name.
     pub id: Option<String>,
     /// Set for arrays.
     pub array: Option<ArrayDesc>,
-    /// What is said about it.
+    /// Attributes.
     pub attrs: Attrs,
 }
 
@@ -50,11 +49,10 @@ pub struct Tree {
     /// Nodes by the hash of their paths; the paths themselves are in the nodes.
     paths: HashTable<NodeId>,
     hasher: DefaultHashBuilder,
-    /// The last number given to namesakes of a path: a million of them must not take a million
-    /// tries each.
+    /// The last number given to repeated names of a path, so that a million of them stay linear.
     namesakes: HashMap<String, u64>,
     frames: Option<Arc<dyn FrameAxis>>,
-    limits: Limits,
+    budget: Budget,
 }
 
 impl Tree {
@@ -66,7 +64,7 @@ impl Tree {
             parent: ROOT,
             id: None,
             array: None,
-            attrs: Vec::new(),
+            attrs: Attrs::new(),
         };
         Self {
             nodes: vec![root],
@@ -74,18 +72,44 @@ impl Tree {
             hasher: DefaultHashBuilder::default(),
             namesakes: HashMap::new(),
             frames: None,
-            limits: *limits,
+            budget: Budget::new(limits),
         }
     }
 
-    /// Makes room for as many nodes more, for who knows how many there will be.
+    /// The limits that it was made with.
+    pub fn limits(&self) -> &Limits {
+        self.budget.limits()
+    }
+
+    /// Charges memory that is kept beside the nodes, before it is allocated: tables of frames, sizes or
+    /// chunks. Fails with a `Limit` error that names `what`.
+    pub fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
+        self.budget.charge(bytes, what)
+    }
+
+    /// Sets the attributes of a node and charges their memory.
+    pub fn set_attrs(&mut self, id: NodeId, attrs: Attrs) -> Result<()> {
+        self.budget.charge(attrs.memory(), "attributes")?;
+        self.node_mut(id).attrs = attrs;
+        Ok(())
+    }
+
+    /// Appends an attribute to a node and charges its memory.
+    pub fn push_attr(&mut self, id: NodeId, name: &str, value: impl Into<Value>) -> Result<()> {
+        let value = value.into();
+        self.budget.charge(Attrs::cost(name, &value), "attributes")?;
+        self.node_mut(id).attrs.push(name, value);
+        Ok(())
+    }
+
+    /// Reserves memory for that many more nodes.
     pub fn reserve(&mut self, nodes: usize) {
         self.nodes.reserve(nodes);
         let (all, hasher) = (&self.nodes, &self.hasher);
         self.paths.reserve(nodes, |id| hasher.hash_one(all[id.0 as usize].path.as_str()));
     }
 
-    /// The node that has exactly this path.
+    /// The node with exactly this path.
     pub fn at(&self, path: &str) -> Option<NodeId> {
         if path.is_empty() {
             return Some(ROOT);
@@ -104,8 +128,8 @@ impl Tree {
         self.add(parent, name, Some(array))
     }
 
-    /// The group at `path`, made with the groups above it where they are missing. A part of the
-    /// path that is an array already gets a group beside it (`name~2`).
+    /// The group at `path`, created with its parents where missing. A part of the path that is already
+    /// an array gets a group beside it (`name~2`).
     pub fn group_at(&mut self, path: &str) -> Result<NodeId> {
         let mut at = ROOT;
         for part in path.split('/').filter(|p| !p.is_empty()) {
@@ -118,8 +142,8 @@ impl Tree {
         Ok(at)
     }
 
-    /// The node at `path`, made as a group with the groups above it where they are missing; unlike in
-    /// [`Tree::group_at`] an array may have others below it.
+    /// The node at `path`, created as a group with its parents where missing. Unlike in
+    /// [`Tree::group_at`], an array of the path becomes the parent.
     pub fn node_at(&mut self, path: &str) -> Result<NodeId> {
         let mut at = ROOT;
         for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -132,15 +156,15 @@ impl Tree {
     }
 
     fn add(&mut self, parent: NodeId, name: &str, array: Option<ArrayDesc>) -> Result<NodeId> {
-        if self.nodes.len() as u64 >= self.limits.nodes.min(u64::from(u32::MAX)) {
-            return Err(Error::limit(format!("more than {} objects", self.limits.nodes)));
+        if self.nodes.len() as u64 >= self.limits().nodes.min(u64::from(u32::MAX)) {
+            return Err(Error::limit(format!("more than {} objects", self.limits().nodes)));
         }
         let prefix = &self.nodes[parent.0 as usize].path;
         let depth = if prefix.is_empty() { 0 } else { prefix.matches('/').count() + 1 };
-        if depth >= self.limits.depth as usize {
-            return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
+        if depth >= self.limits().depth as usize {
+            return Err(Error::limit(format!("nested deeper than {}", self.limits().depth)));
         }
-        // A slash inside a name would make a level that is not there.
+        // A slash inside a name would add a level.
         let clean = match name {
             "" => Cow::Borrowed("_"),
             name if name.contains('/') => Cow::Owned(name.replace('/', "\u{2215}")),
@@ -152,7 +176,7 @@ impl Tree {
         };
         let mut path = join(&clean);
         let mut unique = clean.clone();
-        // Two objects of the same name both stay reachable.
+        // Objects with the same name all stay reachable.
         if self.at(&path).is_some() {
             let mut count = self.namesakes.get(&path).copied().unwrap_or(1);
             let first = path.clone();
@@ -163,38 +187,41 @@ impl Tree {
             }
             self.namesakes.insert(first, count);
         }
+        let cost = size_of::<Node>() + 2 * size_of::<u64>() + unique.len() + path.len();
+        let desc = array.as_ref().map_or(0, |array| array.dims.iter().map(|d| 40 + d.len()).sum());
+        self.budget.charge((cost + desc) as u64, "the tree of groups and arrays")?;
         let id = NodeId(self.nodes.len() as u32);
         let hash = self.hasher.hash_one(path.as_str());
         let name = unique.into_owned();
-        self.nodes.push(Node { name, path, parent, id: None, array, attrs: Vec::new() });
+        self.nodes.push(Node { name, path, parent, id: None, array, attrs: Attrs::new() });
         let (nodes, hasher) = (&self.nodes, &self.hasher);
         let hash_of = |id: &NodeId| hasher.hash_one(nodes[id.0 as usize].path.as_str());
         self.paths.insert_unique(hash, id, hash_of);
         Ok(id)
     }
 
-    /// A node. Ids come from the same tree.
+    /// A node; `id` must come from this tree.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }
 
-    /// A node, to add to it.
+    /// A node, to be changed; `id` must come from this tree.
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.0 as usize]
     }
 
-    /// The root's attributes: what is said about the file.
+    /// The attributes of the root.
     pub fn attrs(&self) -> &Attrs {
         &self.nodes[0].attrs
     }
 
-    /// The child of that name.
+    /// The child of `parent` called `name`.
     pub fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
         let prefix = &self.node(parent).path;
         if prefix.is_empty() { self.at(name) } else { self.at(&format!("{prefix}/{name}")) }
     }
 
-    /// The node at `path`, or an error with the names that come closest.
+    /// The node at `path` or with that native identifier; the error suggests similar names.
     pub fn find(&self, path: &str) -> Result<NodeId> {
         let wanted = path.trim_matches('/');
         if let Some(id) = self.at(wanted) {
@@ -203,26 +230,26 @@ impl Tree {
         if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(wanted)) {
             return Ok(NodeId(k as u32));
         }
-        let error = Error::argument(format!("there is no object \"{wanted}\""));
+        let error = Error::argument(format!("no object named \"{wanted}\""));
         let names: Vec<String> = closest(wanted, self.nodes[1..].iter().map(|n| n.path.as_str()));
         Err(if names.is_empty() {
-            error.hint("`spile ls` lists what there is")
+            error.hint(Hint::ListObjects)
         } else {
-            error.hint(format!("did you mean {}?", names.join(" or ")))
+            error.hint(Hint::DidYouMean(names))
         })
     }
 
-    /// All nodes but the root, parents before their children, in the order of the file.
+    /// All nodes but the root, parents before their children, in file order.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().skip(1).map(|(k, node)| (NodeId(k as u32), node))
     }
 
-    /// All arrays, in the order of the file.
+    /// All arrays, in file order.
     pub fn arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
         self.iter().filter_map(|(id, node)| node.array.as_ref().map(|array| (id, node, array)))
     }
 
-    /// Arrays that are not there for another one's sake: those that are no coordinates.
+    /// All arrays that are not coordinates of another array, in file order.
     pub fn main_arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
         let coords = self.arrays().flat_map(|(_, _, array)| &array.coords);
         let coords = coords.filter_map(|c| if let Coord::Node(id) = c { Some(*id) } else { None });
@@ -235,35 +262,35 @@ impl Tree {
         self.nodes.len() - 1
     }
 
-    /// Nothing but the root.
+    /// There is only the root.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The step or time axis, where the file has one.
+    /// The frame axis, where the file has one.
     pub fn frames(&self) -> Option<&Arc<dyn FrameAxis>> {
         self.frames.as_ref()
     }
 
-    /// Gives the file a step or time axis.
+    /// Sets the frame axis.
     pub fn set_frames(&mut self, frames: Arc<dyn FrameAxis>) {
         self.frames = Some(frames);
     }
 
-    /// The array itself where `array` only says "the same as that one".
+    /// The array that `array` refers to, following [`Layout::Same`].
     pub fn resolve<'a>(&'a self, array: &'a ArrayDesc) -> Result<&'a ArrayDesc> {
         let mut at = array;
         for _ in 0..16 {
             let Layout::Same(id) = at.layout else { return Ok(at) };
             at = self.nodes.get(id.0 as usize).and_then(|n| n.array.as_ref()).ok_or_else(|| {
-                Error::malformed("core-same", "an array refers to one that is not there")
+                Error::malformed("core-same", "an array refers to a node that is not an array")
             })?;
         }
-        Err(Error::malformed("core-same", "arrays refer to each other in a circle"))
+        Err(Error::malformed("core-same", "arrays refer to each other in a cycle"))
     }
 }
 
-/// Up to three of `names` that look like `wanted`.
+/// Up to three of `names` that are similar to `wanted`.
 pub fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let mut scored: Vec<(usize, &str)> = names
@@ -278,7 +305,7 @@ pub fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<St
     scored.into_iter().take(3).map(|(_, name)| name.to_string()).collect()
 }
 
-/// How many letters to add, drop or change.
+/// Levenshtein distance of the first 64 characters.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -334,8 +361,8 @@ mod tests {
             tree.add_array(ROOT, name, array()).unwrap();
         }
         let error = tree.find("presure").unwrap_err();
-        assert_eq!(error.hint_text(), Some("did you mean pressure?"));
-        assert!(tree.find("qqqq").unwrap_err().hint_text().unwrap().contains("spile ls"));
+        assert_eq!(error.suggestion(), Some(&Hint::DidYouMean(vec!["pressure".into()])));
+        assert_eq!(tree.find("qqqq").unwrap_err().suggestion(), Some(&Hint::ListObjects));
     }
 
     #[test]

@@ -125,7 +125,8 @@ impl Selected<'_> {
         if let (Some(start), Some(element)) = (plan.contiguous(), NonZero::new(size)) {
             // One run: read where it belongs, with no block in between.
             let piece = (READ_INTO / element).max(1) * size;
-            let Array { store, source, limits, dtype, .. } = self.array;
+            let Array { store, dtype, .. } = self.array;
+            let (source, limits) = (self.array.source(), self.array.limits());
             let fill = |(at, place): (u64, &mut [u8])| {
                 shelf
                     .lend(|scratch| store.fetch(source, limits, at, place, &mut scratch.decoded))?;
@@ -266,14 +267,14 @@ impl Selected<'_> {
             return each(block, &all[from..from + block.count as usize * size]);
         }
         let needed = plan.block(number).count.saturating_mul(size as u64);
-        array.limits.allow(needed, "a block of elements")?;
+        array.limits().allow(needed, "a block of elements")?;
         if let Store::Chunked(chunks) = &array.store
             && !chunks.is_flat()
         {
             let block = plan.block(number);
             let Scratch { out, staging, .. } = scratch;
             out.resize(needed as usize, 0);
-            let Array { source, limits, .. } = array;
+            let (source, limits) = (array.source(), array.limits());
             let wanted = Wanted { spans: &self.spans, slowest: &self.slowest, block };
             chunks.read(source, limits, &wanted, out, staging)?;
             convert::to_little(array.dtype, out);
@@ -281,7 +282,7 @@ impl Selected<'_> {
         }
         let kept = RefCell::new(std::mem::take(&mut scratch.decoded));
         let fetch = |at, buffer: &mut [u8]| {
-            array.store.fetch(&array.source, &array.limits, at, buffer, &mut kept.borrow_mut())
+            array.store.fetch(array.source(), array.limits(), at, buffer, &mut kept.borrow_mut())
         };
         let block = plan.read(number, scratch, &fetch)?;
         scratch.decoded = kept.into_inner();

@@ -145,6 +145,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::Dataset;
     use crate::layout::{ArrayDesc, Layout};
     use crate::limits::Limits;
     use crate::shape::Shape;
@@ -163,7 +164,7 @@ mod tests {
             ArrayDesc::new(dtype, Shape::new(shape), Layout::Inline(bytes.into(), order));
         desc.map = map;
         let limits = Limits::default().with_memory(1 << 20);
-        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
     }
 
     /// The same as each component read on its own.

@@ -162,9 +162,9 @@ fn extremes(dtype: DType, bytes: &[u8]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::Dataset;
     use crate::layout::{ArrayDesc, Layout, Linear};
     use crate::limits::Limits;
-    use crate::read::Array;
     use crate::shape::{Order, Shape};
     use crate::source::Source;
     use crate::tree::Tree;
@@ -175,7 +175,7 @@ mod tests {
         let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
         desc.map = map;
         let limits = Limits::default();
-        let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
+        let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap();
         envelope(&array.all().unwrap().with_block_bytes(100), buckets).unwrap()
     }
 

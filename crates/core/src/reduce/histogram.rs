@@ -180,6 +180,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::Dataset;
     use crate::dtype::DType;
     use crate::layout::{ArrayDesc, Layout};
     use crate::limits::Limits;
@@ -193,7 +194,7 @@ mod tests {
         let layout = Layout::Inline(bytes.into(), Order::C);
         let desc = ArrayDesc::new(dtype, Shape::new(shape), layout);
         let limits = Limits::default();
-        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
     }
 
     fn doubles(values: &[f64]) -> Array {
@@ -239,7 +240,7 @@ mod tests {
         let desc = ArrayDesc::new(DType::F64, Shape::new([100]), layout);
         let limits = Limits::default().with_memory(1 << 20);
         let tree = Tree::new(&limits);
-        let x = Array::open(&Source::memory([]), &tree, &desc, &limits).unwrap();
+        let x = Dataset::new(Source::memory([]), tree).open_array(&desc).unwrap();
         let x = x.all().unwrap();
         let run = |n: usize| {
             let bins = Bins::new(0.0, 100.0, n).unwrap();

@@ -184,6 +184,7 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::Dataset;
     use crate::dtype::DType;
     use crate::layout::{ArrayDesc, Layout, Linear};
     use crate::limits::Limits;
@@ -199,7 +200,7 @@ mod tests {
         desc.map = map;
         // A small budget makes small blocks, so that merging is tested too.
         let limits = Limits::default().with_memory(1 << 18);
-        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
     }
 
     #[test]

@@ -41,13 +41,13 @@ pub(super) fn probe(suite: &Suite) -> Vec<String> {
 }
 
 pub(super) fn check(suite: &Suite) -> Vec<String> {
-    suite.each_good(|reader| {
+    suite.each_good(|dataset| {
         let mut failures = Vec::new();
         for strict in [false, true] {
-            let report = suite.format.check(reader.source(), &suite.limits, strict)?;
-            failures.extend(report.findings.iter().filter_map(bad_finding));
+            let findings = suite.findings(dataset.source(), strict)?;
+            failures.extend(findings.iter().filter_map(bad_finding));
             // What only `strict` minds may be in a good file.
-            let bad = report.findings.iter().filter(|f| !strict && f.severity == Severity::Error);
+            let bad = findings.iter().filter(|f| !strict && f.severity == Severity::Error);
             failures.extend(bad.map(|f| format!("a good file has a finding: {}", f.message)));
         }
         Ok(failures)
@@ -55,11 +55,11 @@ pub(super) fn check(suite: &Suite) -> Vec<String> {
 }
 
 pub(super) fn regions(suite: &Suite) -> Vec<String> {
-    suite.each_good(|reader| {
-        let len = reader.source().len();
+    suite.each_good(|dataset| {
+        let len = dataset.source().len();
         let mut failures = Vec::new();
         let mut end = 0;
-        reader.regions(&mut |region| {
+        dataset.regions(&mut |region| {
             let next = region.offset.saturating_add(region.len);
             if region.offset < end || next > len {
                 failures.push(format!(
@@ -80,7 +80,7 @@ pub(super) fn golden(suite: &Suite) -> Vec<String> {
     for (path, expected) in &suite.golden {
         let found = Source::open(path)
             .and_then(|source| suite.open(source))
-            .and_then(|reader| object_hashes(&*reader, &suite.limits));
+            .and_then(|dataset| object_hashes(&dataset));
         let found = match found {
             Ok(found) => found,
             Err(error) => {
@@ -117,19 +117,19 @@ pub(super) fn round_trip(suite: &Suite) -> Vec<String> {
     if grade == Grade::None {
         return Vec::new();
     }
-    suite.each_good(|reader| {
+    suite.each_good(|dataset| {
         let folder = tempfile::tempdir()?;
         // The same name: some formats have several forms, told apart by their endings.
-        let file = reader.source().path().and_then(|p| p.file_name()).unwrap_or_default();
+        let file = dataset.source().path().and_then(|p| p.file_name()).unwrap_or_default();
         let target = folder.path().join(file);
-        match write_file(suite.format, reader, &target, Overwrite::Never, &suite.limits) {
+        match write_file(suite.format, dataset, &target, Overwrite::Never) {
             Err(e) if e.kind() == ErrorKind::Unsupported && grade == Grade::Partial => {
                 return Ok(Vec::new());
             }
             written => written?,
         }
         let again = suite.open(Source::open(&target)?)?;
-        let mut failures = differences(reader, &*again, &suite.limits)?;
+        let mut failures = differences(dataset, &again)?;
         failures.extend(recognised(suite.format, again.source())?);
         Ok(failures.into_iter().map(|f| format!("written and read back: {f}")).collect())
     })

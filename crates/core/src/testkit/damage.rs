@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::exercise::exercise;
 use super::{Suite, guard, name};
 use crate::error::Result;
-use crate::format::{Region, Role};
+use crate::format::{Region, RegionKind};
 use crate::source::Source;
 
 /// Files up to this length have every one of their bytes changed.
@@ -83,7 +83,7 @@ pub(super) fn corruption(suite: &Suite) -> Vec<String> {
         } else {
             let mut places: BTreeSet<u64> = regions
                 .iter()
-                .filter(|region| region.role != Role::Data)
+                .filter(|region| region.kind != RegionKind::Data)
                 .flat_map(|r| r.offset..r.offset.saturating_add(r.len).min(len))
                 .collect();
             places.extend(spread(DATA_BYTES, len));

@@ -1,12 +1,14 @@
 //! Everything that can be done with a file, done once.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, HEAD_BYTES, Head, Reader};
+use crate::dataset::Dataset;
+use crate::format::{Format, HEAD_BYTES, Head, OpenOptions};
 use crate::layout::{ArrayDesc, Layout};
 use crate::limits::Limits;
 use crate::read::Array;
 use crate::report::Finding;
 use crate::source::Source;
+use crate::tree::NodeId;
 use crate::wire;
 
 /// Frames of an array that are looked at: a lying header may promise any number of them.
@@ -67,40 +69,40 @@ pub(super) fn exercise(format: &dyn Format, source: &Source, limits: &Limits) ->
         Ok(bytes) => drop(format.probe(Head { bytes: &bytes, len: source.len() })),
         Err(error) => outcome.errors.push(("probe", error)),
     }
-    match format.check(source, limits, true) {
-        Ok(report) => outcome.findings = report.findings,
-        Err(error) => outcome.errors.push(("check", error)),
+    match format.abilities().checker.map(|checker| checker.check(source, limits, true)) {
+        None => {}
+        Some(Ok(report)) => outcome.findings = report.findings,
+        Some(Err(error)) => outcome.errors.push(("check", error)),
     }
-    match format.open(source.clone(), limits) {
-        Ok(reader) => walk(&*reader, limits, &mut outcome),
+    match Dataset::open(format, source.clone(), &OpenOptions::with_limits(*limits)) {
+        Ok(dataset) => walk(&dataset, &mut outcome),
         Err(error) => outcome.errors.push(("open", error)),
     }
     outcome
 }
 
-fn walk(reader: &dyn Reader, limits: &Limits, outcome: &mut Outcome) {
-    for (_, value) in reader.summary() {
+fn walk(dataset: &Dataset, outcome: &mut Outcome) {
+    for (_, value) in dataset.summary() {
         let _ = value.to_string();
     }
-    outcome.note("regions", reader.regions(&mut |_| Ok(())));
-    let tree = reader.tree();
+    outcome.note("regions", dataset.regions(&mut |_| Ok(())));
+    let tree = dataset.tree();
     outcome.nodes = tree.len() as u64;
     // Enough to read a sound file several times over, too little to be kept busy by a header that
     // promises more than the file has.
-    let mut allowed = reader.source().len().saturating_mul(16).saturating_add(4 << 20);
+    let mut allowed = dataset.source().len().saturating_mul(16).saturating_add(4 << 20);
     for (_, node) in tree.iter() {
         outcome.depth = outcome.depth.max(node.path.split('/').count() as u64);
         for (_, value) in &node.attrs {
             let _ = value.to_string();
         }
     }
-    for (_, node, desc) in tree.arrays() {
-        let read = read_frames(reader, desc, limits, &mut allowed);
-        // The array itself does not know its name, whoever reads it does.
+    for (id, node, desc) in tree.arrays() {
+        let read = read_frames(dataset, id, desc, &mut allowed);
         outcome.note("read", read.map_err(|e| e.in_object(&node.path)));
     }
-    let objects = reader.objects(&mut |object| {
-        let opened = Array::open(reader.source(), tree, &object.array, limits);
+    let objects = dataset.objects(&mut |object| {
+        let opened = dataset.open_array(&object.array);
         let read = opened.and_then(|array| drain(&array, &mut allowed));
         outcome.note("object", read.map_err(|e| e.in_object(&object.path)));
         Ok(())
@@ -109,22 +111,22 @@ fn walk(reader: &dyn Reader, limits: &Limits, outcome: &mut Outcome) {
 }
 
 fn read_frames(
-    reader: &dyn Reader,
+    dataset: &Dataset,
+    id: NodeId,
     desc: &ArrayDesc,
-    limits: &Limits,
     allowed: &mut u64,
 ) -> Result<()> {
-    let (source, tree) = (reader.source(), reader.tree());
-    for frame in some_frames(reader, desc)? {
-        Array::open_frame(source, tree, desc, frame, limits)
+    for frame in some_frames(dataset, desc)? {
+        dataset
+            .array_in_frame(id, frame)
             .and_then(|array| array.map_or(Ok(()), |array| drain(&array, allowed)))?;
     }
     Ok(())
 }
 
 /// The first frames of an array and the last; just the number 0 where it has none.
-pub(super) fn some_frames(reader: &dyn Reader, desc: &ArrayDesc) -> Result<Vec<u64>> {
-    Ok(match &reader.tree().resolve(desc)?.layout {
+pub(super) fn some_frames(dataset: &Dataset, desc: &ArrayDesc) -> Result<Vec<u64>> {
+    Ok(match &dataset.tree().resolve(desc)?.layout {
         Layout::PerFrame(table) => {
             let n = table.len();
             (0..n.min(FRAMES)).chain(n.saturating_sub(2).max(FRAMES.min(n))..n).collect()

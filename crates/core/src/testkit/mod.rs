@@ -60,8 +60,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::format::{Format, Reader};
+use crate::dataset::Dataset;
+use crate::format::{Format, OpenOptions};
 use crate::limits::Limits;
+use crate::report::Finding;
 use crate::source::Source;
 
 pub use guard::Meter;
@@ -199,17 +201,24 @@ impl Suite {
         self.settle(&damage::corruption(self));
     }
 
-    fn open(&self, source: Source) -> Result<Box<dyn Reader>> {
-        self.format.open(source, &self.limits)
+    fn open(&self, source: Source) -> Result<Dataset> {
+        Dataset::open(self.format, source, &OpenOptions::with_limits(self.limits))
+    }
+
+    /// The findings of the format's checker; none where it has none.
+    fn findings(&self, source: &Source, strict: bool) -> Result<Vec<Finding>> {
+        let checker = self.format.abilities().checker;
+        let report = checker.map(|checker| checker.check(source, &self.limits, strict));
+        Ok(report.transpose()?.unwrap_or_default().findings)
     }
 
     /// Runs `look` on every good file, ready opened; failures carry the file's name.
-    fn each_good(&self, mut look: impl FnMut(&dyn Reader) -> Result<Vec<String>>) -> Vec<String> {
+    fn each_good(&self, mut look: impl FnMut(&Dataset) -> Result<Vec<String>>) -> Vec<String> {
         let mut failures = Vec::new();
         for path in &self.good {
             let found = Source::open(path)
                 .and_then(|source| self.open(source))
-                .and_then(|reader| look(&*reader));
+                .and_then(|dataset| look(&dataset));
             let found = found.unwrap_or_else(|error| vec![format!("{error:?}")]);
             failures.extend(found.into_iter().map(|f| format!("{}: {f}", name(path))));
         }

@@ -4,7 +4,8 @@ use super::exercise::{Outcome, exercise, some_frames};
 use super::same::{differences, object_hashes};
 use super::{Random, Suite, guard, name};
 use crate::error::{ErrorKind, Result};
-use crate::format::{Reader, Region};
+use crate::dataset::Dataset;
+use crate::format::Region;
 use crate::limits::Limits;
 use crate::read::{Array, Axes};
 use crate::select::{Selection, Slice};
@@ -19,9 +20,9 @@ const WINDOWS: usize = 40;
 const WINDOW: f64 = 20_000.0;
 
 pub(super) fn sources(suite: &Suite) -> Vec<String> {
-    let regions = |reader: &dyn Reader| -> Result<Vec<Region>> {
+    let regions = |dataset: &Dataset| -> Result<Vec<Region>> {
         let mut all = Vec::new();
-        reader.regions(&mut |region| {
+        dataset.regions(&mut |region| {
             all.push(region);
             Ok(())
         })?;
@@ -34,12 +35,11 @@ pub(super) fn sources(suite: &Suite) -> Vec<String> {
             [("mapped", Source::map_copy(&bytes)?), ("in memory", Source::memory(&bytes[..]))]
         {
             let other = suite.open(source.clone())?;
-            failures.extend(differences(file, &*other, &suite.limits)?);
-            let objects = |reader: &dyn Reader| object_hashes(reader, &suite.limits);
-            let report = |source: &Source| suite.format.check(source, &suite.limits, true);
+            failures.extend(differences(file, &other)?);
+            let report = |source: &Source| suite.findings(source, true);
             let same = [
-                ("objects", objects(file)? == objects(&*other)?),
-                ("regions", regions(file)? == regions(&*other)?),
+                ("objects", object_hashes(file)? == object_hashes(&other)?),
+                ("regions", regions(file)? == regions(&other)?),
                 // Debug text, because a NaN is not equal to itself.
                 ("summary", format!("{:?}", file.summary()) == format!("{:?}", other.summary())),
                 ("findings", report(file.source())? == report(&source)?),
@@ -89,15 +89,11 @@ pub(super) fn limits(suite: &Suite) -> Vec<String> {
 }
 
 pub(super) fn split_reads(suite: &Suite) -> Vec<String> {
-    suite.each_good(|reader| {
+    suite.each_good(|dataset| {
         let mut failures = Vec::new();
-        for (_, node, desc) in reader.tree().arrays() {
-            for frame in some_frames(reader, desc)? {
-                let (source, tree) = (reader.source(), reader.tree());
-                let Some(array) = Array::open_frame(source, tree, desc, frame, &suite.limits)?
-                else {
-                    continue;
-                };
+        for (id, node, desc) in dataset.arrays() {
+            for frame in some_frames(dataset, desc)? {
+                let Some(array) = dataset.array_in_frame(id, frame)? else { continue };
                 if array.shape().bytes(array.dtype().size())? > LARGEST {
                     continue;
                 }
@@ -113,7 +109,7 @@ fn split(array: &Array) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     let lengths = array.shape().lengths();
     let size = array.dtype().size();
-    let whole = array.read(&Selection::all(), Axes::Stored)?;
+    let whole = array.read_bytes(&Selection::all(), Axes::Stored)?;
     let count = array.shape().count().unwrap_or(0);
 
     let mut joined = Vec::with_capacity(whole.len());
@@ -167,7 +163,7 @@ fn compare(
     failures: &mut Vec<String>,
 ) -> Result<()> {
     let selection = Selection(slices);
-    let read = array.read(&selection, Axes::Slowest(slowest))?;
+    let read = array.read_bytes(&selection, Axes::Slowest(slowest))?;
     let spans = selection.resolve(array.shape())?;
     let strides = array.shape().strides(array.order());
     let size = array.dtype().size();

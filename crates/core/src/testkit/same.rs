@@ -6,21 +6,21 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::format::Reader;
+use crate::dataset::Dataset;
 use crate::layout::{ArrayDesc, Coord, Layout, Linear};
-use crate::limits::Limits;
 use crate::read::{Array, Axes};
 use crate::select::Selection;
+use crate::semantics::Semantics;
 use crate::shape::Order;
-use crate::tree::{Attrs, Node, Tree, Value};
+use crate::tree::{Attrs, NodeId, Tree, Value};
 use crate::wire::ByteOrder;
 
 /// Fails unless `a` and `b` have the same content; see [`differences`].
 ///
 /// # Panics
 /// That is its purpose.
-pub fn assert_same_content(a: &dyn Reader, b: &dyn Reader) {
-    match differences(a, b, &Limits::default()) {
+pub fn assert_same_content(a: &Dataset, b: &Dataset) {
+    match differences(a, b) {
         Ok(found) => {
             assert!(found.is_empty(), "the content is not the same:\n  {}", found.join("\n  "));
         }
@@ -31,10 +31,10 @@ pub fn assert_same_content(a: &dyn Reader, b: &dyn Reader) {
 /// What is not the same in `a` and `b`: paths, attributes, element types (but not their byte
 /// order), shapes, names and points of dimensions, linear maps, frames and values, bit for bit.
 /// How the bytes are stored does not matter.
-pub fn differences(a: &dyn Reader, b: &dyn Reader, limits: &Limits) -> Result<Vec<String>> {
+pub fn differences(a: &Dataset, b: &Dataset) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    let nodes = |reader: &dyn Reader| -> BTreeMap<String, Node> {
-        reader.tree().iter().map(|(_, node)| (node.path.clone(), node.clone())).collect()
+    let nodes = |dataset: &Dataset| -> BTreeMap<String, NodeId> {
+        dataset.tree().iter().map(|(id, node)| (node.path.clone(), id)).collect()
     };
     let (left, right) = (nodes(a), nodes(b));
     found.extend(left.keys().filter(|p| !right.contains_key(*p)).map(|p| format!("{p}: lost")));
@@ -43,9 +43,11 @@ pub fn differences(a: &dyn Reader, b: &dyn Reader, limits: &Limits) -> Result<Ve
     frames(a.tree(), b.tree(), &mut found)?;
     for (path, x) in &left {
         let Some(y) = right.get(path) else { continue };
+        let (own, other) = ((a, *x), (b, *y));
+        let (x, y) = (a.tree().node(*x), b.tree().node(*y));
         attrs(path, &x.attrs, &y.attrs, &mut found);
         match (&x.array, &y.array) {
-            (Some(x), Some(y)) => arrays(path, (a, x), (b, y), limits, &mut found)?,
+            (Some(x), Some(y)) => arrays(path, (own, x), (other, y), &mut found)?,
             (None, None) => {}
             _ => found.push(format!("{path}: a group here, an array there")),
         }
@@ -53,12 +55,12 @@ pub fn differences(a: &dyn Reader, b: &dyn Reader, limits: &Limits) -> Result<Ve
     Ok(found)
 }
 
-/// The SHA-256 of every object of a file ([`Reader::objects`]), in the order of the file: stored
+/// The SHA-256 of every object of a file ([`Dataset::objects`]), in the order of the file: stored
 /// values as little-endian bytes, in stored order, before any linear map.
-pub fn object_hashes(reader: &dyn Reader, limits: &Limits) -> Result<Vec<String>> {
+pub fn object_hashes(dataset: &Dataset) -> Result<Vec<String>> {
     let mut hashes = Vec::new();
-    reader.objects(&mut |object| {
-        let array = Array::open(reader.source(), reader.tree(), &object.array, limits)?;
+    dataset.objects(&mut |object| {
+        let array = dataset.open_array(&object.array)?;
         hashes.push(hash(&array, Axes::Stored)?);
         Ok(())
     })?;
@@ -80,7 +82,7 @@ fn hash(array: &Array, axes: Axes<'_>) -> Result<String> {
 fn attrs(path: &str, a: &Attrs, b: &Attrs, found: &mut Vec<String>) {
     // Their order is the file's own business.
     let sorted = |attrs: &Attrs| {
-        let mut all: Vec<_> = attrs.clone();
+        let mut all: Vec<(String, Value)> = attrs.clone().into_iter().collect();
         all.sort_by(|x, y| x.0.cmp(&y.0));
         all
     };
@@ -124,9 +126,8 @@ fn frames(a: &Tree, b: &Tree, found: &mut Vec<String>) -> Result<()> {
 
 fn arrays(
     path: &str,
-    (a, x): (&dyn Reader, &ArrayDesc),
-    (b, y): (&dyn Reader, &ArrayDesc),
-    limits: &Limits,
+    ((a, id), x): ((&Dataset, NodeId), &ArrayDesc),
+    ((b, other), y): ((&Dataset, NodeId), &ArrayDesc),
     found: &mut Vec<String>,
 ) -> Result<()> {
     let mut say = |what: &str, x: String, y: String| {
@@ -145,8 +146,15 @@ fn arrays(
     say("dimensions", format!("{:?}", x.dims), format!("{:?}", y.dims));
     say("coordinates", coords(a.tree(), x), coords(b.tree(), y));
     say("linear map", map(&x.map), map(&y.map));
-    let count = |reader: &dyn Reader, desc: &ArrayDesc| -> Result<Option<u64>> {
-        Ok(match &reader.tree().resolve(desc)?.layout {
+    // The mesh is a node: compared by its path.
+    let meaning = |tree: &Tree, desc: &ArrayDesc| {
+        let mesh = desc.semantics().mesh.map(|id| tree.node(id).path.clone());
+        let semantics = Semantics { mesh: None, ..desc.semantics().clone() };
+        format!("{semantics:?} on {mesh:?}")
+    };
+    say("meaning", meaning(a.tree(), x), meaning(b.tree(), y));
+    let count = |dataset: &Dataset, desc: &ArrayDesc| -> Result<Option<u64>> {
+        Ok(match &dataset.tree().resolve(desc)?.layout {
             Layout::PerFrame(table) => Some(table.len()),
             _ => None,
         })
@@ -157,8 +165,8 @@ fn arrays(
         return Ok(());
     }
     for frame in 0..n.unwrap_or(1) {
-        let left = Array::open_frame(a.source(), a.tree(), x, frame, limits)?;
-        let right = Array::open_frame(b.source(), b.tree(), y, frame, limits)?;
+        let left = a.array_in_frame(id, frame)?;
+        let right = b.array_in_frame(other, frame)?;
         let (Some(left), Some(right)) = (&left, &right) else {
             let there =
                 |array: &Option<Array>| format!("present in frame {frame}: {}", array.is_some());

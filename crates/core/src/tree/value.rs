@@ -1,4 +1,4 @@
-//! Values of attributes, and how they become what a program expects.
+//! Attribute values and their conversion to Rust types.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 pub enum Value {
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number that is never negative.
+    /// An integer that is never negative.
     UInt(u64),
     /// A real number.
     Float(f64),
@@ -23,6 +23,21 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// Several values.
     List(Vec<Value>),
+}
+
+impl Value {
+    /// Approximate memory in bytes beyond the value itself.
+    pub fn memory(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::List(list) => {
+                let item = |value: &Self| size_of::<Self>() as u64 + value.memory();
+                list.iter().map(item).sum()
+            }
+            _ => 0,
+        }
+    }
 }
 
 impl fmt::Display for Value {
@@ -89,7 +104,7 @@ impl TryFrom<&Value> for u64 {
         match value {
             Value::UInt(v) => Ok(*v),
             Value::Int(v) if *v >= 0 => Ok(v.unsigned_abs()),
-            other => Err(Error::argument(format!("{other} is not a whole number from 0 on"))),
+            other => Err(Error::argument(format!("{other} is not an integer >= 0"))),
         }
     }
 }
@@ -103,7 +118,7 @@ impl TryFrom<&Value> for i64 {
             Value::UInt(v) => Self::try_from(*v).ok(),
             _ => None,
         };
-        number.ok_or_else(|| Error::argument(format!("{value} is not a whole number")))
+        number.ok_or_else(|| Error::argument(format!("{value} is not an integer")))
     }
 }
 
@@ -126,7 +141,7 @@ impl TryFrom<&Value> for bool {
     fn try_from(value: &Value) -> Result<Self> {
         match value {
             Value::Bool(v) => Ok(*v),
-            other => Err(Error::argument(format!("{other} is neither true nor false"))),
+            other => Err(Error::argument(format!("{other} is not a boolean"))),
         }
     }
 }
@@ -137,7 +152,7 @@ impl TryFrom<&Value> for String {
     fn try_from(value: &Value) -> Result<Self> {
         match value {
             Value::Text(v) => Ok(v.clone()),
-            other => Err(Error::argument(format!("{other} is not a text"))),
+            other => Err(Error::argument(format!("{other} is not text"))),
         }
     }
 }
@@ -147,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_become_what_a_program_expects_or_say_what_they_are() {
+    fn values_convert_to_rust_types_or_fail_with_their_text() {
         let whole = [Value::UInt(7), Value::Int(7)];
         assert!(whole.iter().all(|v| u64::try_from(v).unwrap() == 7));
         assert!(whole.iter().all(|v| i64::try_from(v).unwrap() == 7));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Extents, Layout, Linear};
@@ -17,7 +18,7 @@ use crate::toys::Xor;
 fn open(bytes: &[u8], dtype: DType, shape: &[u64], layout: Layout) -> Result<Array> {
     let limits = Limits::default();
     let desc = ArrayDesc::new(dtype, Shape::new(shape), layout);
-    Array::open(&Source::memory(bytes), &Tree::new(&limits), &desc, &limits)
+    Dataset::new(Source::memory(bytes), Tree::new(&limits)).open_array(&desc)
 }
 
 fn plain(offset: u64, len: u64) -> Layout {
@@ -31,13 +32,13 @@ fn an_empty_array_may_have_huge_lengths() {
         for axes in [Axes::Stored, Axes::Order(Order::F), Axes::Slowest(&[1, 2, 0])] {
             let selected = array.select(&Selection::all(), axes).unwrap();
             assert_eq!(selected.count(), 0);
-            assert!(array.read(&Selection::all(), axes).unwrap().is_empty());
+            assert!(array.read_bytes(&Selection::all(), axes).unwrap().is_empty());
             assert_eq!(selected.fold(|| 7, |_, _, _| panic!(), |a, _| a).unwrap(), 7);
         }
     }
     // A selection of nothing out of an array that has something.
     let huge = open(&[], DType::U8, &[1 << 30, 1 << 30], Layout::Fill([1].into())).unwrap();
-    assert!(huge.read(&"5:5, :".parse().unwrap(), Axes::Stored).unwrap().is_empty());
+    assert!(huge.read_bytes(&"5:5, :".parse().unwrap(), Axes::Stored).unwrap().is_empty());
 }
 
 #[test]
@@ -47,9 +48,9 @@ fn an_array_longer_than_any_file_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     let largest = open(&[], DType::U8, &[(1 << 63) - 1], fill()).unwrap();
     let last = Selection(vec![Slice::Range { start: Some(-3), stop: None, step: 1 }]);
-    assert_eq!(largest.read(&last, Axes::Stored).unwrap(), [1, 1, 1]);
+    assert_eq!(largest.read_bytes(&last, Axes::Stored).unwrap(), [1, 1, 1]);
     let backwards = Selection(vec![Slice::Range { start: None, stop: None, step: -(1 << 62) }]);
-    assert_eq!(largest.read(&backwards, Axes::Stored).unwrap(), [1, 1]);
+    assert_eq!(largest.read_bytes(&backwards, Axes::Stored).unwrap(), [1, 1]);
     let all = Selection(vec![Slice::range(0, u64::MAX)]);
     assert_eq!(largest.select(&all, Axes::Stored).unwrap().count(), (1 << 63) - 1);
 }
@@ -78,7 +79,7 @@ fn a_layout_that_holds_too_little_is_an_error_with_its_place() {
     assert_eq!((error.code(), error.offset()), ("core-short", Some(60)));
     // The range promises enough, the file does not have it.
     let array = open(&[0; 100], DType::F64, &[5], plain(70, 40)).unwrap();
-    let error = array.read(&Selection::all(), Axes::Stored).unwrap_err();
+    let error = array.read_bytes(&Selection::all(), Axes::Stored).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(100)));
     assert!(open(&[], DType::F64, &[5], Layout::Inline([0; 39].into(), Order::C)).is_err());
     for element in [&[][..], &[0; 7], &[0; 9]] {
@@ -100,7 +101,7 @@ fn tables_of_encoded_elements_may_lie() {
         open(&stored, DType::U8, &[4], layout)
     };
     let all = Selection::all();
-    assert_eq!(open(&[0, 8], &[0, 4], 8).unwrap().read(&all, Axes::Stored).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(open(&[0, 8], &[0, 4], 8).unwrap().read_bytes(&all, Axes::Stored).unwrap(), [1, 2, 3, 4]);
     for (starts, decoded) in [
         (&[0, 8][..], &[0, 2, 4][..]),
         (&[0, 5, 2, 8], &[0, 1, 2, 4]),
@@ -114,11 +115,11 @@ fn tables_of_encoded_elements_may_lie() {
     }
     // More than the file has: the memory for it is never asked for.
     let long = open(&[0, 1 << 28], &[0, 4], 1 << 28).unwrap();
-    assert_eq!(long.read(&all, Axes::Stored).unwrap_err().kind(), ErrorKind::Truncated);
+    assert_eq!(long.read_bytes(&all, Axes::Stored).unwrap_err().kind(), ErrorKind::Truncated);
     // Another length than the table says: bytes, because the shape does not fit.
     let bytes = open(&[0, 8], &[0, 3], 8).unwrap();
     assert_eq!((bytes.dtype(), bytes.shape().lengths()), (DType::opaque(1), &[3][..]));
-    assert!(bytes.read(&all, Axes::Stored).is_err());
+    assert!(bytes.read_bytes(&all, Axes::Stored).is_err());
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn numbers_come_out_mapped_in_the_order_asked_for() {
     desc.map = Some(Linear::new(0.5, 2.0));
     let limits = Limits::default();
     let source = Source::memory([0, 1, 0, 2, 0xff, 0xff, 1, 0]);
-    let array = Array::open(&source, &Tree::new(&limits), &desc, &limits).unwrap();
+    let array = Dataset::new(source.clone(), Tree::new(&limits)).open_array(&desc).unwrap();
     let read = |text: &str, axes| array.read_f64(&text.parse().unwrap(), axes).unwrap();
     assert_eq!(read("", Axes::Order(Order::F)), [2.5, -1.5, 4.5, 512.5]);
     assert_eq!(read("::-1, 1", Axes::Stored), [512.5, 4.5]);

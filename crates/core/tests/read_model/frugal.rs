@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use spile_core::Dataset;
 use spile_core::chunks::{Chunk, Chunks};
 use spile_core::dtype::DType;
 use spile_core::layout::{ArrayDesc, Extents, Layout};
@@ -32,7 +33,7 @@ fn hundred_elements() -> (Array, Arc<Xor>) {
     };
     let desc = ArrayDesc::new(DType::U32, Shape::new([100, 10, 8]), layout);
     let limits = Limits::default();
-    let array = Array::open(&Source::memory(data), &Tree::new(&limits), &desc, &limits).unwrap();
+    let array = Dataset::new(Source::memory(data), Tree::new(&limits)).open_array(&desc).unwrap();
     (array, codec)
 }
 
@@ -43,7 +44,7 @@ fn only_the_elements_of_a_window_are_decoded_and_each_once() {
     for (text, elements) in questions {
         for axes in [Axes::Stored, Axes::Order(Order::F)] {
             let (array, codec) = hundred_elements();
-            array.read(&text.parse().unwrap(), axes).unwrap();
+            array.read_bytes(&text.parse().unwrap(), axes).unwrap();
             assert_eq!(codec.0.load(Ordering::Relaxed), elements, "{text} {axes:?}");
         }
     }
@@ -80,9 +81,9 @@ fn elements_larger_than_what_a_thread_reads_are_decoded_once() {
     };
     let desc = ArrayDesc::new(DType::U64, Shape::new([numbers.len() as u64 / 8]), layout);
     let limits = Limits::default();
-    let array = Array::open(&Source::memory(data), &Tree::new(&limits), &desc, &limits).unwrap();
+    let array = Dataset::new(Source::memory(data), Tree::new(&limits)).open_array(&desc).unwrap();
     let threads = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-    let all = threads.install(|| array.read(&Selection::all(), Axes::Stored)).unwrap();
+    let all = threads.install(|| array.read_bytes(&Selection::all(), Axes::Stored)).unwrap();
     assert!(all == numbers);
     assert_eq!(codec.0.load(Ordering::Relaxed), 4);
 }
@@ -103,7 +104,7 @@ fn ten_elements_out_of_a_tebibyte_take_no_time() {
         let layout = Layout::Plain { extents: Extents::one(0, 1 << 40), order };
         let desc = ArrayDesc::new(DType::U64, shape.clone(), layout);
         let source = Source::open(file.path()).unwrap();
-        let array = Array::open(&source, &Tree::new(&limits), &desc, &limits).unwrap();
+        let array = Dataset::new(source.clone(), Tree::new(&limits)).open_array(&desc).unwrap();
         let (fast, slow) = match order {
             Order::C => (1 << 20, far / 8 / (1 << 20)),
             Order::F => (1 << 17, far / 8 / (1 << 17)),
@@ -127,11 +128,11 @@ fn ten_elements_out_of_a_tebibyte_take_no_time() {
         for (text, expected) in questions {
             for axes in [Axes::Stored, Axes::Order(order)] {
                 let selection = text.parse().unwrap();
-                let bytes = array.read(&selection, axes).unwrap();
+                let bytes = array.read_bytes(&selection, axes).unwrap();
                 // The best of a few: the machine may be busy with something else.
                 let once = |_| {
                     let began = Instant::now();
-                    array.read(&selection, axes).unwrap();
+                    array.read_bytes(&selection, axes).unwrap();
                     began.elapsed()
                 };
                 let taken = (0..5).map(once).min().unwrap();
@@ -184,7 +185,7 @@ fn a_slice_touches_its_chunks_and_each_is_decoded_once() {
             let (source, codec, cube) = cube();
             let layout = Layout::Chunked { chunks: Arc::new(cube), first: 0 };
             let desc = ArrayDesc::new(DType::U64, Shape::new([50, 40, 30]), layout);
-            let array = Array::open(&source, &Tree::new(&limits), &desc, &limits).unwrap();
+            let array = Dataset::new(source.clone(), Tree::new(&limits)).open_array(&desc).unwrap();
             let selected = array.select(&text.parse().unwrap(), axes).unwrap();
             // Blocks of a few numbers each need the same chunks again and again.
             let mut bytes = 0;
@@ -209,7 +210,7 @@ fn a_part_of_chunks_along_their_first_dimension_is_an_array() {
     let open = |shape: &[u64], first: u64| {
         let layout = Layout::Chunked { chunks: chunks.clone(), first };
         let desc = ArrayDesc::new(DType::U64, Shape::new(shape), layout);
-        Array::open(&source, &Tree::new(&limits), &desc, &limits)
+        Dataset::new(source.clone(), Tree::new(&limits)).open_array(&desc)
     };
     let number = |a: u64, b: u64, c: u64| ((a * 40 + b) * 30 + c) as f64;
     let one = open(&[40, 30], 37).unwrap();

@@ -15,6 +15,7 @@ use std::sync::{Mutex, OnceLock};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use spile_core::Dataset;
 use spile_core::error::ErrorKind;
 use spile_core::read::{Array, Selected};
 use spile_core::select::Slice;
@@ -33,12 +34,13 @@ fn pools() -> &'static [ThreadPool; 3] {
 
 fn open(case: &Case, sample: &Sample) -> spile_core::error::Result<Array> {
     let Sample { source, tree, desc, .. } = sample;
+    let dataset = Dataset::new(source.clone(), tree.clone()).with_limits(case.limits);
     match sample.frame {
-        None => Array::open(source, tree, desc, &case.limits),
+        None => dataset.open_array(desc),
         Some(frame) => {
-            assert!(Array::open_frame(source, tree, desc, 1, &case.limits)?.is_none());
-            assert!(Array::open_frame(source, tree, desc, 6, &case.limits).is_err());
-            let found = Array::open_frame(source, tree, desc, frame, &case.limits)?;
+            assert!(dataset.open_array_in_frame(desc, 1)?.is_none());
+            assert!(dataset.open_array_in_frame(desc, 6).is_err());
+            let found = dataset.open_array_in_frame(desc, frame)?;
             Ok(found.expect("the frame has the array"))
         }
     }
@@ -105,7 +107,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     .map_err(|e| TestCaseError::fail(e.to_string()))?;
     prop_assert!(streamed == expected, "streamed");
 
-    let whole = array.read(&case.selection(), case.axes());
+    let whole = array.read_bytes(&case.selection(), case.axes());
     if expected.len() as u64 <= case.limits.memory {
         prop_assert!(whole.expect("within the budget") == expected, "read");
     } else {

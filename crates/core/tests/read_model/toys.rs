@@ -259,7 +259,7 @@ pub(crate) fn sample(case: &Case) -> Sample {
             let digit = |b: u8| char::from_digit(u32::from(b), 16).expect("four bits");
             let text: String = values.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect();
             let extents = scatter(&mut random, text.as_bytes(), 3, &mut file);
-            Layout::Text { extents, codec: Arc::new(Hex), order }
+            Layout::EncodedWhole { extents, codec: Arc::new(Hex), order }
         }
         Form::Rows(gap) => {
             let stride = dtype.size() + usize::from(gap);

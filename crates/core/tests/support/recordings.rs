@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use spile_core::format::{Format, Reader};
+use spile_core::format::Format;
 use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::testkit::{Json, files, manifest};
-use spile_core::tree::Value;
+use spile_core::tree::Attrs;
+use spile_core::{Dataset, OpenOptions};
 
 /// A record of the manifest.
 pub(crate) struct Expected {
@@ -56,7 +56,7 @@ pub(crate) fn records(file: &Path) -> Vec<Expected> {
 pub(crate) struct Found {
     pub(crate) path: String,
     pub(crate) desc: ArrayDesc,
-    pub(crate) attrs: Vec<(String, Value)>,
+    pub(crate) attrs: Attrs,
     pub(crate) values: Vec<f64>,
     pub(crate) raw: Vec<u8>,
 }
@@ -69,26 +69,26 @@ impl Found {
         }
     }
 
-    pub(crate) fn said(&self, name: &str) -> Option<String> {
-        self.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string())
+    pub(crate) fn attr(&self, name: &str) -> Option<String> {
+        self.attrs.get(name).map(ToString::to_string)
     }
 }
 
 /// Everything in a file.
 pub(crate) fn read(format: &dyn Format, source: Source) -> Vec<Found> {
-    read_all(&*format.open(source, &Limits::default()).unwrap())
+    read_all(&Dataset::open(format, source, &OpenOptions::default()).unwrap())
 }
 
 /// Everything in an open file.
-pub(crate) fn read_all(file: &dyn Reader) -> Vec<Found> {
+pub(crate) fn read_all(file: &Dataset) -> Vec<Found> {
     let found = file.tree().arrays().map(|(_, node, desc)| {
-        let array = Array::open(file.source(), file.tree(), desc, &Limits::default()).unwrap();
+        let array = file.open_array(desc).unwrap();
         Found {
             path: node.path.clone(),
             desc: desc.clone(),
             attrs: node.attrs.clone(),
             values: array.read_f64(&Selection::all(), Axes::Stored).unwrap(),
-            raw: array.read(&Selection::all(), Axes::Stored).unwrap(),
+            raw: array.read_bytes(&Selection::all(), Axes::Stored).unwrap(),
         }
     });
     found.collect()

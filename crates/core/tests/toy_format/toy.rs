@@ -13,16 +13,20 @@ use std::time::Duration;
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Format, FormatInfo, Grade, Head, Object, Reader, Region, Role};
+use spile_core::Dataset;
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Native, Object, OpenOptions,
+    Parsed, Region, RegionKind,
+};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::report::Report;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, ROOT, Tree};
 use spile_core::wire::{self, ByteOrder, Wire};
 
 /// What is wrong with this implementation.
@@ -67,7 +71,6 @@ const MAGIC: &[u8] = b"TOY1";
 const HEADER: u64 = 16;
 
 struct Open {
-    source: Source,
     tree: Tree,
     note: String,
     data: u64,
@@ -120,8 +123,8 @@ impl Toy {
         let extents = Extents::one(data, bytes);
         let array = ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::C });
         let id = tree.add_array(ROOT, "data", array.clone())?;
-        tree.node_mut(id).attrs.push(("note".into(), note.as_str().into()));
-        Ok(Open { source: source.clone(), tree, note, data, array })
+        tree.push_attr(id, "note", note.as_str())?;
+        Ok(Open { tree, note, data, array })
     }
 
     /// Puts the fault in where an error passes by.
@@ -145,14 +148,22 @@ impl Format for Toy {
         if self.0 == Fault::ClaimsAll || head.bytes.starts_with(MAGIC) { 90 } else { 0 }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        let mut open = self.read(&source, limits).map_err(|e| self.spoil(e))?;
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let mut open = self.read(&source, &options.limits).map_err(|e| self.spoil(e))?;
         if self.0 == Fault::LongRegion {
             open.data += 1;
         }
-        Ok(Box::new(open))
+        let summary = Attrs::from([("note", open.note.as_str().into())]);
+        let tree = std::mem::replace(&mut open.tree, Tree::new(&options.limits));
+        Ok(Parsed::new(source, tree).with_summary(summary).with_native(open))
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self)
+    }
+}
+
+impl Checker for Toy {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         let mut report = Report::default();
         match self.read(source, limits) {
@@ -167,54 +178,42 @@ impl Format for Toy {
         Ok(report)
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        let (_, node, desc) = content.tree().arrays().next().expect("one array");
-        let note = match &node.attrs[..] {
-            [(_, Value::Text(note))] if self.0 != Fault::Forgets => note,
-            _ => "",
-        };
-        let array = Array::open(content.source(), content.tree(), desc, limits)?;
+}
+
+impl FormatWriter for Toy {
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<()> {
+        let (id, node, _) = content.arrays().next().expect("one array");
+        let note = node.attrs.get_str("note").filter(|_| self.0 != Fault::Forgets).unwrap_or("");
+        let array = content.array_at(id)?;
         let [rows, columns] = array.shape().lengths() else { panic!("two dimensions") };
         let mut bytes = MAGIC.to_vec();
         for number in [note.len() as u64, *rows, *columns] {
             bytes.extend((number as u32).to_le_bytes());
         }
         bytes.extend(note.as_bytes());
-        for number in array.read(&Selection::all(), Axes::Order(Order::C))?.as_chunks::<2>().0 {
+        for number in array.read_bytes(&Selection::all(), Axes::Order(Order::C))?.as_chunks::<2>().0 {
             bytes.extend([number[1], number[0]]);
         }
         Ok(sink.write_all(&bytes)?)
     }
 }
 
-impl Reader for Open {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        vec![("note".into(), self.note.as_str().into())]
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let region = |offset, len, role, name: &str| Region {
+impl Native for Open {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let region = |offset, len, kind, name: &str| Region {
             offset,
             len,
-            role,
+            kind,
             name: name.into(),
             value: String::new(),
         };
-        each(region(0, 4, Role::Header, "magic"))?;
-        each(region(4, HEADER - 4, Role::Header, "lengths"))?;
-        each(region(HEADER, self.data - HEADER, Role::Text, "note"))?;
-        each(region(self.data, self.array.bytes()?, Role::Data, "data"))
+        each(region(0, 4, RegionKind::Header, "magic"))?;
+        each(region(4, HEADER - 4, RegionKind::Header, "lengths"))?;
+        each(region(HEADER, self.data - HEADER, RegionKind::Text, "note"))?;
+        each(region(self.data, self.array.bytes()?, RegionKind::Data, "data"))
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         let array = self.array.clone();
         each(Object { path: "data".into(), id: None, frame: None, kind: "numbers".into(), array })
     }

@@ -1,17 +1,15 @@
-//! Tables of frames over arrays that hold all frames, or frames of another shape.
+//! Frame tables over arrays that hold all frames, or frames under another shape.
 
 use std::sync::{Arc, OnceLock};
 
 use super::Cast;
+use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::frames::{FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Layout};
-use crate::limits::Limits;
-use crate::read::{Array, Axes};
+use crate::read::Axes;
 use crate::select::Selection;
 use crate::shape::{Order, Shape};
-use crate::source::Source;
-use crate::tree::Tree;
 
 pub(super) fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
     tail.map_or_else(Shape::scalar, |tail| {
@@ -19,9 +17,9 @@ pub(super) fn cell_shape(tail: Option<&[u64]>, rows: u64) -> Shape {
     })
 }
 
-/// Frames that lie one after the other.
+/// Frames that are stored one after the other.
 pub(super) struct Stacked {
-    pub(super) whole: Whole,
+    pub(super) entire: Entire,
     pub(super) row_bytes: u64,
     pub(super) rows: Rows,
     /// Of the elements of a frame.
@@ -29,35 +27,35 @@ pub(super) struct Stacked {
 }
 
 /// All frames of an array.
-pub(super) enum Whole {
-    /// Bytes that can be cut.
+pub(super) enum Entire {
+    /// Bytes that can be divided.
     Layout(Layout),
-    /// Numbers as text, all of which are read to know one.
-    Text { desc: ArrayDesc, source: Source, limits: Limits, numbers: OnceLock<Vec<u8>> },
+    /// Encoded as a whole; decoded at the first access.
+    Encoded { desc: ArrayDesc, dataset: Dataset, decoded: OnceLock<Vec<u8>> },
 }
 
-impl Whole {
+impl Entire {
     fn part(&self, first: u64, len: u64) -> Result<Option<Layout>> {
-        let (desc, source, limits, numbers) = match self {
+        let (desc, dataset, decoded) = match self {
             Self::Layout(layout) => return Ok(layout.rows(first, len)),
-            Self::Text { desc, source, limits, numbers } => (desc, source, limits, numbers),
+            Self::Encoded { desc, dataset, decoded } => (desc, dataset, decoded),
         };
-        if numbers.get().is_none() {
-            let array = Array::open(source, &Tree::new(limits), desc, limits)?;
-            // Another thread may have been faster; it read the same.
-            let _ = numbers.set(array.read(&Selection::all(), Axes::Stored)?);
+        if decoded.get().is_none() {
+            let array = dataset.open_array(desc)?;
+            // If another thread was faster, it decoded the same bytes.
+            let _ = decoded.set(array.read_bytes(&Selection::all(), Axes::Stored)?);
         }
-        let part = |numbers: &Vec<u8>| {
+        let part = |bytes: &Vec<u8>| {
             let end = usize::try_from(first.checked_add(len)?).ok()?;
-            let part = numbers.get(usize::try_from(first).ok()?..end)?;
+            let part = bytes.get(usize::try_from(first).ok()?..end)?;
             Some(Layout::Inline(part.into(), Order::C))
         };
-        Ok(numbers.get().and_then(part))
+        Ok(decoded.get().and_then(part))
     }
 }
 
 pub(super) enum Rows {
-    Even {
+    Uniform {
         count: u64,
         cell: Shape,
     },
@@ -73,7 +71,7 @@ pub(super) enum Rows {
 impl FrameTable for Stacked {
     fn len(&self) -> u64 {
         match &self.rows {
-            Rows::Even { count, .. } => *count,
+            Rows::Uniform { count, .. } => *count,
             Rows::Ragged { there, .. } => there.len() as u64,
         }
     }
@@ -81,7 +79,7 @@ impl FrameTable for Stacked {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let k = frame as usize;
         let (first, rows, shape) = match &self.rows {
-            Rows::Even { count, cell } if frame < *count => (frame, 1, cell.clone()),
+            Rows::Uniform { count, cell } if frame < *count => (frame, 1, cell.clone()),
             Rows::Ragged { starts, there, tail } if there.get(k) == Some(&true) => {
                 let rows = starts[k + 1] - starts[k];
                 (starts[k], rows, cell_shape(tail.as_deref(), rows))
@@ -89,19 +87,19 @@ impl FrameTable for Stacked {
             _ => return Ok(None),
         };
         let bytes = |rows: u64| rows.saturating_mul(self.row_bytes);
-        let layout = self.whole.part(bytes(first), bytes(rows))?;
+        let layout = self.entire.part(bytes(first), bytes(rows))?;
         let layout = layout.and_then(|layout| layout.in_order(self.order));
         Ok(layout.map(|layout| FrameCell { shape, layout }))
     }
 }
 
-/// Frames whose shape is another.
+/// Frames under another shape.
 pub(super) struct Recast {
     pub(super) table: Arc<dyn FrameTable>,
     pub(super) cast: Cast,
-    /// Bytes of an element, and of one that the file has.
+    /// Bytes of an element, and of a stored element.
     pub(super) size: usize,
-    pub(super) held: usize,
+    pub(super) stored: usize,
 }
 
 impl FrameTable for Recast {
@@ -111,9 +109,9 @@ impl FrameTable for Recast {
 
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let Some(cell) = self.table.cell(frame)? else { return Ok(None) };
-        let bytes = cell.shape.bytes(self.held)?;
+        let bytes = cell.shape.bytes(self.stored)?;
         let mut lengths = self.cast.shape.clone();
-        // The first length may be another in every frame.
+        // The first length may differ between frames.
         if let [first, tail @ ..] = &mut lengths[..] {
             let row = Shape::new(&*tail).bytes(self.size)?;
             *first = bytes.checked_div(row).unwrap_or(*first);

@@ -1,11 +1,11 @@
-//! A tree as formats hold it that know neither frames nor elements of different lengths: arrays, each
-//! of one shape, and a [`Description`] from which the tree comes back.
+//! A dataset as plain arrays, for formats without frames and without elements of different lengths,
+//! and the [`Metadata`] from which the original tree is restored.
 //!
-//! - An array that has the same shape in all frames gets a first dimension, `frame`.
-//! - One whose first length differs, or that some frames lack, is laid end to end along that
-//!   dimension; an array `NAME.rows` has the length in each frame, -1 where there is none.
+//! - An array with the same shape in all frames gets a first dimension `frame`.
+//! - An array whose first length differs between frames, or that some frames lack, is concatenated
+//!   along that dimension; an array `NAME.rows` has the length in each frame, -1 where there is none.
 //! - Elements of different lengths become bytes; an array `NAME.sizes` has the length of each.
-//! - An array that is the same as another one is not there again.
+//! - An array that is the same as another is not repeated.
 //! - Steps and times of the frames are arrays `step` and `time`.
 
 use std::collections::HashMap;
@@ -13,80 +13,93 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::description::{Cast, Description, Frames, Held};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::format::Reader;
-use crate::frames::{FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Coord, Extents, Layout};
-use crate::limits::Limits;
-use crate::read::{Array, Axes};
-use crate::select::Selection;
-use crate::shape::{Order, Shape};
-use crate::tree::{Node, NodeId, ROOT, Tree, Value};
+use spile_core::Dataset;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::frames::{FrameCell, FrameTable};
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::metadata::{Cast, Frames, Metadata, Storage};
+use spile_core::read::{Array, Axes};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
-/// Frames are handed out together up to this many bytes.
+/// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
 
-/// Content laid out flat.
-pub struct Flat<'a> {
-    content: &'a dyn Reader,
-    limits: Limits,
-    framed: bool,
+/// A dataset as plain arrays.
+pub struct Flat {
+    content: Dataset,
+    /// The content with the tree of plain arrays.
+    plain: Dataset,
+    stacks: HashMap<NodeId, Stack>,
+    /// Restores the original tree; the writer adds auxiliary arrays and renamed paths.
+    pub metadata: Metadata,
+}
+
+/// The plain tree while it is built.
+struct Builder<'a> {
+    content: &'a Dataset,
+    keep_frames: bool,
     tree: Tree,
     stacks: HashMap<NodeId, Stack>,
-    /// How to get the tree back; the writer adds what it makes and moves.
-    pub description: Description,
+    metadata: Metadata,
 }
 
-/// An array of frames as one.
+/// An array of frames as one array.
 struct Stack {
-    /// In the content's tree.
+    /// Node in the original tree.
     node: NodeId,
     frames: u64,
-    /// Elements in each frame; none where all have `even`.
+    /// Elements in each frame; none where all frames have `uniform`.
     elements: Option<Vec<u64>>,
-    even: u64,
+    uniform: u64,
 }
 
-impl<'a> Flat<'a> {
-    /// Lays out `content`. Reads the tables of frames and no values.
-    pub fn new(content: &'a dyn Reader, limits: &Limits) -> Result<Self> {
-        Self::lay(content, false, limits)
+impl Flat {
+    /// Flattens `content`. Reads frame tables and no values.
+    pub fn new(content: &Dataset) -> Result<Self> {
+        Self::flatten(content, false)
     }
 
-    /// The same, but with frames, for a format that has them.
-    pub(crate) fn lay(content: &'a dyn Reader, framed: bool, limits: &Limits) -> Result<Self> {
+    /// Flattens `content` for a format that has frames: arrays per frame stay so.
+    pub(crate) fn keeping_frames(content: &Dataset) -> Result<Self> {
+        Self::flatten(content, true)
+    }
+
+    fn flatten(content: &Dataset, keep_frames: bool) -> Result<Self> {
         let old = content.tree();
-        let mut flat = Self {
+        let mut builder = Builder {
             content,
-            limits: *limits,
-            framed,
-            tree: Tree::new(limits),
+            keep_frames,
+            tree: Tree::new(content.limits()),
             stacks: HashMap::new(),
-            description: Description::of(old),
+            metadata: Metadata::of(old),
         };
-        flat.tree.node_mut(ROOT).attrs.clone_from(old.attrs());
+        builder.tree.set_attrs(ROOT, old.attrs().clone())?;
         let mut new_ids = HashMap::from([(ROOT, ROOT)]);
         for (k, (id, node)) in old.iter().enumerate() {
-            // Below an array that is not there is nothing.
+            // An array that is left out takes its children with it.
             let Some(parent) = new_ids.get(&node.parent).copied() else { continue };
-            if let Some(new) = flat.add(k, id, node, parent)? {
+            if let Some(new) = builder.add(k, id, node, parent)? {
                 new_ids.insert(id, new);
-                let copy = flat.tree.node_mut(new);
-                (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
+                builder.tree.node_mut(new).id.clone_from(&node.id);
+                builder.tree.set_attrs(new, node.attrs.clone())?;
             }
         }
-        let time = if framed { None } else { flat.moments()? };
-        flat.point(&new_ids, time);
-        Ok(flat)
+        let time = if keep_frames { None } else { builder.moments()? };
+        builder.link(&new_ids, time);
+        let Builder { tree, stacks, metadata, .. } = builder;
+        Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
     }
 
-    /// The arrays; those of frames cannot be opened, only [streamed](Flat::stream).
+    /// The plain arrays; those made of frames cannot be opened, only [streamed](Flat::stream).
     pub fn tree(&self) -> &Tree {
-        &self.tree
+        self.plain.tree()
     }
+}
 
+impl Builder<'_> {
     fn add(&mut self, k: usize, id: NodeId, node: &Node, parent: NodeId) -> Result<Option<NodeId>> {
         let old = self.content.tree();
         let Some(array) = &node.array else {
@@ -98,10 +111,10 @@ impl<'a> Flat<'a> {
                 old.resolve(array)?;
                 same = *next;
             }
-            self.description.hold(k, Held::Same(old.node(same).path.clone()));
+            self.metadata.set_storage(k, Storage::Same(old.node(same).path.clone()));
             return Ok(None);
         }
-        if let (Layout::PerFrame(table), false) = (&array.layout, self.framed) {
+        if let (Layout::PerFrame(table), false) = (&array.layout, self.keep_frames) {
             return self.stack(k, id, node, array, &**table, parent);
         }
         let Some(starts) = array.ragged() else {
@@ -117,8 +130,8 @@ impl<'a> Flat<'a> {
         let new = self.tree.add_array(parent, &node.name, bytes)?;
         let about = format!("bytes of each element of {}", node.path);
         let sizes =
-            self.line(parent, &format!("{}.sizes", node.name), &sizes, "element", &about)?;
-        self.description.hold(k, Held::Sizes(sizes));
+            self.add_integers(parent, &format!("{}.sizes", node.name), &sizes, "element", &about)?;
+        self.metadata.set_storage(k, Storage::Sizes(sizes));
         Ok(Some(new))
     }
 
@@ -132,20 +145,20 @@ impl<'a> Flat<'a> {
         parent: NodeId,
     ) -> Result<Option<NodeId>> {
         let frames = table.len();
-        let mut rows = Vec::with_capacity(self.limits.allow(frames.saturating_mul(8), "rows")? / 8);
+        let mut rows = Vec::with_capacity(self.content.limits().allow(frames.saturating_mul(8), "rows")? / 8);
         let mut first: Option<Shape> = None;
-        let mut even = true;
+        let mut uniform = true;
         for frame in 0..frames {
             let Some(cell) = table.cell(frame)? else {
-                even = false;
+                uniform = false;
                 rows.push(-1);
                 continue;
             };
             let before = first.get_or_insert_with(|| cell.shape.clone());
             let (own, other) = (cell.shape.lengths(), before.lengths());
-            even &= own == other;
+            uniform &= own == other;
             if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
-                // No array of one shape can hold these.
+                // These do not form an array of one shape.
                 return Ok(None);
             }
             let first = own.first().copied().unwrap_or(1);
@@ -158,12 +171,12 @@ impl<'a> Flat<'a> {
         let tail = &cell.lengths()[cell.rank().min(1)..];
         let mut desc = array.clone();
         let stack;
-        if even {
+        if uniform {
             let lengths = std::iter::once(frames).chain(cell.lengths().iter().copied());
             desc.shape = Shape::new(lengths.collect::<Vec<_>>());
             desc.dims.insert(0, "frame".into());
             desc.coords.insert(0, Coord::None);
-            stack = Stack { node: id, frames, elements: None, even: cell.count().unwrap_or(0) };
+            stack = Stack { node: id, frames, elements: None, uniform: cell.count().unwrap_or(0) };
         } else {
             let mut present = rows.iter().filter_map(|n| u64::try_from(*n).ok());
             let all = present.try_fold(0_u64, u64::checked_add);
@@ -174,28 +187,28 @@ impl<'a> Flat<'a> {
                 desc.dims.push("frame".into());
                 desc.coords.push(Coord::None);
             }
-            // Points along rows of different number belong to none of them.
+            // Coordinates along rows of different lengths apply to none of them.
             desc.coords[0] = Coord::None;
             let a_row = Shape::new(tail).count().unwrap_or(0);
             let elements = |n: &i64| u64::try_from(*n).unwrap_or(0).saturating_mul(a_row);
             let elements = Some(rows.iter().map(elements).collect());
-            stack = Stack { node: id, frames, elements, even: 0 };
+            stack = Stack { node: id, frames, elements, uniform: 0 };
         }
         desc.shape.bytes(desc.dtype.size())?;
         let new = self.tree.add_array(parent, &node.name, desc)?;
         self.stacks.insert(new, stack);
-        let held = if even {
-            Held::Frames
+        let storage = if uniform {
+            Storage::Frames
         } else {
             let about = format!("rows of {} in each frame, -1 where it is not there", node.path);
-            Held::Rows(self.line(parent, &format!("{}.rows", node.name), &rows, "frame", &about)?)
+            Storage::Rows(self.add_integers(parent, &format!("{}.rows", node.name), &rows, "frame", &about)?)
         };
-        self.description.hold(k, held);
+        self.metadata.set_storage(k, storage);
         Ok(Some(new))
     }
 
-    /// Adds a line of numbers that is not in the tree; gives its path.
-    fn line(
+    /// Adds an auxiliary array of integers; returns its path.
+    fn add_integers(
         &mut self,
         parent: NodeId,
         name: &str,
@@ -204,10 +217,11 @@ impl<'a> Flat<'a> {
         about: &str,
     ) -> Result<String> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
-        self.made(parent, name, DType::I64, bytes, dim, about)
+        self.add_auxiliary(parent, name, DType::I64, bytes, dim, about)
     }
 
-    fn made(
+    /// Adds an auxiliary one-dimensional array; returns its path.
+    fn add_auxiliary(
         &mut self,
         parent: NodeId,
         name: &str,
@@ -221,40 +235,40 @@ impl<'a> Flat<'a> {
         desc.dims = vec![dim.into()];
         let id = self.tree.add_array(parent, name, desc)?;
         let node = self.tree.node_mut(id);
-        node.attrs.push(("long_name".into(), Value::from(about)));
+        node.attrs.push("long_name", about);
         let path = node.path.clone();
-        self.description.made(path.clone());
+        self.metadata.add_auxiliary(path.clone());
         Ok(path)
     }
 
-    /// The steps and times of the frames; gives the array of times.
+    /// Adds the steps and times of the frames; returns the array of times.
     fn moments(&mut self) -> Result<Option<NodeId>> {
         let Some(axis) = self.content.tree().frames() else { return Ok(None) };
         let count = axis.len();
-        self.limits.allow(count.saturating_mul(16), "the steps and times of all frames")?;
+        self.content.limits().allow(count.saturating_mul(16), "the steps and times of all frames")?;
         let (mut steps, mut times) = (Some(Vec::new()), Some(Vec::new()));
         for frame in 0..count {
             let (step, time) = (axis.step(frame)?, axis.time(frame)?);
             steps = steps.zip(step).map(|(mut all, step)| (all.extend(step.to_le_bytes()), all).1);
             times = times.zip(time).map(|(mut all, time)| (all.extend(time.to_le_bytes()), all).1);
         }
-        let mut frames = Frames { count, own: false, steps: None, times: None };
+        let mut frames = Frames { count, native: false, steps: None, times: None };
         let named = [("step", DType::U64, steps), ("time", DType::F64, times)];
         for (name, dtype, bytes) in named {
             let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { continue };
             let path =
-                self.made(ROOT, name, dtype, bytes, "frame", &format!("{name} of the frame"))?;
+                self.add_auxiliary(ROOT, name, dtype, bytes, "frame", &format!("{name} of the frame"))?;
             *(if name == "step" { &mut frames.steps } else { &mut frames.times }) = Some(path);
         }
         let time = frames.times.as_deref().and_then(|path| self.tree.at(path));
-        self.description.frames = Some(frames);
+        self.metadata.frames = Some(frames);
         Ok(time)
     }
 
-    /// Lets coordinates name nodes of this tree.
-    fn point(&mut self, new_ids: &HashMap<NodeId, NodeId>, time: Option<NodeId>) {
+    /// Makes coordinates and meshes refer to nodes of this tree.
+    fn link(&mut self, new_ids: &HashMap<NodeId, NodeId>, time: Option<NodeId>) {
         let ids: Vec<NodeId> = self.tree.arrays().map(|(id, ..)| id).collect();
-        let frames = self.description.frames.as_ref().map(|frames| frames.count);
+        let frames = self.metadata.frames.as_ref().map(|frames| frames.count);
         for id in ids {
             let Some(array) = &mut self.tree.node_mut(id).array else { continue };
             for (k, coord) in array.coords.iter_mut().enumerate() {
@@ -266,13 +280,18 @@ impl<'a> Flat<'a> {
                     *coord = Coord::Node(time);
                 }
             }
+            if let Some(meaning) = &mut array.meaning {
+                meaning.mesh = meaning.mesh.and_then(|mesh| new_ids.get(&mesh).copied());
+            }
         }
     }
+}
 
-    /// An array of frames as one: its layout, and the shape and order of a frame's elements. Nothing
-    /// where `id` is no such array. Frames that do not lie in the file as they are are read.
+impl Flat {
+    /// Layout of all frames of an array together, and shape and order of a frame; none where `id` is not
+    /// an array of frames. Frames that are not stored as plain ranges are read into memory.
     pub(crate) fn cells(&self, id: NodeId) -> Result<Option<(Layout, Cast)>> {
-        let (Some(stack), Some(array)) = (self.stacks.get(&id), &self.tree.node(id).array) else {
+        let (Some(stack), Some(array)) = (self.stacks.get(&id), &self.tree().node(id).array) else {
             return Ok(None);
         };
         let cells = self.layouts(id)?;
@@ -280,7 +299,7 @@ impl<'a> Flat<'a> {
             return Ok(Some(placed));
         }
         let all = array.bytes()?.saturating_mul(4);
-        let all = self.limits.allow(all, "frames that do not lie in the file as they are")?;
+        let all = self.content.limits().allow(all, "frames that are encoded in the file")?;
         let mut bytes = Vec::with_capacity(all / 4);
         self.stream(id, Order::C, |block| {
             bytes.extend_from_slice(block);
@@ -290,35 +309,34 @@ impl<'a> Flat<'a> {
         Ok(Some((Layout::Inline(bytes.into(), Order::C), Cast::new(&cell, Order::C))))
     }
 
-    /// Shapes and layouts whose elements are those of an array, one behind the other: one of them, or
-    /// one for every frame that has the array. For who tells others where the bytes lie.
+    /// Shapes and layouts that together are an array: one, or one per frame that has the array.
     pub fn layouts(&self, id: NodeId) -> Result<Vec<FrameCell>> {
         let cell = |array: &ArrayDesc| FrameCell {
             shape: array.shape.clone(),
             layout: array.layout.clone(),
         };
         let Some(stack) = self.stacks.get(&id) else {
-            return Ok(self.tree.node(id).array.iter().map(cell).collect());
+            return Ok(self.tree().node(id).array.iter().map(cell).collect());
         };
         let array = self.content.tree().node(stack.node).array.as_ref();
         let Some(Layout::PerFrame(table)) = array.map(|array| &array.layout) else {
             return Ok(Vec::new());
         };
         let room = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
-        self.limits.allow(room, "the layouts of all frames")?;
+        self.content.limits().allow(room, "the layouts of all frames")?;
         let cells = (0..stack.frames).map(|frame| table.cell(frame));
         cells.filter_map(Result::transpose).collect()
     }
 
-    /// In which order an array is handed out without work.
+    /// The order in which an array is read without reordering.
     pub fn order(&self, id: NodeId) -> Order {
-        match &self.tree.node(id).array {
+        match &self.tree().node(id).array {
             Some(array) if !self.stacks.contains_key(&id) => array.order(),
             _ => Order::C,
         }
     }
 
-    /// All elements of an array, little-endian, in `order`, one block after the other.
+    /// Calls `each` with all elements of an array, little-endian, in `order`, block by block.
     pub fn stream(
         &self,
         id: NodeId,
@@ -326,7 +344,7 @@ impl<'a> Flat<'a> {
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
-            let array = self.whole(id)?;
+            let array = self.entire(id)?;
             let selected = array.select(&Selection::all(), Axes::Order(order))?;
             return selected.stream(|_, bytes| each(bytes));
         };
@@ -344,7 +362,8 @@ impl<'a> Flat<'a> {
         Ok(())
     }
 
-    /// The same on all threads and in any order; the number is that of the block's first element.
+    /// Calls `each` on all threads, in any order, with blocks of the elements of an array and the number
+    /// of their first element.
     pub fn for_each(
         &self,
         id: NodeId,
@@ -352,7 +371,7 @@ impl<'a> Flat<'a> {
         each: impl Fn(u64, &[u8]) -> Result<()> + Sync,
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
-            let array = self.whole(id)?;
+            let array = self.entire(id)?;
             let selected = array.select(&Selection::all(), Axes::Order(order))?;
             return selected.for_each(|block, bytes| each(block.first, bytes));
         };
@@ -367,21 +386,19 @@ impl<'a> Flat<'a> {
         })
     }
 
-    fn whole(&self, id: NodeId) -> Result<Array> {
-        let array = self.tree.node(id).array.as_ref();
-        let array = array.ok_or_else(|| Error::argument("a group has no values"))?;
-        Array::open(self.content.source(), &self.tree, array, &self.limits)
+    fn entire(&self, id: NodeId) -> Result<Array> {
+        self.plain.array_at(id)
     }
 
     /// Bytes of an element of an array of frames.
     fn stacked(&self, id: NodeId, order: Order) -> Result<usize> {
         if order == Order::F {
-            return Err(Error::argument("frames lie one after the other: in C order only"));
+            return Err(Error::argument("arrays of frames are read in C order only"));
         }
-        Ok(self.tree.node(id).array.as_ref().map_or(1, |array| array.dtype.size()))
+        Ok(self.tree().node(id).array.as_ref().map_or(1, |array| array.dtype.size()))
     }
 
-    /// The array of a frame that is a batch on its own.
+    /// The array of a frame that is large enough to be a batch by itself.
     fn alone(&self, stack: &Stack, frames: &Range<u64>, size: usize) -> Result<Option<Array>> {
         let bytes = stack.elements(frames.start).saturating_mul(size as u64);
         if frames.end - frames.start != 1 || bytes <= BATCH {
@@ -392,9 +409,7 @@ impl<'a> Flat<'a> {
     }
 
     fn frame(&self, stack: &Stack, frame: u64) -> Result<Option<Array>> {
-        let (source, tree) = (self.content.source(), self.content.tree());
-        let Some(array) = &tree.node(stack.node).array else { return Ok(None) };
-        Array::open_frame(source, tree, array, frame, &self.limits)
+        self.content.array_in_frame(stack.node, frame)
     }
 
     fn gather(
@@ -409,7 +424,7 @@ impl<'a> Flat<'a> {
             let Some(array) = self.frame(stack, frame)? else { continue };
             let start = buffer.len();
             let bytes = stack.elements(frame).saturating_mul(size as u64);
-            buffer.resize(start + self.limits.allow(bytes, "a frame")?, 0);
+            buffer.resize(start + self.content.limits().allow(bytes, "a frame")?, 0);
             let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
             selected.read_into(&mut buffer[start..])?;
         }
@@ -417,7 +432,7 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// Frames that lie in the file one range after the other.
+/// Layout of frames that are stored as plain ranges.
 fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> {
     let mut parts = Vec::new();
     let mut first: Option<Cast> = None;
@@ -430,7 +445,7 @@ fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> 
         parts.extend_from_slice(extents.parts());
     }
     let Some(cast) = first else { return Ok(None) };
-    // Rows of different number lie together only where the row is the slowest.
+    // Rows of different lengths concatenate only where the row index is slowest.
     if stack.elements.is_some() && cast.order() == Order::F {
         return Ok(None);
     }
@@ -442,11 +457,11 @@ impl Stack {
     fn elements(&self, frame: u64) -> u64 {
         match &self.elements {
             Some(all) => all.get(frame as usize).copied().unwrap_or(0),
-            None => self.even,
+            None => self.uniform,
         }
     }
 
-    /// Frames that are handed out together, and the elements before them.
+    /// Batches of frames, and the number of elements before each.
     fn batches(&self, size: usize) -> impl Iterator<Item = (Range<u64>, u64)> + Send + '_ {
         let (mut frame, mut element) = (0, 0);
         std::iter::from_fn(move || {
@@ -466,5 +481,5 @@ impl Stack {
     }
 }
 
-#[cfg(all(test, feature = "testkit"))]
+#[cfg(test)]
 mod tests;

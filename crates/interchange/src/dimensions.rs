@@ -8,9 +8,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::layout::Coord;
-use crate::shape::Shape;
-use crate::tree::{NodeId, ROOT, Tree};
+use spile_core::layout::Coord;
+use spile_core::shape::Shape;
+use spile_core::tree::{NodeId, ROOT, Tree};
 
 /// A dimension that arrays share.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,9 +212,9 @@ impl Names<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
-    use crate::layout::{ArrayDesc, Layout};
-    use crate::limits::Limits;
+    use spile_core::dtype::DType;
+    use spile_core::layout::{ArrayDesc, Layout};
+    use spile_core::limits::Limits;
 
     fn array(shape: &[u64], dims: &[&str], coords: &[Coord]) -> ArrayDesc {
         let layout = Layout::Fill([0; 8].into());

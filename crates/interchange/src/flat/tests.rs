@@ -3,17 +3,19 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::format::Dataset;
-use crate::frames::{Cells, FrameCell, Moments};
-use crate::layout::{Extents, Linear};
-use crate::source::Source;
-use crate::testkit::{assert_same_content, differences};
+use spile_core::frames::{Cells, Moments};
+use spile_core::layout::Linear;
+use spile_core::limits::Limits;
+use spile_core::metadata::{StoredMetadata, restore};
+use spile_core::source::Source;
+use spile_core::testkit::{assert_same_content, differences};
+use spile_core::tree::Attrs;
 
 /// Every kind of array that is not plain, over bytes that are all different.
 fn content() -> Dataset {
     let source = Source::memory((0..=255).collect::<Vec<u8>>());
     let mut tree = Tree::new(&Limits::default());
-    tree.node_mut(ROOT).attrs = vec![("code".into(), "Epoch".into()), ("x".into(), 2.5.into())];
+    tree.node_mut(ROOT).attrs = Attrs::from([("code", "Epoch".into()), ("x", 2.5.into())]);
     let plain = |offset, len| Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
     let cell = |shape: &[u64], offset: u64| {
         let bytes = 4 * shape.iter().product::<u64>();
@@ -33,7 +35,7 @@ fn content() -> Dataset {
     field.dims = vec!["x".into(), "y".into()];
     field.map = Some(Linear::new(1.0, 0.1));
     let field = tree.add_array(group, "field", field).unwrap();
-    tree.node_mut(field).attrs = vec![("units".into(), "V/m".into())];
+    tree.node_mut(field).attrs = Attrs::from([("units", "V/m".into())]);
     tree.node_mut(field).id = Some("ex".into());
     let mut same = tree.node(field).array.clone().unwrap();
     same.layout = Layout::Same(field);
@@ -56,7 +58,7 @@ fn content() -> Dataset {
 }
 
 /// What a format makes of it that has nothing but arrays of numbers and bytes.
-fn written(flat: &Flat<'_>, limits: &Limits) -> Dataset {
+fn written(flat: &Flat, limits: &Limits) -> Dataset {
     let mut bytes = Vec::new();
     let mut tree = Tree::new(limits);
     for (id, node, array) in flat.tree().arrays() {
@@ -79,8 +81,8 @@ fn written(flat: &Flat<'_>, limits: &Limits) -> Dataset {
         assert_eq!(*again.lock().unwrap(), bytes[start..], "{}", node.path);
         let extents = Extents::one(start as u64, (bytes.len() - start) as u64);
         let dtype = match array.dtype.kind() {
-            crate::dtype::Kind::Text => DType::opaque(size as u32),
-            _ => array.dtype.with_order(crate::wire::ByteOrder::Little),
+            spile_core::dtype::Kind::Text => DType::opaque(size as u32),
+            _ => array.dtype.with_order(spile_core::wire::ByteOrder::Little),
         };
         let desc = ArrayDesc::new(dtype, array.shape.clone(), Layout::Plain { extents, order });
         let (parent, name) = node.path.rsplit_once('/').unwrap_or(("", &node.path));
@@ -90,11 +92,17 @@ fn written(flat: &Flat<'_>, limits: &Limits) -> Dataset {
     Dataset::new(Source::memory(bytes), tree)
 }
 
+/// The tree of `flat` restored on plain arrays.
+fn restored(flat: &Flat, plain: Dataset) -> Dataset {
+    let text = flat.metadata.text(plain.limits()).unwrap();
+    restore(plain, Some(StoredMetadata::new(text, "test"))).unwrap()
+}
+
 #[test]
-fn a_tree_comes_back_from_plain_arrays_and_its_description() {
+fn a_tree_is_restored_from_plain_arrays_and_its_metadata() {
     let limits = Limits::default();
     let content = content();
-    let flat = Flat::new(&content, &limits).unwrap();
+    let flat = Flat::new(&content).unwrap();
     let shape = |path: &str| {
         let id = flat.tree().at(path).unwrap_or_else(|| panic!("{path}"));
         flat.tree().node(id).array.as_ref().unwrap().shape.to_string()
@@ -104,35 +112,31 @@ fn a_tree_comes_back_from_plain_arrays_and_its_description() {
     assert_eq!((shape("ragged"), shape("ragged.sizes")), ("9".into(), "3".into()));
     assert!(flat.tree().at("same").is_none());
     let plain = written(&flat, &limits);
-    let text = flat.description.text(&limits).unwrap();
-    let said = Description::parse(text.as_bytes(), &limits).unwrap();
-    let tree = said.dress(&plain.source, &plain.tree, &limits).unwrap();
-    let back = Dataset::new(plain.source.clone(), tree);
+    let back = restored(&flat, plain);
     assert_same_content(&content, &back);
-    // A file that was laid out once is laid out the same again.
-    let again = Flat::new(&back, &limits).unwrap();
-    assert_eq!(again.description, flat.description);
+    let again = Flat::new(&back).unwrap();
+    assert_eq!(again.metadata, flat.metadata);
 }
 
 #[test]
-fn what_does_not_fit_the_description_stays_as_it_is() {
+fn arrays_that_do_not_fit_the_metadata_stay_as_they_are() {
     let limits = Limits::default();
     let content = content();
-    let flat = Flat::new(&content, &limits).unwrap();
-    let mut plain = written(&flat, &limits);
-    // Somebody made one array longer, another one of another type, and added one.
+    let flat = Flat::new(&content).unwrap();
+    let plain = written(&flat, &limits);
+    let mut tree = plain.tree().clone();
+    // Another program made one array longer, changed the type of another, and added one.
     for (path, dtype, shape) in [("even", "float32", 4), ("text", "float32", 2), ("new", "int8", 3)]
     {
         let bytes = Layout::Fill(vec![0; 4].into());
         let desc = ArrayDesc::new(dtype.parse().unwrap(), Shape::new([shape]), bytes);
-        match plain.tree.at(path) {
-            Some(id) => plain.tree.node_mut(id).array = Some(desc),
-            None => drop(plain.tree.add_array(ROOT, path, desc).unwrap()),
+        match tree.at(path) {
+            Some(id) => tree.node_mut(id).array = Some(desc),
+            None => drop(tree.add_array(ROOT, path, desc).unwrap()),
         }
     }
-    let tree = flat.description.dress(&plain.source, &plain.tree, &limits).unwrap();
-    let back = Dataset::new(plain.source.clone(), tree);
-    let found = differences(&content, &back, &limits).unwrap();
+    let back = restored(&flat, plain.with_tree(tree));
+    let found = differences(&content, &back).unwrap();
     let mut named: Vec<&str> = found.iter().filter_map(|line| line.split(':').next()).collect();
     named.dedup();
     assert_eq!(named, ["new", "even", "text"], "{found:?}");
@@ -149,11 +153,11 @@ fn frames_without_bytes_are_limited_in_number() {
             r#"{{"spile":1,"frames":{{"count":1152921504606846976,"own":{own}}},"nodes":[{{"path":"x",
                "array":{{"dtype":"|u1","dims":["n"],"held":"frames","cast":{{"shape":[0]}}}}}}]}}"#
         );
-        let said = Description::parse(text.as_bytes(), &limits).unwrap();
-        let Err(error) = said.dress(&Source::memory([]), &tree, &limits) else {
-            panic!("so many frames were taken");
-        };
-        assert_eq!(error.kind(), crate::error::ErrorKind::Limit, "{error}");
+        let plain = Dataset::new(Source::memory([]), tree.clone());
+        let back = restore(plain, Some(StoredMetadata::new(text, "test"))).unwrap();
+        assert!(back.tree().frames().is_none());
+        let [warning] = back.warnings() else { panic!("{:?}", back.warnings()) };
+        assert!(warning.message.contains("the frames need"), "{}", warning.message);
     }
 }
 
@@ -177,14 +181,14 @@ fn large_frames_and_many_small_ones_are_handed_out_in_order() {
         let desc = ArrayDesc::new(DType::U32, Shape::new([lengths[0]]), cells(&lengths));
         tree.add_array(ROOT, "n", desc).unwrap();
         let content = Dataset::new(Source::memory(numbers.clone()), tree);
-        let flat = Flat::new(&content, &limits).unwrap();
+        let flat = Flat::new(&content).unwrap();
         let plain = written(&flat, &limits);
-        let id = plain.tree.at("n").unwrap();
-        let array = plain.tree.node(id).array.as_ref().unwrap();
+        let id = plain.tree().at("n").unwrap();
+        let array = plain.tree().node(id).array.as_ref().unwrap();
         let all = 4 * lengths.iter().sum::<u64>();
         assert_eq!(array.bytes().unwrap(), all);
-        let read = Array::open(&plain.source, &plain.tree, array, &limits).unwrap();
-        let read = read.read(&Selection::all(), Axes::Stored).unwrap();
+        let read = plain.array_at(id).unwrap();
+        let read = read.read_bytes(&Selection::all(), Axes::Stored).unwrap();
         assert!(read == numbers[..all as usize], "{} frames", lengths.len());
     }
 }

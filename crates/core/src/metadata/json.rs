@@ -1,5 +1,5 @@
-//! Values as JSON and back, bit for bit. Whole numbers are `UInt`, negative ones `Int`, numbers
-//! with a point or an exponent `Float`; an object with one entry stands for what JSON lacks.
+//! Attribute values as JSON and back, bit for bit. Integers are `UInt`, negative ones `Int`, numbers with
+//! a point or an exponent `Float`; values that JSON lacks are objects with one entry.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::tree::Value;
 
-/// A value to be written.
-struct Shown<'a>(&'a Value);
+/// Serialises a value.
+struct Encode<'a>(&'a Value);
 
-impl Serialize for Shown<'_> {
+impl Serialize for Encode<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Bool(v) => serializer.serialize_bool(*v),
@@ -26,7 +26,7 @@ impl Serialize for Shown<'_> {
                 let hex = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
                 tagged(serializer, "hex", &hex.collect::<String>())
             }
-            Value::List(v) => serializer.collect_seq(v.iter().map(Shown)),
+            Value::List(v) => serializer.collect_seq(v.iter().map(Encode)),
         }
     }
 }
@@ -41,10 +41,10 @@ fn tagged<S: Serializer>(
     map.end()
 }
 
-/// A value that was read.
-struct Held(Value);
+/// A deserialised value.
+struct Decode(Value);
 
-impl<'de> Deserialize<'de> for Held {
+impl<'de> Deserialize<'de> for Decode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue).map(Self)
     }
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for AnyValue {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, true, false, a text, a list, or {\"int\" | \"float\" | \"complex\" | \"hex\": ...}")
+        f.write_str("a number, a boolean, a string, a list, or {\"int\" | \"float\" | \"complex\" | \"hex\": ...}")
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
@@ -81,17 +81,17 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Held(value)) = seq.next_element()? {
+        while let Some(Decode(value)) = seq.next_element()? {
             list.push(value);
         }
         Ok(Value::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let entry = map.next_entry::<String, Held>()?;
+        let entry = map.next_entry::<String, Decode>()?;
         let more = map.next_key::<String>()?.is_some();
-        let value = entry.filter(|_| !more).and_then(|(tag, Held(value))| untag(&tag, value));
-        value.ok_or_else(|| de::Error::custom("an object that is none of int, float, complex, hex"))
+        let value = entry.filter(|_| !more).and_then(|(tag, Decode(value))| untag(&tag, value));
+        value.ok_or_else(|| de::Error::custom("expected an object with one of int, float, complex, hex"))
     }
 }
 
@@ -115,7 +115,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     if rest.is_empty() { bytes.collect() } else { None }
 }
 
-/// The number that JSON has no form for: a word, or the bits.
+/// A float that JSON cannot express: a word, or the bits in hexadecimal.
 fn special(word: &str) -> Option<f64> {
     match word {
         "inf" => Some(f64::INFINITY),
@@ -147,7 +147,7 @@ impl Serialize for Real {
 
 impl<'de> Deserialize<'de> for Real {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Held::deserialize(deserializer)?.0 {
+        match Decode::deserialize(deserializer)?.0 {
             Value::Float(v) => Ok(Self(v)),
             Value::UInt(v) => Ok(Self(v as f64)),
             Value::Int(v) => Ok(Self(v as f64)),
@@ -156,14 +156,14 @@ impl<'de> Deserialize<'de> for Real {
     }
 }
 
-/// Attributes as an object; order and namesakes are kept.
+/// Attributes as a JSON object; order and repeated names are kept.
 pub mod attrs {
-    use super::{AnyValue, Deserializer, Held, MapAccess, Serializer, Shown, Visitor, fmt};
+    use super::{AnyValue, Deserializer, Decode, MapAccess, Serializer, Encode, Visitor, fmt};
     use crate::tree::Attrs;
 
     /// For serde's `with`.
     pub fn serialize<S: Serializer>(attrs: &Attrs, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(attrs.iter().map(|(name, value)| (name, Shown(value))))
+        serializer.collect_map(attrs.iter().map(|(name, value)| (name, Encode(value))))
     }
 
     /// For serde's `with`.
@@ -183,15 +183,15 @@ pub mod attrs {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Attrs, A::Error> {
             let mut attrs = Attrs::new();
-            while let Some((name, Held(value))) = map.next_entry()? {
-                attrs.push((name, value));
+            while let Some((name, Decode(value))) = map.next_entry::<String, _>()? {
+                attrs.push(name, value);
             }
             Ok(attrs)
         }
     }
 }
 
-/// Element types in NumPy's notation; those that NumPy lacks by our own names.
+/// Element types in NumPy's notation; types that NumPy lacks by spile's names.
 pub mod dtype {
     use super::{Deserialize as _, Deserializer, Serializer, de};
     use crate::dtype::DType;

@@ -1,23 +1,21 @@
 //! A tree as a table: arrays that have the same number of rows, side by side, frame by frame. For formats
 //! that are tables (CSV, Parquet).
 
-use crate::convert;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::format::Reader;
-use crate::layout::{ArrayDesc, Layout};
-use crate::limits::Limits;
-use crate::read::{Array, Axes};
-use crate::select::{Selection, Slice};
-use crate::shape::{Order, Shape};
-use crate::tree::Node;
-use crate::wire::ByteOrder;
+use spile_core::Dataset;
+use spile_core::convert;
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::shape::{Order, Shape};
+use spile_core::tree::{Node, NodeId};
+use spile_core::wire::ByteOrder;
 
 /// A tree that is a table.
 pub struct Table<'a> {
-    content: &'a dyn Reader,
-    limits: &'a Limits,
-    /// The rule that a tree breaks which is none.
+    content: &'a Dataset,
+    /// The code of errors about trees that are not tables.
     code: &'static str,
     /// The arrays.
     pub columns: Vec<Column<'a>>,
@@ -31,6 +29,7 @@ pub struct Table<'a> {
 
 /// An array of a table.
 pub struct Column<'a> {
+    id: NodeId,
     /// The node of the array.
     pub node: &'a Node,
     /// The array.
@@ -68,8 +67,7 @@ impl<'a> Table<'a> {
     /// The tree as a table of at most `most` columns of types that `fits` allows. What is none is
     /// unsupported by the rule `code`.
     pub fn new(
-        content: &'a dyn Reader,
-        limits: &'a Limits,
+        content: &'a Dataset,
         code: &'static str,
         most: u64,
         fits: impl Fn(DType) -> bool,
@@ -77,7 +75,7 @@ impl<'a> Table<'a> {
         let tree = content.tree();
         let mut columns = Vec::new();
         let (mut frames, mut width) = (None, 3_u64);
-        for (_, node, own) in tree.arrays() {
+        for (id, node, own) in tree.arrays() {
             let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
             let desc = tree.resolve(own).map_err(place)?;
             if let Layout::PerFrame(table) = &desc.layout {
@@ -88,14 +86,14 @@ impl<'a> Table<'a> {
             if !fits(dtype) || desc.ragged().is_some() {
                 let message = format!("a table has no columns of {dtype}");
                 return Err(place(Error::unsupported(code, message))
-                    .hint("choose other arrays with --select"));
+                    .hint(Hint::SelectArrays));
             }
             let tail = desc.shape.lengths().get(1..).unwrap_or_default().to_vec();
-            let column = Column { node, array: own, tail, dtype };
+            let column = Column { id, node, array: own, tail, dtype };
             width = width.saturating_add(column.count());
             if width > most {
                 return Err(Error::unsupported(code, format!("more than {most} columns"))
-                    .hint("choose fewer arrays with --select"));
+                    .hint(Hint::SelectArrays));
             }
             columns.push(column);
         }
@@ -110,13 +108,12 @@ impl<'a> Table<'a> {
                 moments[1] &= axis.time(frame)?.is_some();
             }
         }
-        Ok(Self { content, limits, code, columns, frames, moments, width })
+        Ok(Self { content, code, columns, frames, moments, width })
     }
 
     fn open(&self, column: &Column<'_>, frame: Option<u64>) -> Result<Option<Array>> {
-        let (source, tree) = (self.content.source(), self.content.tree());
-        let array = Array::open_frame(source, tree, column.array, frame.unwrap_or(0), self.limits);
-        let Some(array) = array.map_err(|e| column.place(e))? else { return Ok(None) };
+        let array = self.content.array_in_frame(column.id, frame.unwrap_or(0))?;
+        let Some(array) = array else { return Ok(None) };
         if array.shape().lengths().get(1..).unwrap_or_default() != column.tail {
             let message = "a row has more elements in some frames than in others";
             return Err(column.place(Error::unsupported(self.code, message)));
@@ -137,7 +134,7 @@ impl<'a> Table<'a> {
                     let message = "the columns of a table have the same number of rows";
                     let error = column
                         .place(Error::unsupported(self.code, message))
-                        .hint("choose arrays of one length with --select");
+                        .hint(Hint::SelectArrays);
                     return Err(match frame {
                         Some(frame) => error.in_frame(frame),
                         None => error,
@@ -171,12 +168,12 @@ impl<'a> Table<'a> {
             let rows = Slice::range(piece.first, piece.first + piece.rows);
             Selection(vec![rows, Slice::Rest])
         };
-        let bytes = array.read(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
-        if array.map().is_none() {
+        let bytes = array.read_bytes(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
+        if column.dtype == array.dtype().with_order(ByteOrder::Little) && array.map().is_none() {
             return Ok(Some(bytes));
         }
         let mut numbers = Vec::new();
-        convert::to_f64(array.dtype(), array.map(), &bytes, &mut numbers);
+        convert::to_physical(array.dtype(), array.map(), array.missing(), &bytes, &mut numbers);
         Ok(Some(convert::little_bytes(&mut numbers).to_vec()))
     }
 

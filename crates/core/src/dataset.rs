@@ -1,0 +1,317 @@
+//! The handle on an open file: its tree, the bytes behind it, and the limits for reading them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Hint, Result};
+use crate::format::{Folder, Format, FormatInfo, Native, Object, OpenOptions, Parsed, Region};
+use crate::frames::FrameAxis;
+use crate::layout::{ArrayDesc, Layout};
+use crate::limits::Limits;
+use crate::metadata;
+use crate::read::Array;
+use crate::report::Finding;
+use crate::source::Source;
+use crate::tree::{Attrs, Node, NodeId, Tree};
+
+/// An open file, folder or series. Cloning is cheap; clones share everything.
+///
+/// ```
+/// use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, shape::*, source::Source, tree::*};
+///
+/// // Six 16-bit integers after a two-byte header, first index fastest.
+/// let source = Source::memory([b'h', b'i', 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
+/// let mut tree = Tree::new(&Limits::default());
+/// let layout = Layout::Plain { extents: Extents::one(2, 12), order: Order::F };
+/// tree.add_array(ROOT, "data", ArrayDesc::new(DType::U16, Shape::new([2, 3]), layout))?;
+///
+/// let dataset = Dataset::new(source, tree);
+/// let last_row: Vec<f64> = dataset.array("data")?.read("1, :")?;
+/// assert_eq!(last_row, [2.0, 4.0, 6.0]);
+/// # Ok::<(), spile_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Dataset(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    source: Source,
+    tree: Tree,
+    limits: Limits,
+    format: Option<&'static FormatInfo>,
+    summary: Attrs,
+    warnings: Vec<Finding>,
+    native: Option<Arc<dyn Native>>,
+}
+
+impl Dataset {
+    /// A tree over the bytes of `source`, with the limits of the tree and no format.
+    pub fn new(source: Source, tree: Tree) -> Self {
+        let limits = *tree.limits();
+        let (summary, warnings) = (Attrs::new(), Vec::new());
+        Self(Arc::new(Inner { source, tree, limits, format: None, summary, warnings, native: None }))
+    }
+
+    /// Opens the bytes of `source` as `format`. Reads metadata only.
+    pub fn open(format: &dyn Format, source: Source, options: &OpenOptions) -> Result<Self> {
+        let path = source.path().map(Path::to_path_buf);
+        let opened = format.open(source, options);
+        let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
+        opened.map_err(|e| locate(e, format, path.as_deref()))
+    }
+
+    /// Opens a file, or a folder that is one dataset, as `format`. Reads metadata only.
+    pub fn open_path(
+        format: &dyn Format,
+        path: impl AsRef<Path>,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return Self::open(format, Source::open(path)?, options);
+        }
+        let opened = Self::open_folder(format, &Folder::open(path)?, options)?;
+        opened.ok_or_else(|| {
+            let name = format.info().name;
+            let message = format!("the folder is not a {name} dataset");
+            Error::not_this_format("core-folder", message).with_path(path)
+        })
+    }
+
+    /// Opens a folder as one dataset of `format`; none where it is not one.
+    pub fn open_folder(
+        format: &dyn Format,
+        folder: &Folder,
+        options: &OpenOptions,
+    ) -> Result<Option<Self>> {
+        let opened = match (format.abilities().folder, format.abilities().series) {
+            (Some(ability), _) => ability.open_folder(folder, options),
+            (None, Some(series)) => {
+                let files = series.members(folder);
+                let all = |files| crate::series::open(format, folder.path(), files, options);
+                if files.is_empty() { Ok(None) } else { all(&files).map(Some) }
+            }
+            (None, None) => return Ok(None),
+        };
+        let dataset = opened
+            .and_then(|p| p.map(|p| Self::from_parsed(format.info(), p, options)).transpose());
+        dataset.map_err(|e| locate(e, format, Some(folder.path())))
+    }
+
+    /// The dataset of a parsed file: applies the metadata stored in it.
+    pub(crate) fn from_parsed(
+        format: &'static FormatInfo,
+        parsed: Parsed,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let Parsed { source, tree, summary, warnings, metadata, native } = parsed;
+        let (format, limits) = (Some(format), options.limits);
+        let native = native.map(Arc::from);
+        let plain = Self(Arc::new(Inner { source, tree, limits, format, summary, warnings, native }));
+        metadata::restore(plain, metadata)
+    }
+
+    /// This dataset with another tree over the same bytes.
+    pub fn with_tree(&self, tree: Tree) -> Self {
+        Self(Arc::new(Inner { tree, ..(*self.0).clone() }))
+    }
+
+    /// This dataset with more warnings.
+    pub fn with_warnings(self, more: impl IntoIterator<Item = Finding>) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        inner.warnings.extend(more);
+        Self(Arc::new(inner))
+    }
+
+    /// This dataset with another summary.
+    pub fn with_summary(self, summary: Attrs) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        inner.summary = summary;
+        Self(Arc::new(inner))
+    }
+
+    /// This dataset with other limits for what is read from now on.
+    pub fn with_limits(self, limits: Limits) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        inner.limits = limits;
+        Self(Arc::new(inner))
+    }
+
+    /// Groups, arrays and attributes.
+    pub fn tree(&self) -> &Tree {
+        &self.0.tree
+    }
+
+    /// The bytes.
+    pub fn source(&self) -> &Source {
+        &self.0.source
+    }
+
+    /// The limits for reading.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The format, unless the dataset was assembled in memory.
+    pub fn format(&self) -> Option<&'static FormatInfo> {
+        self.0.format
+    }
+
+    /// Key facts for people, in the terms of the format.
+    pub fn summary(&self) -> &Attrs {
+        &self.0.summary
+    }
+
+    /// Warnings collected while opening.
+    pub fn warnings(&self) -> &[Finding] {
+        &self.0.warnings
+    }
+
+    /// Attributes of the root.
+    pub fn attrs(&self) -> &Attrs {
+        self.tree().attrs()
+    }
+
+    /// All arrays in file order.
+    pub fn arrays(&self) -> impl Iterator<Item = (NodeId, &Node, &ArrayDesc)> {
+        self.tree().arrays()
+    }
+
+    /// The array at a path, or with that native identifier. Fails for groups and for arrays that
+    /// exist per frame; see [`Dataset::frame`].
+    pub fn array(&self, name: &str) -> Result<Array> {
+        self.array_at(self.tree().find(name)?)
+    }
+
+    /// The array that is node `id`. Fails for groups and for arrays that exist per frame.
+    pub fn array_at(&self, id: NodeId) -> Result<Array> {
+        let desc = self.desc(id)?;
+        Array::open(self, Some(id), desc).map_err(|e| self.in_object(id, e))
+    }
+
+    /// An array that is not a node of the tree but lies in the same bytes: one of the format's own
+    /// objects, or a part of an array.
+    pub fn open_array(&self, desc: &ArrayDesc) -> Result<Array> {
+        Array::open(self, None, desc)
+    }
+
+    /// The array that is node `id` in frame number `frame`; none where that frame does not have it. An
+    /// array without frames is the same in all of them.
+    pub fn array_in_frame(&self, id: NodeId, frame: u64) -> Result<Option<Array>> {
+        let desc = self.desc(id)?;
+        let opened = Array::open_frame(self, Some(id), desc, frame);
+        opened.map_err(|e| self.in_object(id, e).in_frame(frame))
+    }
+
+    /// [`Dataset::array_in_frame`] for an array that is not a node of the tree.
+    pub fn open_array_in_frame(&self, desc: &ArrayDesc, frame: u64) -> Result<Option<Array>> {
+        Array::open_frame(self, None, desc, frame)
+    }
+
+    fn desc(&self, id: NodeId) -> Result<&ArrayDesc> {
+        let node = self.tree().node(id);
+        node.array.as_ref().ok_or_else(|| {
+            Error::argument(format!("\"{}\" is a group, not an array", node.path))
+                .hint(Hint::ListObjects)
+        })
+    }
+
+    fn in_object(&self, id: NodeId, error: Error) -> Error {
+        error.in_object(format!("\"{}\"", self.tree().node(id).path))
+    }
+
+    /// Frame number `k`, counted from 0; negative numbers count from the end. Fails with the number of
+    /// frames where it does not exist.
+    pub fn frame(&self, k: i64) -> Result<Frame> {
+        let count = self.tree().frames().map_or(0, |axis| axis.len());
+        let number = if k < 0 { count.checked_add_signed(k) } else { Some(k.unsigned_abs()) };
+        let number = number.filter(|number| *number < count).ok_or_else(|| {
+            let message = match count {
+                0 => "the dataset has no frames".to_string(),
+                _ => format!("no frame {k}: the dataset has {count} frames"),
+            };
+            Error::argument(message)
+        })?;
+        Ok(Frame { dataset: self.clone(), number })
+    }
+
+    /// Looks for what a running writer has added. Returns whether there is anything new.
+    pub fn refresh(&mut self) -> Result<bool> {
+        let Some(native) = &self.0.native else { return Ok(false) };
+        let Some(parsed) = native.refresh(&self.0.source, &self.0.limits)? else { return Ok(false) };
+        let Some(format) = self.0.format else { return Ok(false) };
+        let options = OpenOptions { limits: self.0.limits, ..OpenOptions::default() };
+        *self = Self::from_parsed(format, parsed, &options)?;
+        Ok(true)
+    }
+
+    /// Calls `each` for every byte range with a meaning, in file order.
+    pub fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.native()?.regions(self, each)
+    }
+
+    /// Calls `each` for every object of the format itself, in file order.
+    pub fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        self.native()?.objects(self, each)
+    }
+
+    fn native(&self) -> Result<&dyn Native> {
+        self.0.native.as_deref().ok_or_else(|| {
+            Error::unsupported("", "a dataset of several files has no byte map of its own")
+                .hint("open the files one by one")
+        })
+    }
+}
+
+/// Adds format and file to an error from opening.
+fn locate(error: Error, format: &dyn Format, path: Option<&Path>) -> Error {
+    let error = error.with_format(format.info().name);
+    match path {
+        Some(path) => error.with_path(path),
+        None => error,
+    }
+}
+
+/// One frame of a dataset.
+#[derive(Clone)]
+pub struct Frame {
+    dataset: Dataset,
+    number: u64,
+}
+
+impl Frame {
+    /// Number of the frame, counted from 0.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Simulation step, where the format has it.
+    pub fn step(&self) -> Result<Option<u64>> {
+        self.axis().map_or(Ok(None), |axis| axis.step(self.number))
+    }
+
+    /// Simulation time, where the format has it.
+    pub fn time(&self) -> Result<Option<f64>> {
+        self.axis().map_or(Ok(None), |axis| axis.time(self.number))
+    }
+
+    fn axis(&self) -> Option<&dyn FrameAxis> {
+        self.dataset.tree().frames().map(|axis| &**axis)
+    }
+
+    /// The array at a path, or with that native identifier, in this frame. Fails where the frame does
+    /// not have it.
+    pub fn array(&self, name: &str) -> Result<Array> {
+        let id = self.dataset.tree().find(name)?;
+        let array = self.dataset.array_in_frame(id, self.number)?;
+        array.ok_or_else(|| {
+            let message = "the array does not exist in this frame";
+            self.dataset.in_object(id, Error::argument(message)).in_frame(self.number)
+        })
+    }
+}
+
+/// Whether the array of a tree exists per frame.
+pub fn is_per_frame(tree: &Tree, desc: &ArrayDesc) -> bool {
+    tree.resolve(desc).is_ok_and(|desc| matches!(desc.layout, Layout::PerFrame(_)))
+}

@@ -1,0 +1,131 @@
+//! Coordinates of an array's dimensions, and its descriptive attributes.
+
+use super::{Array, Axes};
+use crate::error::{Error, Hint, Result};
+use crate::layout::{ArrayDesc, Coord};
+use crate::select::Selection;
+use crate::semantics::Semantics;
+use crate::tree::{Attrs, Node, closest};
+
+/// The coordinate of one dimension.
+#[derive(Clone)]
+pub struct Coordinate {
+    /// Name of the dimension.
+    pub dim: String,
+    /// Number of points.
+    pub len: u64,
+    /// Unit of the points, where known.
+    pub units: Option<String>,
+    values: Values,
+}
+
+#[derive(Clone)]
+enum Values {
+    Index,
+    Uniform { start: f64, step: f64 },
+    Array(Box<Array>),
+}
+
+impl Coordinate {
+    /// First point and distance, if the spacing is uniform.
+    pub fn uniform(&self) -> Option<(f64, f64)> {
+        match self.values {
+            Values::Uniform { start, step } => Some((start, step)),
+            _ => None,
+        }
+    }
+
+    /// The points are known; otherwise [`Coordinate::read`] returns the indices.
+    pub fn is_known(&self) -> bool {
+        !matches!(self.values, Values::Index)
+    }
+
+    /// All points.
+    pub fn read(&self) -> Result<Vec<f64>> {
+        match &self.values {
+            Values::Index => Ok((0..self.len).map(|k| k as f64).collect()),
+            Values::Uniform { start, step } => {
+                Ok((0..self.len).map(|k| start + k as f64 * step).collect())
+            }
+            Values::Array(array) => array.read_f64(&Selection::all(), Axes::Stored),
+        }
+    }
+}
+
+impl Array {
+    /// The node of the tree; none for arrays that are not nodes.
+    pub fn node(&self) -> Option<&Node> {
+        self.node.map(|id| self.dataset.tree().node(id))
+    }
+
+    fn desc(&self) -> Option<&ArrayDesc> {
+        self.node()?.array.as_ref()
+    }
+
+    /// Path in the dataset; empty for arrays that are not nodes.
+    pub fn path(&self) -> &str {
+        self.node().map_or("", |node| &node.path)
+    }
+
+    /// Attributes.
+    pub fn attrs(&self) -> &Attrs {
+        static NONE: Attrs = Attrs::new();
+        self.node().map_or(&NONE, |node| &node.attrs)
+    }
+
+    /// Unit of the physical values, where known.
+    pub fn units(&self) -> Option<&str> {
+        self.attrs().get_str("units")
+    }
+
+    /// Descriptive name, where known.
+    pub fn long_name(&self) -> Option<&str> {
+        self.attrs().get_str("long_name")
+    }
+
+    /// Names of the dimensions.
+    pub fn dims(&self) -> &[String] {
+        self.desc().map_or(&[], |desc| &desc.dims)
+    }
+
+    /// What the array means.
+    pub fn semantics(&self) -> &Semantics {
+        static NONE: std::sync::OnceLock<Semantics> = std::sync::OnceLock::new();
+        match self.desc() {
+            Some(desc) => desc.semantics(),
+            None => NONE.get_or_init(Semantics::default),
+        }
+    }
+
+    /// The coordinate of the dimension called `dim`.
+    pub fn coord(&self, dim: &str) -> Result<Coordinate> {
+        let found = self.dims().iter().position(|own| own == dim);
+        let k = found.ok_or_else(|| {
+            let near = closest(dim, self.dims().iter().map(String::as_str));
+            let hint = if near.is_empty() { self.dims().to_vec() } else { near };
+            Error::argument(format!("no dimension named \"{dim}\"")).hint(Hint::DidYouMean(hint))
+        })?;
+        self.coord_at(k)
+    }
+
+    /// The coordinate of dimension number `k`.
+    pub fn coord_at(&self, k: usize) -> Result<Coordinate> {
+        let len = self.shape.lengths().get(k).copied();
+        let len = len.ok_or_else(|| Error::argument(format!("no dimension number {k}")))?;
+        let dim = self.dims().get(k).cloned().unwrap_or_else(|| format!("dim{}", k + 1));
+        let coord = self.desc().and_then(|desc| desc.coords.get(k)).unwrap_or(&Coord::None);
+        let (values, units) = match coord {
+            Coord::None => (Values::Index, None),
+            Coord::Uniform { start, step } => {
+                let units = self.attrs().get_str(&format!("{dim}_units"));
+                (Values::Uniform { start: *start, step: *step }, units.map(Into::into))
+            }
+            Coord::Node(id) => {
+                let array = self.dataset.array_at(*id)?;
+                let units = array.units().map(Into::into);
+                (Values::Array(Box::new(array)), units)
+            }
+        };
+        Ok(Coordinate { dim, len, units, values })
+    }
+}

@@ -1,0 +1,185 @@
+//! What an array means: its role, the mesh and points it belongs to, where its values sit, which
+//! values are missing.
+//!
+//! Units, long name and other texts are ordinary attributes (`units`, `long_name`); dimension names
+//! and coordinates are in the [array description](crate::layout::ArrayDesc).
+
+use crate::tree::NodeId;
+
+/// What an array is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Numbers without further meaning.
+    #[default]
+    Data,
+    /// Values on a mesh.
+    Field,
+    /// Positions of mesh nodes, of one axis or of all.
+    Mesh,
+    /// Values of particles or atoms, one row each.
+    Points,
+    /// A quantity logged per frame.
+    Log,
+    /// Uniformly sampled values of an instrument channel.
+    Trace,
+    /// A table in columns.
+    Table,
+    /// Text.
+    Text,
+    /// The periodic cell: three vectors as rows, or HOOMD's six box parameters.
+    Cell,
+}
+
+impl Role {
+    /// The word used in listings and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Field => "field",
+            Self::Mesh => "mesh",
+            Self::Points => "points",
+            Self::Log => "log",
+            Self::Trace => "trace",
+            Self::Table => "table",
+            Self::Text => "text",
+            Self::Cell => "cell",
+        }
+    }
+
+    /// The role with that [name](Role::name).
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [
+            Self::Data,
+            Self::Field,
+            Self::Mesh,
+            Self::Points,
+            Self::Log,
+            Self::Trace,
+            Self::Table,
+            Self::Text,
+            Self::Cell,
+        ];
+        all.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// Where the values of a field sit on its mesh, along all dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Centring {
+    /// On the nodes.
+    Node,
+    /// In the cells.
+    Cell,
+    /// On the faces normal to this dimension.
+    Face(usize),
+    /// On the edges along this dimension.
+    Edge(usize),
+}
+
+impl Centring {
+    /// The centring of a field that sits on nodes along the dimensions where `on_nodes` is true and
+    /// in cells along the others. In two dimensions one node dimension is a face.
+    pub fn of(on_nodes: &[bool]) -> Self {
+        let nodes = on_nodes.iter().filter(|on| **on).count();
+        let first = |wanted| on_nodes.iter().position(|on| *on == wanted).unwrap_or(0);
+        match on_nodes.len() - nodes {
+            0 => Self::Node,
+            _ if nodes == 0 => Self::Cell,
+            _ if nodes == 1 => Self::Face(first(true)),
+            _ => Self::Edge(first(false)),
+        }
+    }
+
+    /// The word used in listings and JSON: `node`, `cell`, `face` or `edge`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Cell => "cell",
+            Self::Face(_) => "face",
+            Self::Edge(_) => "edge",
+        }
+    }
+}
+
+/// An array that is one component of a vector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Component {
+    /// Name of the vector, for example `E`.
+    pub vector: String,
+    /// Number of the component: 0 is x.
+    pub index: u8,
+}
+
+/// Values that stand for "not measured". They apply to stored values, before scaling.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Missing {
+    /// Values that mean missing.
+    pub values: Vec<f64>,
+    /// Values below are missing.
+    pub min: Option<f64>,
+    /// Values above are missing.
+    pub max: Option<f64>,
+}
+
+impl Missing {
+    /// No value means missing.
+    pub fn is_none(&self) -> bool {
+        self.values.is_empty() && self.min.is_none() && self.max.is_none()
+    }
+
+    /// A stored value means missing.
+    pub fn matches(&self, stored: f64) -> bool {
+        self.values.iter().any(|v| *v == stored || (v.is_nan() && stored.is_nan()))
+            || self.min.is_some_and(|min| stored < min)
+            || self.max.is_some_and(|max| stored > max)
+    }
+}
+
+/// The meaning of an array.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Semantics {
+    /// What it is.
+    pub role: Role,
+    /// The mesh of a field: the group or array with its node positions. For points, their positions.
+    pub mesh: Option<NodeId>,
+    /// Where the values sit on the mesh.
+    pub centring: Option<Centring>,
+    /// Set for components of a vector.
+    pub component: Option<Component>,
+    /// The set of points: a species, a particle type, a group of atoms.
+    pub point_set: Option<String>,
+    /// Stored values that are missing.
+    pub missing: Missing,
+}
+
+impl Semantics {
+    /// The meaning with only a role.
+    pub fn role(role: Role) -> Self {
+        Self { role, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn centring_follows_from_the_node_dimensions() {
+        assert_eq!(Centring::of(&[false, false, false]), Centring::Cell);
+        assert_eq!(Centring::of(&[true, true]), Centring::Node);
+        assert_eq!(Centring::of(&[false, true, false]), Centring::Face(1));
+        assert_eq!(Centring::of(&[true, false, true]), Centring::Edge(1));
+        assert_eq!(Centring::of(&[]), Centring::Node);
+    }
+
+    #[test]
+    fn missing_values_are_exact_or_out_of_range() {
+        let missing = Missing { values: vec![-999.0, f64::NAN], min: None, max: Some(10.0) };
+        let found: Vec<bool> =
+            [-999.0, f64::NAN, 11.0, 10.0, -1e9].map(|v| missing.matches(v)).into();
+        assert_eq!(found, [true, true, true, false, false]);
+    }
+}

@@ -1,0 +1,22 @@
+//! What is needed to express a dataset in another model: plain arrays, tables, shared dimensions,
+//! cell centres.
+//!
+//! | module | content |
+//! |---|---|
+//! | `flatten` | a dataset for a format with limited capabilities, with metadata that restores it |
+//! | `flat` | a dataset as plain arrays without frames |
+//! | `dimensions` | dimensions that arrays share by name (NetCDF, Zarr, xarray) |
+//! | `table` | arrays with the same number of rows as the columns of a table |
+//! | `midpoints` | cell centres from the nodes of an axis |
+#![forbid(unsafe_code)]
+
+pub mod dimensions;
+pub mod flat;
+mod flatten;
+pub mod midpoints;
+pub mod table;
+
+pub use dimensions::{Dimension, Dimensions};
+pub use flat::Flat;
+pub use flatten::flatten;
+pub use table::Table;

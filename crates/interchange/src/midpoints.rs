@@ -1,0 +1,102 @@
+//! Cell centres: an array beside the nodes of an axis, computed when it is read.
+
+use std::sync::Arc;
+
+use spile_core::computed::{Computed, Function, store_f64};
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::Result;
+use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::shape::{Order, Shape};
+use spile_core::tree::{Attrs, NodeId, Tree};
+
+/// Attribute of arrays that are computed from others; its value says how.
+pub const DERIVED: &str = "derived";
+
+/// Elements computed at once.
+const PIECE: u64 = 32 << 10;
+
+/// The array of cell centres of `axis`, called `AXIS_mid`, created at the first call; none where the
+/// nodes are not `float32` or `float64`, or fewer than one.
+pub fn midpoints(tree: &mut Tree, axis: NodeId) -> Result<Option<NodeId>> {
+    beside(tree, axis, "mid", "cell centres", |nodes, shape| {
+        let real = nodes.dtype.kind() == Kind::Float && matches!(nodes.dtype.size(), 4 | 8);
+        if !real || matches!(nodes.layout, Layout::PerFrame(_) | Layout::Same(_)) {
+            return None;
+        }
+        let function = Arc::new(CellCentres { dtype: nodes.dtype });
+        let input = ArrayDesc { map: None, meaning: None, ..nodes.clone() };
+        let computed = Computed { inputs: vec![input], function, piece: PIECE, order: Order::F };
+        Some(ArrayDesc::new(nodes.dtype, shape, Layout::Computed(Arc::new(computed))))
+    })
+}
+
+/// The nodes whose cell centres `centres` is: the array beside it that has its name without `_mid` and
+/// one point more.
+pub fn nodes_of(tree: &Tree, centres: NodeId) -> Option<NodeId> {
+    nodes_beside(tree, centres, "mid")
+}
+
+/// The nodes beside an array called `NODES_ending`: the array called `NODES` with one point more.
+pub fn nodes_beside(tree: &Tree, points: NodeId, ending: &str) -> Option<NodeId> {
+    let node = tree.node(points);
+    let count = node.array.as_ref()?.shape.lengths().first()?.checked_add(1)?;
+    let name = node.name.strip_suffix(ending)?.strip_suffix('_')?;
+    let nodes = tree.child(node.parent, name)?;
+    let lengths = tree.node(nodes).array.as_ref()?.shape.lengths();
+    (lengths == [count]).then_some(nodes)
+}
+
+/// Adds an array called `AXIS_ending` with one element less than `axis` beside it, unless it exists.
+/// `how` is its [`DERIVED`] attribute; `make` gets the axis and the new shape.
+pub fn beside(
+    tree: &mut Tree,
+    axis: NodeId,
+    ending: &str,
+    how: &str,
+    make: impl Fn(&ArrayDesc, Shape) -> Option<ArrayDesc>,
+) -> Result<Option<NodeId>> {
+    let node = tree.node(axis);
+    let name = format!("{}_{ending}", node.name);
+    if let Some(known) = tree.child(node.parent, &name) {
+        return Ok(tree.node(known).attrs.contains(DERIVED).then_some(known));
+    }
+    let node = node.clone();
+    let Some(nodes) = node.array else { return Ok(None) };
+    let Some(count) = nodes.shape.lengths().first().and_then(|n| n.checked_sub(1)) else {
+        return Ok(None);
+    };
+    let Some(mut desc) = make(&nodes, Shape::new([count])) else { return Ok(None) };
+    desc.dims.clone_from(&nodes.dims);
+    desc.map = nodes.map;
+    desc.meaning.clone_from(&nodes.meaning);
+    let id = tree.add_array(node.parent, &name, desc)?;
+    let mut attrs = Attrs::from([(DERIVED, how.into())]);
+    attrs.extend(node.attrs.get("units").map(|units| ("units", units.clone())));
+    tree.set_attrs(id, attrs)?;
+    Ok(Some(id))
+}
+
+/// Half-way between neighbouring nodes.
+struct CellCentres {
+    dtype: DType,
+}
+
+impl Function for CellCentres {
+    fn name(&self) -> &'static str {
+        "cell centres"
+    }
+
+    fn memory(&self, count: u64) -> u64 {
+        count.saturating_mul(24)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let count = (out.len() / self.dtype.size().max(1)) as u64;
+        let nodes = Selection(vec![Slice::range(first, first + count + 1)]);
+        let nodes = inputs[0].read_f64(&nodes, Axes::Stored)?;
+        let centres: Vec<f64> = nodes.windows(2).map(|w| 0.5 * (w[0] + w[1])).collect();
+        store_f64(self.dtype, &centres, out)
+    }
+}
