@@ -49,7 +49,15 @@ impl Dataset {
     pub fn new(source: Source, tree: Tree) -> Self {
         let limits = *tree.limits();
         let (summary, warnings) = (Attrs::new(), Vec::new());
-        Self(Arc::new(Inner { source, tree, limits, format: None, summary, warnings, native: None }))
+        Self(Arc::new(Inner {
+            source,
+            tree,
+            limits,
+            format: None,
+            summary,
+            warnings,
+            native: None,
+        }))
     }
 
     /// Opens the bytes of `source` as `format`. Reads metadata only.
@@ -107,7 +115,8 @@ impl Dataset {
         let Parsed { source, tree, summary, warnings, metadata, native } = parsed;
         let (format, limits) = (Some(format), options.limits);
         let native = native.map(Arc::from);
-        let plain = Self(Arc::new(Inner { source, tree, limits, format, summary, warnings, native }));
+        let plain =
+            Self(Arc::new(Inner { source, tree, limits, format, summary, warnings, native }));
         metadata::restore(plain, metadata)
     }
 
@@ -238,7 +247,9 @@ impl Dataset {
     /// Looks for what a running writer has added. Returns whether there is anything new.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(native) = &self.0.native else { return Ok(false) };
-        let Some(parsed) = native.refresh(&self.0.source, &self.0.limits)? else { return Ok(false) };
+        let Some(parsed) = native.refresh(&self.0.source, &self.0.limits)? else {
+            return Ok(false);
+        };
         let Some(format) = self.0.format else { return Ok(false) };
         let options = OpenOptions { limits: self.0.limits, ..OpenOptions::default() };
         *self = Self::from_parsed(format, parsed, &options)?;

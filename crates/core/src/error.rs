@@ -248,13 +248,8 @@ impl Error {
         number(&mut out, e.frame);
         let path = e.path.as_ref().map(|p| p.to_string_lossy());
         let hint = e.hint.as_ref().map(ToString::to_string);
-        let texts = [
-            Some(e.code),
-            Some(&e.message),
-            e.object.as_deref(),
-            path.as_deref(),
-            hint.as_deref(),
-        ];
+        let texts =
+            [Some(e.code), Some(&e.message), e.object.as_deref(), path.as_deref(), hint.as_deref()];
         for text in texts {
             let text = text.unwrap_or("");
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());

@@ -422,7 +422,8 @@ impl Folder {
 
 /// The writer of a format, or an `Unsupported` error.
 pub fn writer_of(format: &dyn Format) -> Result<Writer<'_>> {
-    let none = || Error::unsupported("", format!("writing {} is not supported", format.info().name));
+    let none =
+        || Error::unsupported("", format!("writing {} is not supported", format.info().name));
     format.abilities().writer.ok_or_else(none)
 }
 

@@ -326,8 +326,11 @@ impl Linear {
     /// Intercept and slope of the same scaling with origin 0, for formats that store only two
     /// coefficients. The intercept is rounded if the origin is not 0.
     pub fn coefficients(self) -> (f64, f64) {
-        let intercept =
-            if self.origin == 0.0 { self.intercept } else { self.intercept - self.slope * self.origin };
+        let intercept = if self.origin == 0.0 {
+            self.intercept
+        } else {
+            self.intercept - self.slope * self.origin
+        };
         (intercept, self.slope)
     }
 

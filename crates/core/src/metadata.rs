@@ -155,10 +155,8 @@ impl Meaning {
             "edge" => Some(Centring::Edge(*axis)),
             _ => None,
         });
-        let component = |(vector, index): &(String, u8)| Component {
-            vector: vector.clone(),
-            index: *index,
-        };
+        let component =
+            |(vector, index): &(String, u8)| Component { vector: vector.clone(), index: *index };
         Semantics {
             role: self.role.as_deref().and_then(Role::named).unwrap_or_default(),
             mesh: self.mesh.as_deref().and_then(find),
@@ -417,8 +415,9 @@ impl Metadata {
     pub fn parse(text: &[u8], limits: &Limits) -> Result<Self> {
         // Lists of numbers take much more memory than their text.
         limits.allow((text.len() as u64).saturating_mul(40), "stored metadata")?;
-        let parsed: Self = serde_json::from_slice(text)
-            .map_err(|e| Error::malformed("core-metadata", format!("invalid JSON metadata: {e}")))?;
+        let parsed: Self = serde_json::from_slice(text).map_err(|e| {
+            Error::malformed("core-metadata", format!("invalid JSON metadata: {e}"))
+        })?;
         if parsed.spile != VERSION {
             let message = format!("metadata version {} is not supported", parsed.spile);
             return Err(Error::unsupported("core-metadata", message));

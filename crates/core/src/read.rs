@@ -274,7 +274,8 @@ impl Array {
     pub fn read_f64(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<f64>> {
         let selected = self.select(selection, axes)?;
         let bytes = selected.count().saturating_mul(8);
-        let mut out = Vec::with_capacity(self.limits().allow(bytes, "the selection as float64")? / 8);
+        let mut out =
+            Vec::with_capacity(self.limits().allow(bytes, "the selection as float64")? / 8);
         let mut numbers = Vec::new();
         selected.stream(|_, block| {
             convert::to_physical(self.dtype, self.map, &self.missing, block, &mut numbers);

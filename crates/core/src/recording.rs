@@ -17,9 +17,9 @@
 //!
 //! A format finds the [`Record`]s and names the parts of the file; [`Recording::parsed`] makes the tree.
 
+use crate::dataset::Dataset;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::dataset::Dataset;
 use crate::format::{Native, Object, Parsed, Region, RegionKind};
 use crate::layout::{ArrayDesc, Coord, Extent, Extents, Layout, Linear};
 use crate::limits::Limits;
@@ -133,7 +133,9 @@ pub fn in_header(error: Error) -> Error {
 /// Adds a hint where the end of a file is missing.
 fn cut(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Truncated => error.hint("the file is incomplete; copy it from the instrument again"),
+        ErrorKind::Truncated => {
+            error.hint("the file is incomplete; copy it from the instrument again")
+        }
         _ => error,
     }
 }
@@ -145,7 +147,13 @@ pub fn allow(count: u64, limits: &Limits) -> Result<()> {
 }
 
 /// A part of the file that is not samples.
-pub fn region(offset: u64, len: u64, kind: RegionKind, name: &str, value: impl Into<String>) -> Region {
+pub fn region(
+    offset: u64,
+    len: u64,
+    kind: RegionKind,
+    name: &str,
+    value: impl Into<String>,
+) -> Region {
     Region { offset, len, kind, name: name.into(), value: value.into() }
 }
 

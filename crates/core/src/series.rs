@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::dataset::Dataset;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, OpenOptions, Parsed};
 use crate::frames::{FrameAxis, FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Coord, Layout};
@@ -112,7 +112,8 @@ impl Member {
             )
             .collect();
         for (_, node, desc) in tree.arrays().filter(|(_, node, _)| groups.contains(&node.parent)) {
-            let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) = &desc.layout
+            let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) =
+                &desc.layout
             else {
                 continue;
             };

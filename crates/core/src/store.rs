@@ -123,7 +123,8 @@ impl Store {
                 Self::Computed { computed, size, .. } => {
                     // Up to the end of a computed piece.
                     let bytes = computed.piece.saturating_mul(*size as u64).max(1);
-                    let end = offset.saturating_add(piece as u64).div_ceil(bytes).saturating_mul(bytes);
+                    let end =
+                        offset.saturating_add(piece as u64).div_ceil(bytes).saturating_mul(bytes);
                     usize::try_from(end - offset).unwrap_or(usize::MAX)
                 }
                 _ => piece,

@@ -145,7 +145,8 @@ impl Builder<'_> {
         parent: NodeId,
     ) -> Result<Option<NodeId>> {
         let frames = table.len();
-        let mut rows = Vec::with_capacity(self.content.limits().allow(frames.saturating_mul(8), "rows")? / 8);
+        let mut rows =
+            Vec::with_capacity(self.content.limits().allow(frames.saturating_mul(8), "rows")? / 8);
         let mut first: Option<Shape> = None;
         let mut uniform = true;
         for frame in 0..frames {
@@ -201,7 +202,13 @@ impl Builder<'_> {
             Storage::Frames
         } else {
             let about = format!("rows of {} in each frame, -1 where it is not there", node.path);
-            Storage::Rows(self.add_integers(parent, &format!("{}.rows", node.name), &rows, "frame", &about)?)
+            Storage::Rows(self.add_integers(
+                parent,
+                &format!("{}.rows", node.name),
+                &rows,
+                "frame",
+                &about,
+            )?)
         };
         self.metadata.set_storage(k, storage);
         Ok(Some(new))
@@ -245,7 +252,9 @@ impl Builder<'_> {
     fn moments(&mut self) -> Result<Option<NodeId>> {
         let Some(axis) = self.content.tree().frames() else { return Ok(None) };
         let count = axis.len();
-        self.content.limits().allow(count.saturating_mul(16), "the steps and times of all frames")?;
+        self.content
+            .limits()
+            .allow(count.saturating_mul(16), "the steps and times of all frames")?;
         let (mut steps, mut times) = (Some(Vec::new()), Some(Vec::new()));
         for frame in 0..count {
             let (step, time) = (axis.step(frame)?, axis.time(frame)?);
@@ -256,8 +265,14 @@ impl Builder<'_> {
         let named = [("step", DType::U64, steps), ("time", DType::F64, times)];
         for (name, dtype, bytes) in named {
             let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { continue };
-            let path =
-                self.add_auxiliary(ROOT, name, dtype, bytes, "frame", &format!("{name} of the frame"))?;
+            let path = self.add_auxiliary(
+                ROOT,
+                name,
+                dtype,
+                bytes,
+                "frame",
+                &format!("{name} of the frame"),
+            )?;
             *(if name == "step" { &mut frames.steps } else { &mut frames.times }) = Some(path);
         }
         let time = frames.times.as_deref().and_then(|path| self.tree.at(path));

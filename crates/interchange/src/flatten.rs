@@ -47,7 +47,8 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
             let layout = Layout::Inline(times.into(), Order::C);
             tree.add_array(ROOT, TIMES, ArrayDesc::new(DType::F64, shape, layout))?;
             metadata.add_auxiliary(TIMES);
-            metadata.frames = metadata.frames.map(|frames| Frames { times: Some(TIMES.into()), ..frames });
+            metadata.frames =
+                metadata.frames.map(|frames| Frames { times: Some(TIMES.into()), ..frames });
         }
     }
     for path in holds.adds {
@@ -78,7 +79,8 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
         let parent = tree.group_at(&parent)?;
         let id = tree.add_array(parent, &name, ArrayDesc::new(dtype, shape, layout))?;
         let new = tree.node_mut(id);
-        new.attrs = node.attrs.get("units").map(|units| ("units", units.clone())).into_iter().collect();
+        new.attrs =
+            node.attrs.get("units").map(|units| ("units", units.clone())).into_iter().collect();
         if new.path != node.path {
             steps.push(format!("renamed to {}", new.path));
             moved.insert(node.path.clone(), new.path.clone());
@@ -167,7 +169,10 @@ fn is_line(array: &ArrayDesc) -> bool {
 
 /// The array is big-endian in the file and stored as bytes. Arrays in memory are always little-endian.
 fn carried_big(dtype: DType, layout: &Layout, holds: &Capabilities) -> bool {
-    let memory = matches!(layout, Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Computed(_) | Layout::Fill(_));
+    let memory = matches!(
+        layout,
+        Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Computed(_) | Layout::Fill(_)
+    );
     !(holds.dtype)(dtype) && !memory && dtype.order() == ByteOrder::Big
 }
 

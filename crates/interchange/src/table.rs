@@ -85,8 +85,7 @@ impl<'a> Table<'a> {
             let dtype = if desc.map.is_some() { DType::F64 } else { stored };
             if !fits(dtype) || desc.ragged().is_some() {
                 let message = format!("a table has no columns of {dtype}");
-                return Err(place(Error::unsupported(code, message))
-                    .hint(Hint::SelectArrays));
+                return Err(place(Error::unsupported(code, message)).hint(Hint::SelectArrays));
             }
             let tail = desc.shape.lengths().get(1..).unwrap_or_default().to_vec();
             let column = Column { id, node, array: own, tail, dtype };
@@ -168,7 +167,8 @@ impl<'a> Table<'a> {
             let rows = Slice::range(piece.first, piece.first + piece.rows);
             Selection(vec![rows, Slice::Rest])
         };
-        let bytes = array.read_bytes(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
+        let bytes =
+            array.read_bytes(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
         if column.dtype == array.dtype().with_order(ByteOrder::Little) && array.map().is_none() {
             return Ok(Some(bytes));
         }

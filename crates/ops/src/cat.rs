@@ -249,6 +249,7 @@ fn plane_heading(number: u64, spans: &[Span], out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spile_core::Dataset;
     use spile_core::layout::{ArrayDesc, Layout};
     use spile_core::limits::Limits;
     use spile_core::shape::Shape;
@@ -262,7 +263,7 @@ mod tests {
         let layout = Layout::Inline(bytes.into(), Order::C);
         let mut desc = ArrayDesc::new(DType::U8, Shape::new(shape), layout);
         desc.map = map;
-        Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap()
+        Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
     }
 
     fn show(
@@ -313,7 +314,7 @@ mod tests {
         let bytes: Vec<u8> = (0..300_000_u32).flat_map(|k| (k as u16).to_le_bytes()).collect();
         let layout = Layout::Inline(bytes.into(), Order::F);
         let desc = ArrayDesc::new(DType::U16, Shape::new([100_000, 3]), layout);
-        let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits).unwrap();
+        let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap();
         let lines = show(text, &array, "");
         assert_eq!(lines.lines().count(), 100_000);
         for (k, line) in lines.lines().enumerate() {

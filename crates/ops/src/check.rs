@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use serde::Serialize;
-use spile_core::error::{ErrorKind, Result};
-use spile_core::format::{Format, Reader, Registry, open_as};
+use spile_core::Dataset;
+use spile_core::error::{Error, ErrorKind, Hint, Result};
+use spile_core::format::{Format, OpenOptions};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
+use spile_core::registry::Registry;
 use spile_core::report::{Finding, Report, Severity};
 use spile_core::source::Source;
+use spile_core::tree::NodeId;
 
 /// The verdict on one file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,9 +48,18 @@ pub struct Row {
     /// The byte of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// A way out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    /// A suggestion.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "sentence")]
+    pub hint: Option<Hint>,
+}
+
+// The signature is serde's.
+#[allow(clippy::ref_option)]
+fn sentence<S: serde::Serializer>(
+    hint: &Option<Hint>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    hint.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 /// Checks a file as the format it turns out to be. An error means that the file could not be
@@ -56,7 +67,11 @@ pub struct Row {
 pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool) -> Result<Check> {
     let format = registry.probe(source)?;
     let name = format.info().name;
-    let report = match format.check(source, limits, strict) {
+    let checker = format
+        .abilities()
+        .checker
+        .ok_or_else(|| Error::unsupported("", format!("checking {name} files is not supported")))?;
+    let report = match checker.check(source, limits, strict) {
         Ok(report) => report,
         Err(error) if error.kind() == ErrorKind::NotThisFormat => {
             return Err(error.with_format(name));
@@ -74,11 +89,11 @@ pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool
 /// Checks a folder that is a dataset of `format`: everything in it is read.
 pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Check> {
     let mut report = Report::default();
-    match open_as(format, path, limits) {
-        Ok(reader) => {
-            report.findings.extend_from_slice(reader.findings());
-            for (_, node, array) in reader.tree().arrays() {
-                let Err(error) = read(&*reader, array, limits) else { continue };
+    match Dataset::open_path(format, path, &OpenOptions::with_limits(*limits)) {
+        Ok(dataset) => {
+            report.findings.extend_from_slice(dataset.warnings());
+            for (id, node, array) in dataset.arrays() {
+                let Err(error) = read(&dataset, id, array) else { continue };
                 report.absorb(error)?;
                 if let Some(finding) = report.findings.last_mut() {
                     let inner = finding.object.take().map_or(String::new(), |o| format!(", {o}"));
@@ -92,14 +107,13 @@ pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result
 }
 
 /// Reads all values of an array, in all frames.
-fn read(reader: &dyn Reader, array: &ArrayDesc, limits: &Limits) -> Result<()> {
-    let (source, tree) = (reader.source(), reader.tree());
-    let frames = match &tree.resolve(array)?.layout {
+fn read(dataset: &Dataset, id: NodeId, array: &ArrayDesc) -> Result<()> {
+    let frames = match &dataset.tree().resolve(array)?.layout {
         Layout::PerFrame(table) => table.len(),
         _ => 1,
     };
     for frame in 0..frames {
-        if let Some(array) = Array::open_frame(source, tree, array, frame, limits)? {
+        if let Some(array) = dataset.array_in_frame(id, frame)? {
             array.all()?.for_each(|_, _| Ok(()))?;
         }
     }

@@ -4,10 +4,9 @@
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Coord, Layout};
-use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
@@ -19,8 +18,8 @@ use crate::json::hex;
 
 /// The sum of everything that a file says, the same for the same content in another layout:
 /// another byte order, element order, compression, file format or order of objects.
-pub fn content(reader: &dyn Reader, limits: &Limits) -> Result<String> {
-    let tree = reader.tree();
+pub fn content(dataset: &Dataset) -> Result<String> {
+    let tree = dataset.tree();
     let mut canon = Canon(Sha256::new());
     canon.text("spile content 1");
     canon.frames(tree)?;
@@ -32,7 +31,7 @@ pub fn content(reader: &dyn Reader, limits: &Limits) -> Result<String> {
         // Values in parallel, then everything in order.
         let sums = batch
             .par_iter()
-            .map(|(_, node)| values(reader, node, limits).map_err(|e| e.in_object(quoted(node))))
+            .map(|(_, node)| values(dataset, node).map_err(|e| e.in_object(quoted(node))))
             .collect::<Result<Vec<_>>>()?;
         for ((_, node), sum) in batch.iter().zip(sums) {
             canon.node(node);
@@ -165,17 +164,18 @@ impl Canon {
             }
         }
         self.option(desc.map, |this, map| {
-            this.real(map.intercept);
-            this.real(map.slope);
+            let (intercept, slope) = map.coefficients();
+            this.real(intercept);
+            this.real(slope);
         });
         Ok(())
     }
 }
 
 /// The sum of an array's values in canonical form; nothing for a group.
-fn values(reader: &dyn Reader, node: &Node, limits: &Limits) -> Result<Option<Sum>> {
+fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
     let Some(own) = &node.array else { return Ok(None) };
-    let (source, tree) = (reader.source(), reader.tree());
+    let tree = dataset.tree();
     let desc = tree.resolve(own)?;
     let mut canon = Canon(Sha256::new());
     if let Layout::PerFrame(table) = &desc.layout {
@@ -183,7 +183,7 @@ fn values(reader: &dyn Reader, node: &Node, limits: &Limits) -> Result<Option<Su
         canon.number(table.len());
         batches(0..table.len(), |frames| {
             let work = |frame: &u64| -> Result<Option<(Shape, Sum)>> {
-                let Some(array) = Array::open_frame(source, tree, own, *frame, limits)? else {
+                let Some(array) = dataset.open_array_in_frame(own, *frame)? else {
                     return Ok(None);
                 };
                 Ok(Some((array.shape().clone(), sum(&array)?)))
@@ -206,7 +206,7 @@ fn values(reader: &dyn Reader, node: &Node, limits: &Limits) -> Result<Option<Su
             this.number(starts.len().saturating_sub(1) as u64);
             starts.windows(2).for_each(|w| this.number(w[1].saturating_sub(w[0])));
         });
-        let array = Array::open(source, tree, own, limits)?;
+        let array = dataset.open_array(own)?;
         canon.0.update(sum(&array)?);
     }
     Ok(Some(canon.0.finalize().into()))
@@ -243,8 +243,8 @@ mod tests {
 
     use super::*;
     use spile_core::dtype::{DType, Kind};
-    use spile_core::format::Dataset;
     use spile_core::layout::{Codec, Extent, Extents};
+    use spile_core::limits::Limits;
     use spile_core::source::Source;
 
     struct Asis;
@@ -269,12 +269,13 @@ mod tests {
         }
         let a = tree.add_array(ROOT, "a", ArrayDesc::new(dtype, Shape::new([2, 3]), layout));
         let attrs = &mut tree.node_mut(a.unwrap()).attrs;
-        attrs.push(("note".into(), note.into()));
-        attrs.insert(usize::from(!swapped), ("k".into(), Value::UInt(3)));
+        let mut list = vec![("note", Value::from(note))];
+        list.insert(usize::from(!swapped), ("k", Value::UInt(3)));
+        attrs.extend(list);
         if !swapped {
             tree.add_array(ROOT, "b", scalar).unwrap();
         }
-        content(&Dataset::new(Source::memory(bytes), tree), &limits).unwrap()
+        content(&Dataset::new(Source::memory(bytes), tree)).unwrap()
     }
 
     #[test]

@@ -9,12 +9,16 @@ mod miniature;
 use std::path::Path;
 
 use serde::Serialize;
-use spile_core::description::lay;
-use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Grade, Reader, Registry, open_as, write_file, write_scratch};
-use spile_core::limits::Limits;
+use spile_core::Dataset;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::format::{
+    Capabilities, Format, Grade, OpenOptions, Writer, write_file, write_scratch,
+};
+use spile_core::registry::Registry;
 use spile_core::report::Finding;
 use spile_core::sink::Overwrite;
+
+use spile_interchange::flatten;
 
 use crate::diff::{Diff, Row, Rules, diff};
 use miniature::miniature;
@@ -40,21 +44,19 @@ pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'
                 "" => "the name has no ending that tells the format".to_string(),
                 other => format!("no format is known whose files end in \".{other}\""),
             };
-            Err(Error::argument(message)
-                .with_path(path)
-                .hint(format!("name one with -t: {}", names(registry))))
+            Err(Error::argument(message).with_path(path).hint(Hint::ChooseFormat(names(registry))))
         }
     }
 }
 
 fn unwritable(registry: &Registry, format: &dyn Format) -> Error {
     Error::argument(format!("{} files are only read", format.info().name))
-        .hint(format!("written are {}", names(registry)))
+        .hint(Hint::ChooseFormat(names(registry)))
 }
 
-fn names(registry: &Registry) -> String {
+fn names(registry: &Registry) -> Vec<&'static str> {
     let writable = registry.0.iter().map(|f| f.info()).filter(|info| info.write != Grade::None);
-    writable.map(|info| info.name).collect::<Vec<_>>().join(", ")
+    writable.map(|info| info.name).collect()
 }
 
 /// How a tree is kept in a format, and what that costs.
@@ -94,29 +96,25 @@ pub struct Step {
 /// The way of writing `content` as `format` that keeps most; an error where it cannot be written.
 /// Reads no values. `path` is that of the new file: some formats have several forms, told apart by
 /// their endings.
-pub fn plan(
-    format: &dyn Format,
-    content: &dyn Reader,
-    path: &Path,
-    limits: &Limits,
-) -> Result<Plan> {
-    let small = miniature(content, limits)?;
+pub fn plan(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Plan> {
+    let small = miniature(content)?;
     let asked = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let known = format.info().extensions;
     let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
-    let native = trial(format, &small, &small, ending, limits);
-    let holds = match (&native, format.holds()) {
+    let native = trial(format, &small, &small, ending);
+    let holds = match (&native, capabilities(format)) {
         (Ok(native), _) if native.losses.is_empty() => None,
         (_, holds) => holds,
     };
     let Some(holds) = holds else { return native.map(Plan::native) };
-    let described = lay(&small, &holds, limits).and_then(|laid| {
-        let Trial { losses, arrays } = trial(format, &small, &laid, ending, limits)?;
+    let described = flatten(&small, &holds).and_then(|laid| {
+        let Trial { losses, arrays } = trial(format, &small, &laid, ending)?;
         let step = |note: &Finding| Step {
             path: note.object.clone().unwrap_or_default(),
             how: note.message.clone(),
         };
-        let steps = laid.findings.iter().map(step).collect();
+        let steps =
+            laid.warnings().iter().filter(|f| f.code == "core-metadata").map(step).collect();
         Ok(Plan { described: true, steps, losses, arrays })
     });
     match (native, described) {
@@ -128,29 +126,32 @@ pub fn plan(
     }
 }
 
+/// What a format can store, where anything else can be flattened.
+fn capabilities(format: &dyn Format) -> Option<Capabilities> {
+    match format.abilities().writer {
+        Some(Writer::File(writer)) => writer.capabilities(),
+        _ => None,
+    }
+}
+
 /// What of `small` is not the same when `written` is written and read.
-fn trial(
-    format: &dyn Format,
-    small: &dyn Reader,
-    written: &dyn Reader,
-    ending: &str,
-    limits: &Limits,
-) -> Result<Trial> {
+fn trial(format: &dyn Format, small: &Dataset, written: &Dataset, ending: &str) -> Result<Trial> {
     // It is small and soon gone: memory is the place for it, where the system has a folder there.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let path = folder.path().join("miniature").with_extension(ending);
     // The place of a file that the caller never sees says nothing.
-    let done = write_scratch(format, written, &path, limits)
-        .and_then(|()| open_as(format, &path, limits))
+    let options = OpenOptions::with_limits(*small.limits());
+    let done = write_scratch(format, written, &path)
+        .and_then(|()| Dataset::open_path(format, &path, &options))
         .map_err(|e| e.without_path().with_format(format.info().name))?;
-    let rules = rules(small, &*done);
-    let mut losses = diff(small, &*done, &rules, limits)?.differences;
+    let rules = rules(small, &done);
+    let mut losses = diff(small, &done, &rules)?.differences;
     losses.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
     Ok(Trial { losses, arrays: done.tree().arrays().count() as u64 })
 }
 
 /// A format of one array has its own name for it.
-fn rules(content: &dyn Reader, written: &dyn Reader) -> Rules {
+fn rules(content: &Dataset, written: &Dataset) -> Rules {
     fn only<'a>(mut paths: impl Iterator<Item = &'a str>) -> Option<String> {
         paths.next().filter(|_| paths.next().is_none()).map(Into::into)
     }
@@ -164,17 +165,17 @@ fn rules(content: &dyn Reader, written: &dyn Reader) -> Rules {
 /// Writes `content` as `format` by that plan, whole or not at all.
 pub fn convert(
     format: &dyn Format,
-    content: &dyn Reader,
+    content: &Dataset,
     plan: &Plan,
     path: &Path,
     overwrite: Overwrite,
-    limits: &Limits,
 ) -> Result<()> {
-    let holds = format.holds().filter(|_| plan.described);
+    let holds = capabilities(format).filter(|_| plan.described);
     let done = match holds {
-        None => write_file(format, content, path, overwrite, limits),
-        Some(holds) => lay(content, &holds, limits)
-            .and_then(|laid| write_file(format, &laid, path, overwrite, limits)),
+        None => write_file(format, content, path, overwrite),
+        Some(holds) => {
+            flatten(content, &holds).and_then(|flat| write_file(format, &flat, path, overwrite))
+        }
     };
     done.map_err(|e| e.with_format(format.info().name))
 }
@@ -193,15 +194,10 @@ pub fn size(path: &Path) -> Result<u64> {
 }
 
 /// Reads what was written and compares it, values included; the plan's losses are known.
-pub fn verify(
-    format: &dyn Format,
-    content: &dyn Reader,
-    plan: &Plan,
-    path: &Path,
-    limits: &Limits,
-) -> Result<Diff> {
-    let written = open_as(format, path, limits)?;
-    let mut found = diff(content, &*written, &rules(content, &*written), limits)?;
+pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) -> Result<Diff> {
+    let options = OpenOptions::with_limits(*content.limits());
+    let written = Dataset::open_path(format, path, &options)?;
+    let mut found = diff(content, &written, &rules(content, &written))?;
     let known = |row: &Row| {
         plan.losses.iter().any(|loss| {
             (&loss.path, loss.what, &loss.name) == (&row.path, row.what, &row.name)

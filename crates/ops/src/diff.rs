@@ -5,12 +5,12 @@ mod values;
 use std::collections::HashSet;
 
 use serde::Serialize;
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
-use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
+use spile_core::semantics::Semantics;
 use spile_core::tree::{Attrs, Node, Tree, Value};
 use spile_core::wire::ByteOrder;
 
@@ -94,7 +94,7 @@ pub struct Row {
     /// The object, as the first file calls it; empty for the file itself.
     pub path: String,
     /// What is different: `first only`, `second only`, `kind`, `name`, `frames`, `type`, `shape`, `map`,
-    /// `dimensions`, `coordinates`, `attribute`, `values`.
+    /// `dimensions`, `coordinates`, `meaning`, `attribute`, `values`.
     pub what: &'static str,
     /// The frame in which the values are furthest apart, or the only one that is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,14 +145,9 @@ impl Row {
 }
 
 /// Compares two files.
-pub fn diff(
-    first: &dyn Reader,
-    second: &dyn Reader,
-    rules: &Rules,
-    limits: &Limits,
-) -> Result<Diff> {
+pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
     let missing = HashSet::new();
-    let mut work = Work { files: [first, second], rules, limits, missing, diff: Diff::default() };
+    let mut work = Work { files: [first, second], rules, missing, diff: Diff::default() };
     work.files();
     let (one, two) = (first.tree(), second.tree());
     let mut met = HashSet::new();
@@ -188,9 +183,8 @@ pub fn diff(
 }
 
 struct Work<'a> {
-    files: [&'a dyn Reader; 2],
+    files: [&'a Dataset; 2],
     rules: &'a Rules,
-    limits: &'a Limits,
     /// Groups that only one of the files has.
     missing: HashSet<String>,
     diff: Diff,
@@ -214,7 +208,7 @@ impl Work<'_> {
 
     /// What the files say about themselves, and their frames.
     fn files(&mut self) {
-        let [one, two] = self.files.map(Reader::tree);
+        let [one, two] = self.files.map(Dataset::tree);
         if !self.rules.values_only && self.rules.wants("") {
             self.attrs("", one.attrs(), two.attrs());
         }
@@ -241,22 +235,19 @@ impl Work<'_> {
     }
 
     fn attrs(&mut self, path: &str, first: &Attrs, second: &Attrs) {
-        let of = |attrs: &Attrs, name: &str| {
-            attrs.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone())
-        };
-        let names = first.iter().chain(second.iter().filter(|(n, _)| of(first, n).is_none()));
+        let names = first.iter().chain(second.iter().filter(|(name, _)| !first.contains(name)));
         for (name, _) in names {
-            let both = [of(first, name), of(second, name)];
-            if !same(both[0].as_ref(), both[1].as_ref()) {
-                let [first, second] = both.map(|value| value.map(|v| v.to_string()));
+            let both = [first.get(name), second.get(name)];
+            if !same(both[0], both[1]) {
+                let [first, second] = both.map(|value| value.map(ToString::to_string));
                 let row = Row::new(path, "attribute", first, second);
-                self.add(Row { name: Some(name.clone()), ..row });
+                self.add(Row { name: Some(name.into()), ..row });
             }
         }
     }
 
     fn arrays(&mut self, path: &str, first: &ArrayDesc, second: &ArrayDesc) -> Result<()> {
-        let [one, two] = self.files.map(Reader::tree);
+        let [one, two] = self.files.map(Dataset::tree);
         let (a, b) = (one.resolve(first)?, two.resolve(second)?);
         self.diff.arrays += 1;
         if !self.rules.values_only {
@@ -269,7 +260,7 @@ impl Work<'_> {
         match (frames(a), frames(b)) {
             (None, None) => {
                 let arrays = [(self.files[0], first), (self.files[1], second)]
-                    .map(|(file, desc)| Array::open(file.source(), file.tree(), desc, self.limits));
+                    .map(|(file, desc)| file.open_array(desc));
                 let [a, b] = arrays;
                 self.values(path, None, &a?, &b?, first)
             }
@@ -295,9 +286,7 @@ impl Work<'_> {
         first: &ArrayDesc,
         second: &ArrayDesc,
     ) -> Result<()> {
-        let open = |file: &dyn Reader, desc| {
-            Array::open_frame(file.source(), file.tree(), desc, frame, self.limits)
-        };
+        let open = |file: &Dataset, desc| file.open_array_in_frame(desc, frame);
         match (open(self.files[0], first)?, open(self.files[1], second)?) {
             (Some(a), Some(b)) => self.values(path, Some(frame), &a, &b, first),
             (None, None) => Ok(()),
@@ -327,12 +316,15 @@ impl Work<'_> {
         row("type", dtype(a), dtype(b));
         let map = |desc: &ArrayDesc| match desc.map {
             None => "none".into(),
-            Some(Linear { intercept, slope, .. }) => format!("{intercept} + {slope} x"),
+            Some(Linear { intercept, slope, origin: 0.0 }) => format!("{intercept} + {slope} x"),
+            Some(Linear { intercept, slope, origin }) => {
+                format!("{intercept} + {slope} (x - {origin})")
+            }
         };
         row("map", map(a), map(b));
         let dims = |desc: &ArrayDesc| desc.dims.join(", ");
         row("dimensions", dims(first), dims(second));
-        let [one, two] = self.files.map(Reader::tree);
+        let [one, two] = self.files.map(Dataset::tree);
         let coords = |desc: &ArrayDesc, tree: &Tree, rules: Option<&Rules>| {
             let words = desc.coords.iter().map(|coord| match coord {
                 Coord::None => "none".into(),
@@ -344,6 +336,14 @@ impl Work<'_> {
             });
             words.collect::<Vec<String>>().join(", ")
         };
+        let meaning = |desc: &ArrayDesc, tree: &Tree, rules: Option<&Rules>| {
+            let Semantics { role, mesh, centring, component, point_set, missing, .. } =
+                desc.semantics();
+            let mesh = mesh.map(|id| tree.node(id).path.as_str());
+            let mesh = mesh.map(|path| rules.map_or_else(|| path.into(), |r| r.second_path(path)));
+            format!("{} {mesh:?} {centring:?} {component:?} {point_set:?} {missing:?}", role.name())
+        };
+        row("meaning", meaning(first, one, Some(self.rules)), meaning(second, two, None));
         row("coordinates", coords(first, one, Some(self.rules)), coords(second, two, None));
     }
 
@@ -413,9 +413,7 @@ impl Work<'_> {
             Coord::None => None,
             Coord::Uniform { start, step } => Some(start + k as f64 * step),
             Coord::Node(id) => {
-                let axis = file.tree().node(*id).array.as_ref()?;
-                let (source, tree) = (file.source(), file.tree());
-                let array = Array::open_frame(source, tree, axis, frame.unwrap_or(0), self.limits);
+                let array = file.array_in_frame(*id, frame.unwrap_or(0));
                 let place = Selection(vec![Slice::Index(i64::try_from(k).ok()?)]);
                 array.ok()??.read_f64(&place, Axes::Stored).ok()?.first().copied()
             }

@@ -1,7 +1,8 @@
 //! What spile knows: the table of formats.
 
 use serde::Serialize;
-use spile_core::format::{Grade, Registry};
+use spile_core::format::Grade;
+use spile_core::registry::Registry;
 
 /// A format and how far it is supported: `none`, `partial` or `complete`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader};
+use spile_core::format::Object;
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::tree::Node;
@@ -62,17 +62,17 @@ pub(crate) type Sum = [u8; 32];
 
 /// Hands out the sums of the wanted arrays, in the order of the file.
 pub fn hash(
-    reader: &dyn Reader,
+    dataset: &Dataset,
     pick: &Pick,
-    limits: &Limits,
     each: &mut dyn FnMut(ArrayHash) -> Result<()>,
 ) -> Result<()> {
-    let (source, tree) = (reader.source(), reader.tree());
+    let tree = dataset.tree();
     let mut single: Vec<(&Node, &ArrayDesc)> = Vec::new();
     let flush = |batch: &mut Vec<(&Node, &ArrayDesc)>,
                  each: &mut dyn FnMut(ArrayHash) -> Result<()>| {
         let work = |(node, desc): &(&Node, &ArrayDesc)| {
-            Array::open(source, tree, desc, limits)
+            dataset
+                .open_array(desc)
                 .and_then(|array| array_hash(node, None, &array))
                 .map_err(|e| e.in_object(quoted(node)))
         };
@@ -91,7 +91,7 @@ pub fn hash(
         flush(&mut single, each)?;
         batches(pick.frames(table.len())?, |frames| {
             let work = |frame: &u64| {
-                let cell = Array::open_frame(source, tree, own, *frame, limits)?;
+                let cell = dataset.open_array_in_frame(own, *frame)?;
                 cell.map(|array| array_hash(node, Some(*frame), &array)).transpose()
             };
             let rows = frames
@@ -105,19 +105,15 @@ pub fn hash(
 }
 
 /// Hands out the sums of the format's own objects, in the order of the file.
-pub fn native(
-    reader: &dyn Reader,
-    limits: &Limits,
-    each: &mut dyn FnMut(ObjectHash) -> Result<()>,
-) -> Result<()> {
+pub fn native(dataset: &Dataset, each: &mut dyn FnMut(ObjectHash) -> Result<()>) -> Result<()> {
     let mut batch: Vec<Object> = Vec::new();
     let mut flush = |batch: &mut Vec<Object>| {
-        let work = |object: &Object| object_hash(reader, object, limits);
+        let work = |object: &Object| object_hash(dataset, object);
         let rows = batch.par_iter().map(work).collect::<Result<Vec<_>>>()?;
         batch.clear();
         rows.into_iter().try_for_each(&mut *each)
     };
-    reader.objects(&mut |object| {
+    dataset.objects(&mut |object| {
         batch.push(object);
         if batch.len() == BATCH { flush(&mut batch) } else { Ok(()) }
     })?;
@@ -145,7 +141,7 @@ fn array_hash(node: &Node, frame: Option<u64>, array: &Array) -> Result<ArrayHas
     })
 }
 
-fn object_hash(reader: &dyn Reader, object: &Object, limits: &Limits) -> Result<ObjectHash> {
+fn object_hash(dataset: &Dataset, object: &Object) -> Result<ObjectHash> {
     let place = |e: Error| {
         let e = e.in_object(format!("\"{}\"", object.path));
         match object.frame {
@@ -154,7 +150,7 @@ fn object_hash(reader: &dyn Reader, object: &Object, limits: &Limits) -> Result<
         }
     };
     let work = || -> Result<ObjectHash> {
-        let array = Array::open(reader.source(), reader.tree(), &object.array, limits)?;
+        let array = dataset.open_array(&object.array)?;
         Ok(ObjectHash {
             path: object.path.clone(),
             id: object.id.clone(),

@@ -10,15 +10,14 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use spile_core::axes::Dimensions;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::flat::Flat;
-use spile_core::format::Reader;
 use spile_core::layout::{Coord, Layout};
-use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Value};
+use spile_interchange::dimensions::Dimensions;
+use spile_interchange::flat::Flat;
 
 use crate::json::{Attr, Real};
 use chunks::{CHUNK_BYTES, Chunks, Files, INSIDE, Work, inside};
@@ -63,8 +62,8 @@ impl Index {
 
 /// The index of an open file or series. Reads metadata, and the values of small arrays that lie nowhere
 /// as they are.
-pub fn index(content: &dyn Reader, limits: &Limits) -> Result<Index> {
-    let flat = Flat::new(content, limits)?;
+pub fn index(content: &Dataset) -> Result<Index> {
+    let (flat, limits) = (Flat::new(content)?, content.limits());
     let tree = flat.tree();
     let dimensions = Dimensions::of(tree);
     let files = Files::of(content.source())?;
@@ -105,8 +104,9 @@ pub fn index(content: &dyn Reader, limits: &Limits) -> Result<Index> {
         };
         let mut attrs = attributes(&node.attrs);
         if let Some(map) = array.map {
-            attrs.insert("scale_factor".into(), real(map.slope));
-            attrs.insert("add_offset".into(), real(map.intercept));
+            let (intercept, slope) = map.coefficients();
+            attrs.insert("scale_factor".into(), real(slope));
+            attrs.insert("add_offset".into(), real(intercept));
         }
         let names: Vec<&str> = dimensions.names(id).collect();
         let place = places.get(&id).unwrap_or(&node.path);
@@ -126,7 +126,7 @@ pub fn index(content: &dyn Reader, limits: &Limits) -> Result<Index> {
 }
 
 /// The array is the same as another one, which is there.
-fn flat_elsewhere(content: &dyn Reader, path: &str) -> bool {
+fn flat_elsewhere(content: &Dataset, path: &str) -> bool {
     let tree = content.tree();
     let array = tree.at(path).and_then(|id| tree.node(id).array.as_ref());
     array.is_some_and(|array| matches!(array.layout, Layout::Same(_)))
@@ -156,7 +156,7 @@ fn put_array(
 /// Attributes as JSON.
 fn attributes(attrs: &Attrs) -> Map<String, Json> {
     let shown = |value: &Value| serde_json::to_value(Attr(value)).unwrap_or_default();
-    attrs.iter().map(|(name, value)| (name.clone(), shown(value))).collect()
+    attrs.iter().map(|(name, value)| (name.into(), shown(value))).collect()
 }
 
 fn real(value: f64) -> Json {

@@ -1,8 +1,8 @@
 //! What a person wants to know first. Reads no array.
 
 use serde::Serialize;
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::Opened;
 use spile_core::frames::FrameAxis;
 
 use crate::check::Row;
@@ -63,8 +63,8 @@ impl Moment {
 }
 
 /// Looks at an open file.
-pub fn info(file: &Opened) -> Result<Info> {
-    let (what, tree) = (file.format.info(), file.reader.tree());
+pub fn info(dataset: &Dataset) -> Result<Info> {
+    let tree = dataset.tree();
     let arrays = tree.arrays().count() as u64;
     let frames = match tree.frames() {
         None => None,
@@ -78,13 +78,13 @@ pub fn info(file: &Opened) -> Result<Info> {
         }
     };
     Ok(Info {
-        format: what.name,
-        title: what.title,
-        bytes: file.reader.source().len(),
+        format: dataset.format().map_or("", |format| format.name),
+        title: dataset.format().map_or("", |format| format.title),
+        bytes: dataset.source().len(),
         groups: tree.len() as u64 - arrays,
         arrays,
         frames,
-        summary: Pairs(file.reader.summary()),
-        findings: file.reader.findings().iter().cloned().map(Row::from).collect(),
+        summary: Pairs(dataset.summary().clone()),
+        findings: dataset.warnings().iter().cloned().map(Row::from).collect(),
     })
 }

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Error;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::ByteOrder;
 
 /// A number that may be none that JSON knows.
@@ -63,7 +63,7 @@ impl Serialize for Attr<'_> {
 
 /// Named values in the order of the file. JSON wants different names: a second `x` is `x~2`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pairs(pub Vec<(String, Value)>);
+pub struct Pairs(pub Attrs);
 
 impl Serialize for Pairs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -106,9 +106,9 @@ pub struct Failure<'a> {
     /// The byte of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// A way out.
+    /// A suggestion, as the front end renders it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<&'a str>,
+    pub hint: Option<String>,
 }
 
 impl<'a> From<&'a Error> for Failure<'a> {
@@ -122,7 +122,7 @@ impl<'a> From<&'a Error> for Failure<'a> {
             object: error.object(),
             frame: error.frame(),
             offset: error.offset(),
-            hint: error.hint_text(),
+            hint: error.suggestion().map(ToString::to_string),
         }
     }
 }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_repeated_name_does_not_hide_the_first() {
-        let pairs = Pairs(vec![("x".into(), Value::Int(1)), ("x".into(), Value::Int(2))]);
+        let pairs = Pairs(Attrs::from([("x", Value::Int(1)), ("x", Value::Int(2))]));
         assert_eq!(serde_json::to_string(&pairs).unwrap(), r#"{"x":1,"x~2":2}"#);
     }
 

@@ -1,8 +1,7 @@
 //! The verbs of spile: what can be done with a file, whatever its format.
 //!
-//! Each file is one verb. A verb sees only the [`Reader`](spile_core::format::Reader) of core,
-//! returns data (or hands it out row by row where a file may have millions of them) and never
-//! prints. The structs derive `Serialize`: their fields are the JSON that `docs/json.md` describes.
+//! Each file is one verb. A verb works on a [`Dataset`](spile_core::Dataset), returns data (or calls back
+//! row by row where a file may have millions of them) and never prints. The structs derive `Serialize`: their fields are the JSON that `docs/json.md` describes.
 //!
 //! | file | verb |
 //! |---|---|
@@ -24,13 +23,13 @@
 //! | `json` | attributes, errors and elements as JSON |
 //!
 //! ```
-//! use spile_core::{dtype::DType, layout::*, limits::Limits, read::Array, select::Selection,
+//! use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, select::Selection,
 //!                  shape::*, source::Source, tree::*};
 //!
 //! let limits = Limits::default();
 //! let layout = Layout::Inline([1, 2, 3, 4].into(), Order::F);
 //! let desc = ArrayDesc::new(DType::U8, Shape::new([2, 2]), layout);
-//! let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits)?;
+//! let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc)?;
 //!
 //! let mut text = Vec::new();
 //! spile_ops::cat::text(&array, &Selection::all(), spile_ops::cat::Values::Mapped, &mut text)?;

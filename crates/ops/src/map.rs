@@ -1,8 +1,8 @@
 //! Which bytes are what, with the bytes that nothing claims.
 
 use serde::Serialize;
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Reader, Role};
 
 /// A range of bytes with a meaning, or without one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,11 +55,11 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// Hands out every range of the file in order, gaps included.
-pub fn map(reader: &dyn Reader, each: &mut dyn FnMut(Part) -> Result<()>) -> Result<Totals> {
-    let len = reader.source().len();
+pub fn map(dataset: &Dataset, each: &mut dyn FnMut(Part) -> Result<()>) -> Result<Totals> {
+    let len = dataset.source().len();
     let mut totals = Totals { bytes: len, ..Totals::default() };
     let mut end = 0_u64;
-    reader.regions(&mut |region| {
+    dataset.regions(&mut |region| {
         if region.offset > end && end < len {
             each(gap(end, region.offset.min(len) - end, &mut totals))?;
         }
@@ -67,12 +67,12 @@ pub fn map(reader: &dyn Reader, each: &mut dyn FnMut(Part) -> Result<()>) -> Res
         let overlap = end.min(region_end).saturating_sub(region.offset);
         totals.overlapping += overlap;
         totals.past_end = totals.past_end.max(region_end.saturating_sub(len));
-        totals.add(role(region.role), region.len - overlap);
+        totals.add(region.kind.name(), region.len - overlap);
         end = end.max(region_end);
         each(Part {
             offset: region.offset,
             bytes: region.len,
-            role: role(region.role),
+            role: region.kind.name(),
             name: region.name,
             value: region.value,
             overlap,
@@ -85,10 +85,6 @@ pub fn map(reader: &dyn Reader, each: &mut dyn FnMut(Part) -> Result<()>) -> Res
         share.percent = 100.0 * share.bytes as f64 / len.max(1) as f64;
     }
     Ok(totals)
-}
-
-fn role(role: Role) -> &'static str {
-    role.name()
 }
 
 fn gap(offset: u64, bytes: u64, totals: &mut Totals) -> Part {
@@ -108,37 +104,56 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spile_core::format::{Object, Region};
-    use spile_core::limits::Limits;
+    use spile_core::format::{
+        Format, FormatInfo, Grade, Head, Native, Object, OpenOptions, Parsed, Region, RegionKind,
+    };
     use spile_core::source::Source;
-    use spile_core::tree::{Tree, Value};
+    use spile_core::tree::Tree;
 
-    struct Fake(Source, Tree, Vec<(u64, u64)>);
+    /// A format whose files have these regions.
+    #[derive(Clone)]
+    struct Fake(Vec<(u64, u64)>);
 
-    impl Reader for Fake {
-        fn tree(&self) -> &Tree {
-            &self.1
+    static INFO: FormatInfo = FormatInfo {
+        name: "fake",
+        title: "Fake",
+        users: "tests",
+        specification: "this file",
+        extensions: &[],
+        read: Grade::Complete,
+        write: Grade::None,
+        check: Grade::None,
+        salvage: Grade::None,
+    };
+
+    impl Format for Fake {
+        fn info(&self) -> &'static FormatInfo {
+            &INFO
         }
-        fn source(&self) -> &Source {
-            &self.0
+        fn probe(&self, _: Head<'_>) -> u8 {
+            0
         }
-        fn summary(&self) -> Vec<(String, Value)> {
-            Vec::new()
+        fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+            Ok(Parsed::new(source, Tree::new(&options.limits)).with_native(self.clone()))
         }
-        fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-            self.2.iter().try_for_each(|(offset, len)| {
-                let (name, value) = ("r".to_string(), String::new());
-                each(Region { offset: *offset, len: *len, role: Role::Data, name, value })
+    }
+
+    impl Native for Fake {
+        fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+            self.0.iter().try_for_each(|(offset, len)| {
+                let (kind, name, value) = (RegionKind::Data, "r".to_string(), String::new());
+                each(Region { offset: *offset, len: *len, kind, name, value })
             })
         }
-        fn objects(&self, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        fn objects(&self, _: &Dataset, _: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
             Ok(())
         }
     }
 
     fn run(regions: &[(u64, u64)]) -> (Vec<(u64, u64, &'static str, u64)>, Totals) {
-        let tree = Tree::new(&Limits::default());
-        let fake = Fake(Source::memory([0; 100]), tree, regions.to_vec());
+        let format = Fake(regions.to_vec());
+        let fake = Dataset::open(&format, Source::memory([0; 100]), &OpenOptions::default());
+        let fake = fake.unwrap();
         let mut parts = Vec::new();
         let totals = map(&fake, &mut |p| {
             parts.push((p.offset, p.bytes, p.role, p.overlap));
@@ -167,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_past_the_end_is_told() {
+    fn a_range_past_the_end_is_counted() {
         let (_, totals) = run(&[(0, 130)]);
         assert_eq!(totals.past_end, 30);
         let (parts, totals) = run(&[(0, 50), (200, 10)]);

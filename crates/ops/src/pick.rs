@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 use spile_core::layout::ArrayDesc;
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::Shape;
@@ -57,7 +57,7 @@ impl Pick {
         for text in slices {
             let bad = || {
                 Error::argument(format!("\"{text}\" does not name a part of a dimension"))
-                    .hint("write X=5, X=0:100 or X=0:100:10; `spile ls --json` has the names")
+                    .hint("write X=5, X=0:100 or X=0:100:10 with the name of a dimension")
             };
             let (name, part) = text.rsplit_once('=').ok_or_else(bad)?;
             let slice = match part.parse::<Selection>()?.0[..] {
@@ -116,8 +116,9 @@ impl Pick {
         let found: Vec<_> = tree.iter().filter(|(_, node)| self.wants(&node.path)).collect();
         if found.is_empty() && self.globs.is_some() {
             let asked = self.patterns.join(" ");
-            return Err(Error::argument(format!("no object matches \"{asked}\""))
-                .hint("`spile ls` lists what there is"));
+            return Err(
+                Error::argument(format!("no object matches \"{asked}\"")).hint(Hint::ListObjects)
+            );
         }
         Ok(found)
     }

@@ -1,11 +1,10 @@
 //! Statistics of arrays, over meant (mapped) values.
 
 use serde::Serialize;
+use spile_core::Dataset;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
+use spile_core::layout::Layout;
 use spile_core::read::{Array, Selected};
 use spile_core::reduce::{self, Bins, Stats};
 use spile_core::tree::Node;
@@ -99,36 +98,31 @@ pub struct Exact {
 
 /// Hands out a row for every wanted array, and for every wanted frame of those that have frames.
 pub fn stat(
-    reader: &dyn Reader,
+    dataset: &Dataset,
     pick: &Pick,
     more: More,
-    limits: &Limits,
     each: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
     if more.bins.is_some_and(|bins| bins == 0 || bins > MOST_BINS) {
         return Err(Error::argument(format!("a histogram has 1 to {MOST_BINS} bins")));
     }
-    let (source, tree) = (reader.source(), reader.tree());
+    let tree = dataset.tree();
     for (node, own) in pick.arrays(tree)? {
         let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
         if let Layout::PerFrame(table) = &tree.resolve(own).map_err(place)?.layout {
             for frame in pick.frames(table.len())? {
-                let cell = Array::open_frame(source, tree, own, frame, limits);
+                let cell = dataset.open_array_in_frame(own, frame);
                 if let Some(array) = cell.map_err(|e| place(e).in_frame(frame))? {
                     let row = row(node, Some(frame), &array, more);
                     each(row.map_err(|e| place(e).in_frame(frame))?)?;
                 }
             }
         } else {
-            let array = open(reader, own, limits).map_err(place)?;
+            let array = dataset.open_array(own).map_err(place)?;
             each(row(node, None, &array, more).map_err(place)?)?;
         }
     }
     Ok(())
-}
-
-fn open(reader: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Array> {
-    Array::open(reader.source(), reader.tree(), desc, limits)
 }
 
 fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row> {

@@ -1,97 +1,81 @@
-//! A part of a file as if it were all of it: some objects, some frames, parts of dimensions.
+//! A part of a dataset as a dataset: some objects, some frames, parts of dimensions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region};
+use spile_core::Dataset;
+use spile_core::error::{Error, Hint, Result};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
-use spile_core::report::Finding;
 use spile_core::select::{Selection, Span};
 use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
+use spile_core::tree::{NodeId, ROOT, Tree};
 use spile_core::wire::ByteOrder;
 
 use crate::pick::Pick;
 
-/// A part of an open file. Groups above what was picked are there, too, and so are the coordinates
+/// The part of a dataset that `pick` selects, with the groups above it, the coordinates and the meshes
 /// of its arrays.
-pub struct Subset<'a> {
-    whole: &'a dyn Reader,
-    tree: Tree,
-}
-
-impl<'a> Subset<'a> {
-    /// What `pick` picks.
-    pub fn new(whole: &'a dyn Reader, pick: &Pick, limits: &Limits) -> Result<Self> {
-        let old = whole.tree();
-        let mut wanted: HashSet<NodeId> = pick.nodes(old)?.into_iter().map(|(id, _)| id).collect();
-        let mut todo: Vec<NodeId> = wanted.iter().copied().collect();
-        while let Some(id) = todo.pop() {
-            let node = old.node(id);
-            let mut needed = vec![node.parent];
-            if let Some(array) = &node.array {
-                needed.extend(array.coords.iter().filter_map(|coord| match coord {
-                    Coord::Node(id) => Some(*id),
-                    _ => None,
-                }));
-                if let Layout::Same(id) = array.layout {
-                    needed.push(id);
-                }
+pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
+    let (old, limits) = (whole.tree(), whole.limits());
+    let mut wanted: HashSet<NodeId> = pick.nodes(old)?.into_iter().map(|(id, _)| id).collect();
+    let mut todo: Vec<NodeId> = wanted.iter().copied().collect();
+    while let Some(id) = todo.pop() {
+        let node = old.node(id);
+        let mut needed = vec![node.parent];
+        if let Some(array) = &node.array {
+            needed.extend(array.semantics().mesh);
+            needed.extend(array.coords.iter().filter_map(|coord| match coord {
+                Coord::Node(id) => Some(*id),
+                _ => None,
+            }));
+            if let Layout::Same(id) = array.layout {
+                needed.push(id);
             }
-            todo.extend(needed.into_iter().filter(|id| *id != ROOT && wanted.insert(*id)));
         }
-        let frames = match old.frames() {
-            None => None,
-            Some(axis) => Some(pick.frames(axis.len())?.collect::<Arc<[u64]>>()),
-        };
-        let mut tree = Tree::new(limits);
-        tree.node_mut(ROOT).attrs.clone_from(old.attrs());
-        let mut ids = HashMap::from([(ROOT, ROOT)]);
-        pick.known(old)?;
-        let mut room = limits.memory / 2;
-        for (id, node) in old.iter().filter(|(id, _)| wanted.contains(id)) {
-            let parent = ids[&node.parent];
-            let new = match &node.array {
-                None => tree.add_group(parent, &node.name)?,
-                Some(array) => {
-                    let part = sliced(whole, array, pick, &mut room, limits);
-                    let part = part.map_err(|e| e.in_object(format!("\"{}\"", node.path)))?;
-                    tree.add_array(parent, &node.name, part)?
-                }
-            };
-            ids.insert(id, new);
-            let copy = tree.node_mut(new);
-            (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
-        }
-        // Arrays that come later are known only now.
-        for id in wanted.iter().map(|id| ids[id]) {
-            if let Some(desc) = &mut tree.node_mut(id).array {
-                renumber(desc, &ids, frames.as_ref());
-            }
-            fit(&mut tree, id);
-        }
-        if let (Some(axis), Some(frames)) = (old.frames(), frames) {
-            tree.set_frames(Arc::new(SomeFrames { of: axis.clone(), frames }));
-        }
-        Ok(Self { whole, tree })
+        todo.extend(needed.into_iter().filter(|id| *id != ROOT && wanted.insert(*id)));
     }
+    let frames = match old.frames() {
+        None => None,
+        Some(axis) => Some(pick.frames(axis.len())?.collect::<Arc<[u64]>>()),
+    };
+    let mut tree = Tree::new(limits);
+    tree.set_attrs(ROOT, old.attrs().clone())?;
+    let mut ids = HashMap::from([(ROOT, ROOT)]);
+    pick.known(old)?;
+    let mut room = limits.memory / 2;
+    for (id, node) in old.iter().filter(|(id, _)| wanted.contains(id)) {
+        let parent = ids[&node.parent];
+        let new = match &node.array {
+            None => tree.add_group(parent, &node.name)?,
+            Some(array) => {
+                let part = sliced(whole, array, pick, &mut room);
+                let part = part.map_err(|e| e.in_object(format!("\"{}\"", node.path)))?;
+                tree.add_array(parent, &node.name, part)?
+            }
+        };
+        ids.insert(id, new);
+        tree.node_mut(new).id.clone_from(&node.id);
+        tree.set_attrs(new, node.attrs.clone())?;
+    }
+    // Arrays that come later are known only now.
+    for id in wanted.iter().map(|id| ids[id]) {
+        if let Some(desc) = &mut tree.node_mut(id).array {
+            renumber(desc, &ids, frames.as_ref());
+        }
+        fit(&mut tree, id);
+    }
+    if let (Some(axis), Some(frames)) = (old.frames(), frames) {
+        tree.set_frames(Arc::new(SomeFrames { of: axis.clone(), frames }));
+    }
+    Ok(whole.with_tree(tree))
 }
 
 /// The part of an array that was picked: where it lies in the file, or in memory as long as there is
 /// `room`.
-fn sliced(
-    whole: &dyn Reader,
-    array: &ArrayDesc,
-    pick: &Pick,
-    room: &mut u64,
-    limits: &Limits,
-) -> Result<ArrayDesc> {
-    let (tree, source) = (whole.tree(), whole.source());
+fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Result<ArrayDesc> {
+    let tree = whole.tree();
     let real = tree.resolve(array)?;
     let Some(selection) = pick.slice(&array.dims).or_else(|| pick.slice(&real.dims)) else {
         return Ok(array.clone());
@@ -107,7 +91,7 @@ fn sliced(
     }
     if let Layout::PerFrame(of) = &real.layout {
         let (of, desc) = (of.clone(), real.clone());
-        let table = SlicedCells { of, desc, source: source.clone(), selection, limits: *limits };
+        let table = SlicedCells { of, desc, dataset: whole.clone(), selection };
         part.layout = Layout::PerFrame(Arc::new(table));
         return Ok(part);
     }
@@ -117,8 +101,7 @@ fn sliced(
     let bytes = part.shape.bytes(part.dtype.size())?;
     let mut take = |bytes: u64| -> Result<()> {
         *room = room.checked_sub(bytes).ok_or_else(|| {
-            Error::limit("the parts of all arrays do not fit the budget")
-                .hint("raise it with --max-memory, or select less")
+            Error::limit("the parts of all arrays do not fit the budget").hint(Hint::RaiseMemory)
         })?;
         Ok(())
     };
@@ -128,7 +111,7 @@ fn sliced(
         return Ok(part);
     }
     take(bytes)?;
-    let array = Array::open(source, tree, array, limits)?;
+    let array = whole.open_array(array)?;
     part.layout = inline(&array, &selection)?;
     part.dtype = part.dtype.with_order(ByteOrder::Little);
     Ok(part)
@@ -199,7 +182,7 @@ impl<'a> Runs<'a> {
 }
 
 fn inline(array: &Array, selection: &Selection) -> Result<Layout> {
-    let bytes = array.read(selection, Axes::Order(Order::C))?;
+    let bytes = array.read_bytes(selection, Axes::Order(Order::C))?;
     Ok(Layout::Inline(bytes.into(), Order::C))
 }
 
@@ -227,6 +210,9 @@ fn renumber(desc: &mut ArrayDesc, ids: &HashMap<NodeId, NodeId>, frames: Option<
             *coord = ids.get(id).map_or(Coord::None, |new| Coord::Node(*new));
         }
     }
+    if let Some(meaning) = &mut desc.meaning {
+        meaning.mesh = meaning.mesh.and_then(|mesh| ids.get(&mesh).copied());
+    }
     match (&desc.layout, frames) {
         (Layout::Same(id), _) => {
             if let Some(new) = ids.get(id) {
@@ -241,40 +227,13 @@ fn renumber(desc: &mut ArrayDesc, ids: &HashMap<NodeId, NodeId>, frames: Option<
     }
 }
 
-impl Reader for Subset<'_> {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        self.whole.source()
-    }
-
-    fn summary(&self) -> Attrs {
-        self.whole.summary()
-    }
-
-    fn findings(&self) -> &[Finding] {
-        self.whole.findings()
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        self.whole.regions(each)
-    }
-
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        self.whole.objects(each)
-    }
-}
-
 /// Parts of the frames of an array; those that do not lie in the file as they are are read when they
 /// are looked up.
 struct SlicedCells {
     of: Arc<dyn FrameTable>,
     desc: ArrayDesc,
-    source: Source,
+    dataset: Dataset,
     selection: Selection,
-    limits: Limits,
 }
 
 impl FrameTable for SlicedCells {
@@ -291,12 +250,8 @@ impl FrameTable for SlicedCells {
         if let Some(runs) = Runs::of(&desc, &spans).filter(|runs| runs.cost() < bytes) {
             return Ok(Some(FrameCell { shape, layout: runs.layout()? }));
         }
-        let array = Array::open(&self.source, &Tree::new(&self.limits), &desc, &self.limits)?;
+        let array = self.dataset.open_array(&desc)?;
         Ok(Some(FrameCell { shape, layout: inline(&array, &self.selection)? }))
-    }
-
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        self.of.instead(frame)
     }
 }
 
@@ -332,10 +287,5 @@ impl FrameTable for SomeCells {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
         frame.map_or(Ok(None), |frame| self.of.cell(frame))
-    }
-
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
-        frame.map_or(Ok(None), |frame| self.of.instead(frame))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
-use spile_core::format::Dataset;
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
@@ -36,7 +36,7 @@ fn file(arrays: &[(&str, ArrayDesc)]) -> Dataset {
 }
 
 fn compare(first: &Dataset, second: &Dataset, rules: &Rules) -> Diff {
-    spile_ops::diff(first, second, rules, &Limits::default()).unwrap()
+    spile_ops::diff(first, second, rules).unwrap()
 }
 
 /// How many of the values differ, and by how much.
@@ -174,21 +174,22 @@ fn what_is_in_one_file_only_is_told_once() {
 }
 
 #[test]
-fn what_is_said_about_arrays_is_compared() {
+fn attributes_and_dimensions_are_compared() {
     let mut first = file(&[("a", reals(&[1.0, 2.0]))]);
     let mut other = reals(&[1.0, 2.0]);
     other.dims = vec!["x".into()];
     let mut second = file(&[("a", other), ("b", reals(&[]))]);
-    let set = |made: &mut Dataset, attrs: &[(&str, Value)]| {
-        let id = made.tree.find("a").unwrap();
-        made.tree.node_mut(id).attrs =
-            attrs.iter().map(|(n, v)| ((*n).to_string(), v.clone())).collect();
+    let set = |made: &mut Dataset, path: &str, attrs: &[(&str, Value)]| {
+        let mut tree = made.tree().clone();
+        let id = tree.find(path).unwrap();
+        tree.node_mut(id).attrs = attrs.iter().map(|(n, v)| (*n, v.clone())).collect();
+        *made = made.with_tree(tree);
     };
     // The same number in another type is the same, and so is NaN.
     let nan = Value::Float(f64::NAN);
-    set(&mut first, &[("n", Value::Int(3)), ("x", nan.clone()), ("units", "m".into())]);
-    set(&mut second, &[("x", nan), ("n", Value::UInt(3)), ("units", "km".into())]);
-    first.tree.node_mut(ROOT).attrs.push(("step".into(), Value::Int(1)));
+    set(&mut first, "a", &[("n", Value::Int(3)), ("x", nan.clone()), ("units", "m".into())]);
+    set(&mut second, "a", &[("x", nan), ("n", Value::UInt(3)), ("units", "km".into())]);
+    set(&mut first, "", &[("step", Value::Int(1))]);
     let diff = compare(&first, &second, &Rules::default());
     let rows: Vec<_> =
         diff.differences.iter().map(|r| (r.path.as_str(), r.what, r.name.as_deref())).collect();
@@ -237,9 +238,10 @@ fn frames_are_one_row_with_the_worst_of_them() {
     let frames = |cells: Vec<Option<Vec<f64>>>| {
         let count = cells.len() as u64;
         let layout = Layout::PerFrame(Arc::new(Table(cells)));
-        let mut made = file(&[("a", ArrayDesc::new(DType::F64, Shape::new([2]), layout))]);
-        made.tree.set_frames(Arc::new(Axis(count)));
-        made
+        let made = file(&[("a", ArrayDesc::new(DType::F64, Shape::new([2]), layout))]);
+        let mut tree = made.tree().clone();
+        tree.set_frames(Arc::new(Axis(count)));
+        made.with_tree(tree)
     };
     let first = frames(vec![Some(vec![1.0, 2.0]), Some(vec![1.0, 2.0]), None, Some(vec![0.0; 3])]);
     let second =

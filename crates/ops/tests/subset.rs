@@ -1,8 +1,8 @@
 //! Parts of dimensions are the same elements as a selection of the whole array, wherever they lie.
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
-use spile_core::format::{Dataset, Reader};
 use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
@@ -12,7 +12,7 @@ use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree};
 use spile_core::wire::ByteOrder;
 use spile_ops::Pick;
-use spile_ops::subset::Subset;
+use spile_ops::subset::subset;
 
 fn file(source: Source, array: ArrayDesc) -> Dataset {
     let mut tree = Tree::new(&Limits::default());
@@ -20,10 +20,10 @@ fn file(source: Source, array: ArrayDesc) -> Dataset {
     Dataset::new(source, tree)
 }
 
-fn array(content: &dyn Reader, limits: &Limits) -> (ArrayDesc, Array) {
+fn array(content: &Dataset) -> (ArrayDesc, Array) {
     let tree = content.tree();
     let desc = tree.node(tree.at("a").unwrap()).array.clone().unwrap();
-    let array = Array::open(content.source(), tree, &desc, limits).unwrap();
+    let array = content.array("a").unwrap();
     (desc, array)
 }
 
@@ -47,7 +47,6 @@ proptest! {
         big: bool,
         cut in 0..40_u64,
     ) {
-        let limits = Limits::default();
         let shape = Shape::new(parts.iter().map(|(len, _)| *len).collect::<Vec<_>>());
         let bytes = shape.bytes(4).unwrap();
         // The second half lies before the first.
@@ -64,12 +63,12 @@ proptest! {
         let slices: Vec<String> =
             parts.iter().enumerate().map(|(k, (_, part))| format!("dim{}={part}", k + 1)).collect();
         let pick = Pick::default().with_slices(&slices).unwrap();
-        let part = Subset::new(&whole, &pick, &limits).unwrap();
+        let part = subset(&whole, &pick).unwrap();
         let wanted = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ");
         let selection: Selection = wanted.parse().unwrap();
         for order in [Order::C, Order::F] {
-            let wanted = array(&whole, &limits).1.read(&selection, Axes::Order(order)).unwrap();
-            let found = array(&part, &limits).1.read(&Selection::all(), Axes::Order(order)).unwrap();
+            let wanted = array(&whole).1.read_bytes(&selection, Axes::Order(order)).unwrap();
+            let found = array(&part).1.read_bytes(&Selection::all(), Axes::Order(order)).unwrap();
             prop_assert_eq!(found, wanted);
         }
     }
@@ -87,31 +86,31 @@ fn a_part_of_a_large_array_takes_no_memory() {
         let shape = Shape::new([10_000, 125, 1000]);
         let layout = Layout::Plain { extents: Extents::one(0, bytes), order };
         let source = Source::open(temp.path()).unwrap();
-        let whole = file(source, ArrayDesc::new(DType::F64, shape, layout));
+        let whole = file(source, ArrayDesc::new(DType::F64, shape, layout)).with_limits(limits);
         let pick = Pick::default().with_slices(&[slice.to_string()]).unwrap();
-        let part = Subset::new(&whole, &pick, &limits).unwrap();
-        let (desc, _) = array(&part, &limits);
+        let part = subset(&whole, &pick).unwrap();
+        let (desc, _) = array(&part);
         assert!(matches!(desc.layout, Layout::Plain { .. }), "{slice}: {:?}", desc.layout);
     }
     // Every third element of each run: they would have to be held.
     let layout = Layout::Plain { extents: Extents::one(0, bytes), order: Order::C };
     let shape = Shape::new([10_000, 125, 1000]);
     let whole = file(Source::open(temp.path()).unwrap(), ArrayDesc::new(DType::F64, shape, layout));
+    let whole = whole.with_limits(limits);
     let pick = Pick::default().with_slices(&["dim3=::3".to_string()]).unwrap();
-    let refused = Subset::new(&whole, &pick, &limits).err().unwrap().to_string();
+    let refused = subset(&whole, &pick).err().unwrap().to_string();
     assert!(refused.contains("do not fit the budget"), "{refused}");
 }
 
 #[test]
 fn lengths_and_steps_beyond_any_file_are_no_panic() {
-    let limits = Limits::default();
     let cut = |shape: &[u64], slices: &[&str]| {
         let layout = Layout::Plain { extents: Extents::one(0, 96), order: Order::C };
         let source = Source::memory([0; 96]);
         let whole = file(source, ArrayDesc::new(DType::F64, Shape::new(shape), layout));
         let slices: Vec<String> = slices.iter().map(ToString::to_string).collect();
         let pick = Pick::default().with_slices(&slices).unwrap();
-        Subset::new(&whole, &pick, &limits).map(|part| array(&part, &limits).1.shape().clone())
+        subset(&whole, &pick).map(|part| array(&part).1.shape().clone())
     };
     assert!(cut(&[1 << 40, 1 << 40], &["dim1=5:9", "dim2=0:3"]).is_err());
     let far = "dim1=0:4:4611686018427387904";

@@ -131,7 +131,9 @@ fn merge_edited_attrs(
             // Repeated names have no counterpart in the file.
             let current = now.get(&name).filter(|_| counts[&name] == 1);
             match current {
-                Some(current) if *current != stored_value(&value) => merged.push(name, current.clone()),
+                Some(current) if *current != stored_value(&value) => {
+                    merged.push(name, current.clone())
+                }
                 None if counts[&name] == 1 => {}
                 _ => merged.push(name, value),
             }
@@ -205,7 +207,8 @@ impl<'a> MetadataApplier<'a> {
         for (id, meta) in added {
             let rank = tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
             let coords = coords_from_meta(&meta.coords, rank, |path| tree.at(path));
-            let meaning = meta.meaning.as_ref().map(|m: &Meaning| m.semantics(|path| tree.at(path)));
+            let meaning =
+                meta.meaning.as_ref().map(|m: &Meaning| m.semantics(|path| tree.at(path)));
             let same = match &meta.storage {
                 Storage::Same(path) => Some(tree.at(path).ok_or_else(|| {
                     let path = &tree.node(id).path;
@@ -254,7 +257,8 @@ impl<'a> MetadataApplier<'a> {
             // References are never to references.
             let other = self.by_path.get(path.as_str()).copied();
             let found = other.and_then(|meta| Some((meta, meta.array.as_ref()?)));
-            let Some((other, found)) = found.filter(|(_, a)| !matches!(a.storage, Storage::Same(_)))
+            let Some((other, found)) =
+                found.filter(|(_, a)| !matches!(a.storage, Storage::Same(_)))
             else {
                 return Ok(None);
             };
@@ -280,7 +284,9 @@ impl<'a> MetadataApplier<'a> {
         let native = &native;
         let size = dtype.size();
         let parts = match (&array.storage, cast) {
-            (Storage::Direct | Storage::Native, None) => Some((native.shape.clone(), native.layout.clone())),
+            (Storage::Direct | Storage::Native, None) => {
+                Some((native.shape.clone(), native.layout.clone()))
+            }
             (Storage::Direct | Storage::Native, Some(cast)) => recast(native, cast, size)?,
             (Storage::Frames, _) => self.uniform_frames(array, native, size)?,
             (Storage::Rows(rows), _) => self.rows(array, native, rows, size)?,
@@ -466,7 +472,8 @@ fn restored_type(wanted: DType, native: DType, cast: Option<&Cast>) -> Option<DT
         return Some(wanted.with_order(order));
     }
     // Opaque bytes and characters may stand for any type of the same size.
-    let alike = wanted.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
+    let alike =
+        wanted.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
     let fits = alike || (carried && carrier);
     (fits && wanted.size() == native.size()).then(|| wanted.with_order(native.order()))
 }

@@ -91,7 +91,9 @@ impl<'de> Visitor<'de> for AnyValue {
         let entry = map.next_entry::<String, Decode>()?;
         let more = map.next_key::<String>()?.is_some();
         let value = entry.filter(|_| !more).and_then(|(tag, Decode(value))| untag(&tag, value));
-        value.ok_or_else(|| de::Error::custom("expected an object with one of int, float, complex, hex"))
+        value.ok_or_else(|| {
+            de::Error::custom("expected an object with one of int, float, complex, hex")
+        })
     }
 }
 
@@ -158,7 +160,7 @@ impl<'de> Deserialize<'de> for Real {
 
 /// Attributes as a JSON object; order and repeated names are kept.
 pub mod attrs {
-    use super::{AnyValue, Deserializer, Decode, MapAccess, Serializer, Encode, Visitor, fmt};
+    use super::{AnyValue, Decode, Deserializer, Encode, MapAccess, Serializer, Visitor, fmt};
     use crate::tree::Attrs;
 
     /// For serde's `with`.

@@ -1,7 +1,7 @@
 //! Everything that can be done with a file, done once.
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::dataset::Dataset;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, HEAD_BYTES, Head, OpenOptions};
 use crate::layout::{ArrayDesc, Layout};
 use crate::limits::Limits;
@@ -110,12 +110,7 @@ fn walk(dataset: &Dataset, outcome: &mut Outcome) {
     outcome.note("objects", objects);
 }
 
-fn read_frames(
-    dataset: &Dataset,
-    id: NodeId,
-    desc: &ArrayDesc,
-    allowed: &mut u64,
-) -> Result<()> {
+fn read_frames(dataset: &Dataset, id: NodeId, desc: &ArrayDesc, allowed: &mut u64) -> Result<()> {
     for frame in some_frames(dataset, desc)? {
         dataset
             .array_in_frame(id, frame)

@@ -59,8 +59,8 @@ mod same;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::Result;
 use crate::dataset::Dataset;
+use crate::error::Result;
 use crate::format::{Format, OpenOptions};
 use crate::limits::Limits;
 use crate::report::Finding;

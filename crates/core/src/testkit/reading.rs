@@ -3,8 +3,8 @@
 use super::exercise::{Outcome, exercise, some_frames};
 use super::same::{differences, object_hashes};
 use super::{Random, Suite, guard, name};
-use crate::error::{ErrorKind, Result};
 use crate::dataset::Dataset;
+use crate::error::{ErrorKind, Result};
 use crate::format::Region;
 use crate::limits::Limits;
 use crate::read::{Array, Axes};

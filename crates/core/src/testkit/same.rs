@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::Result;
 use crate::dataset::Dataset;
+use crate::error::Result;
 use crate::layout::{ArrayDesc, Coord, Layout, Linear};
 use crate::read::{Array, Axes};
 use crate::select::Selection;

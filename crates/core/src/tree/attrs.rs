@@ -243,7 +243,10 @@ mod tests {
         attrs.set("a57", "changed");
         assert_eq!((attrs.get_str("a57"), attrs.get("b")), (Some("changed"), None));
         assert_eq!(attrs.remove("units"), Some(Value::UInt(0)));
-        assert_eq!((attrs.len(), attrs.contains("units"), attrs.get_u64("a99")), (100, false, Some(99)));
+        assert_eq!(
+            (attrs.len(), attrs.contains("units"), attrs.get_u64("a99")),
+            (100, false, Some(99))
+        );
         assert_eq!(attrs.iter().map(|(name, _)| name).nth(1), Some("a1"));
     }
 

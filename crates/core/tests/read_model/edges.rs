@@ -101,7 +101,10 @@ fn tables_of_encoded_elements_may_lie() {
         open(&stored, DType::U8, &[4], layout)
     };
     let all = Selection::all();
-    assert_eq!(open(&[0, 8], &[0, 4], 8).unwrap().read_bytes(&all, Axes::Stored).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(
+        open(&[0, 8], &[0, 4], 8).unwrap().read_bytes(&all, Axes::Stored).unwrap(),
+        [1, 2, 3, 4]
+    );
     for (starts, decoded) in [
         (&[0, 8][..], &[0, 2, 4][..]),
         (&[0, 5, 2, 8], &[0, 1, 2, 4]),

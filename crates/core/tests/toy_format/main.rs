@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use spile_core::{Dataset, OpenOptions};
 use spile_core::source::Source;
-use spile_core::testkit::{Suite, assert_same_content, files};
 use spile_core::testkit::object_hashes;
+use spile_core::testkit::{Suite, assert_same_content, files};
+use spile_core::{Dataset, OpenOptions};
 use tempfile::TempDir;
 
 use toy::{Fault, Toy};
@@ -140,7 +140,9 @@ fn run_all_names_the_check_and_goes_on() {
 
 #[test]
 fn two_files_are_compared_value_by_value() {
-    let open = |bytes| Dataset::open(&Toy(Fault::None), Source::memory(bytes), &OpenOptions::default()).unwrap();
+    let open = |bytes| {
+        Dataset::open(&Toy(Fault::None), Source::memory(bytes), &OpenOptions::default()).unwrap()
+    };
     let a = open(toy::file("x", 2, 3));
     assert_same_content(&a, &open(toy::file("x", 2, 3)));
     let mut other = toy::file("x", 2, 3);

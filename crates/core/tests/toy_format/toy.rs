@@ -11,9 +11,9 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::Dataset;
 use spile_core::format::{
     Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Native, Object, OpenOptions,
     Parsed, Region, RegionKind,
@@ -177,7 +177,6 @@ impl Checker for Toy {
         }
         Ok(report)
     }
-
 }
 
 impl FormatWriter for Toy {
@@ -191,7 +190,8 @@ impl FormatWriter for Toy {
             bytes.extend((number as u32).to_le_bytes());
         }
         bytes.extend(note.as_bytes());
-        for number in array.read_bytes(&Selection::all(), Axes::Order(Order::C))?.as_chunks::<2>().0 {
+        for number in array.read_bytes(&Selection::all(), Axes::Order(Order::C))?.as_chunks::<2>().0
+        {
             bytes.extend([number[1], number[0]]);
         }
         Ok(sink.write_all(&bytes)?)

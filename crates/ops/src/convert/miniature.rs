@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Dataset, Reader};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
-use spile_core::limits::Limits;
 use spile_core::shape::Shape;
 use spile_core::source::Source;
 use spile_core::tree::{ROOT, Tree};
@@ -26,10 +25,10 @@ const LENGTH: u64 = 4;
 const LENGTHS: usize = 48;
 
 /// Makes one.
-pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> {
-    let old = whole.tree();
+pub(super) fn miniature(whole: &Dataset) -> Result<Dataset> {
+    let (old, limits) = (whole.tree(), whole.limits());
     let mut tree = Tree::new(limits);
-    tree.node_mut(ROOT).attrs.clone_from(old.attrs());
+    tree.set_attrs(ROOT, old.attrs().clone())?;
     let mut sizes = Sizes::new(old)?;
     // Nodes are added in the same order, so they have the same numbers.
     for (_, node) in old.iter() {
@@ -40,8 +39,8 @@ pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> 
                 tree.add_array(node.parent, &node.name, small)?
             }
         };
-        let copy = tree.node_mut(id);
-        (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
+        tree.node_mut(id).id.clone_from(&node.id);
+        tree.set_attrs(id, node.attrs.clone())?;
     }
     if let Some(axis) = old.frames() {
         let count = axis.len().min(FRAMES);
@@ -51,7 +50,7 @@ pub(super) fn miniature(whole: &dyn Reader, limits: &Limits) -> Result<Dataset> 
     }
     let bytes = limits.allow(sizes.longest, "the largest element")?;
     let source = Source::memory(vec![0; bytes]);
-    Ok(Dataset { summary: whole.summary(), ..Dataset::new(source, tree) })
+    Ok(Dataset::new(source, tree).with_summary(whole.summary().clone()))
 }
 
 fn small(array: &ArrayDesc, tree: &Tree, sizes: &mut Sizes) -> Result<ArrayDesc> {
@@ -167,6 +166,7 @@ impl Sizes {
 mod tests {
     use super::*;
     use spile_core::dtype::DType;
+    use spile_core::limits::Limits;
 
     #[test]
     fn lengths_that_belong_together_stay_together() {
@@ -181,8 +181,8 @@ mod tests {
         let far = add("far", &[700, 2000, 2001]);
         let small = |tree: &Tree, id| {
             let whole = Dataset::new(Source::memory(Vec::new()), tree.clone());
-            let small = miniature(&whole, &Limits::default()).unwrap();
-            small.tree.node(id).array.as_ref().unwrap().shape.lengths().to_vec()
+            let small = miniature(&whole).unwrap();
+            small.tree().node(id).array.as_ref().unwrap().shape.lengths().to_vec()
         };
         let [cells, nodes, other] = [cells, nodes, other].map(|id| small(&tree, id)[0]);
         assert_eq!(small(&tree, field), [cells, other - 1, 3]);

@@ -89,7 +89,7 @@ struct Pair<'a> {
 
 /// The coefficients of the map. What is stored is compared: how a program rounds when it scales is no difference.
 fn pair(array: &Array) -> Option<(f64, f64)> {
-    array.map().map(Linear::pair)
+    array.map().map(Linear::coefficients)
 }
 
 impl<'a> Pair<'a> {

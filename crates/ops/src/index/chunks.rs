@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::flat::Flat;
 use spile_core::layout::{ArrayDesc, Extent, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::{Part, Source};
 use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
+use spile_interchange::flat::Flat;
 
 /// Arrays up to this length are put into the index where there is no other way.
 pub(super) const INSIDE: u64 = 64 << 10;
@@ -102,7 +102,7 @@ impl Files {
 }
 
 pub(super) struct Work<'a> {
-    pub(super) flat: &'a Flat<'a>,
+    pub(super) flat: &'a Flat,
     pub(super) files: &'a Files,
     pub(super) limits: &'a Limits,
 }

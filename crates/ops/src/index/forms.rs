@@ -1,13 +1,13 @@
-//! The two forms of an index: Kerchunk's JSON, and its tables in Parquet, of which a reader needs only
+//! The two forms of an index: Kerchunk's JSON, and its tables in Parquet, of which a dataset needs only
 //! those of the arrays it looks at.
 
 use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::Dataset;
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
