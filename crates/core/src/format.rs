@@ -300,6 +300,85 @@ pub struct Capabilities {
     pub adds: &'static [&'static str],
 }
 
+/// What is lost; see [`Loss`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LossKind {
+    /// An array is not written.
+    Array,
+    /// A group is not written.
+    Group,
+    /// An attribute is not written, or with another value.
+    Attribute,
+    /// An array or group gets another name.
+    Name,
+    /// The element type changes.
+    Type,
+    /// The shape changes.
+    Shape,
+    /// Names of dimensions are not written.
+    Dimensions,
+    /// Coordinates are not written.
+    Coordinates,
+    /// The linear scaling is not written: stored values change.
+    Scaling,
+    /// Role, mesh, centring, components, point set or missing values are not written.
+    Meaning,
+    /// The frame axis, or frames of an array, are not written.
+    Frames,
+    /// Values change.
+    Values,
+}
+
+impl LossKind {
+    /// The word used in messages and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Group => "group",
+            Self::Attribute => "attribute",
+            Self::Name => "name",
+            Self::Type => "type",
+            Self::Shape => "shape",
+            Self::Dimensions => "dimensions",
+            Self::Coordinates => "coordinates",
+            Self::Scaling => "scaling",
+            Self::Meaning => "meaning",
+            Self::Frames => "frames",
+            Self::Values => "values",
+        }
+    }
+}
+
+/// Something that does not arrive in a written file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Path of the object; empty for the root.
+    pub path: String,
+    /// What is lost.
+    pub kind: LossKind,
+    /// The attribute, where one is lost.
+    pub name: Option<String>,
+    /// Why, in the terms of the target: `VTK has no string attributes`.
+    pub reason: String,
+}
+
+impl Loss {
+    /// A loss of `kind` at `path`.
+    pub fn new(path: impl Into<String>, kind: LossKind, reason: impl Into<String>) -> Self {
+        Self { path: path.into(), kind, name: None, reason: reason.into() }
+    }
+
+    /// The loss of an attribute.
+    pub fn attribute(
+        path: impl Into<String>,
+        name: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self { name: Some(name.into()), ..Self::new(path, LossKind::Attribute, reason) }
+    }
+}
+
 /// Writes datasets as files of one format.
 pub trait FormatWriter: Send + Sync {
     /// What the format can store, where a dataset beyond that can be flattened to plain arrays with its
@@ -308,14 +387,24 @@ pub trait FormatWriter: Send + Sync {
         None
     }
 
-    /// Writes `content` to `sink`; the caller commits it.
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<()>;
+    /// Everything of `content` that [`FormatWriter::write`] does not keep, computed from metadata alone:
+    /// linear in the number of objects, reads no values, creates no files. `path` is the name of the new
+    /// file: some formats have several forms with different extensions. Fails with the error of `write`
+    /// where the content cannot be written at all.
+    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>>;
+
+    /// Writes `content` to `sink`; the caller commits it. Returns losses that were found only while
+    /// writing, beyond [`FormatWriter::losses`].
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>>;
 }
 
 /// Writes datasets as folders of one format.
 pub trait FolderWriter: Send + Sync {
-    /// Writes `content` to `folder`; the caller commits it.
-    fn write_folder(&self, content: &Dataset, folder: &FolderSink) -> Result<()>;
+    /// Everything of `content` that is not kept; see [`FormatWriter::losses`].
+    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>>;
+
+    /// Writes `content` to `folder`; the caller commits it. Returns losses found only while writing.
+    fn write_folder(&self, content: &Dataset, folder: &FolderSink) -> Result<Vec<Loss>>;
 }
 
 /// How a format is written.
@@ -427,34 +516,50 @@ pub fn writer_of(format: &dyn Format) -> Result<Writer<'_>> {
     format.abilities().writer.ok_or_else(none)
 }
 
-/// Writes `content` to `path` as `format`, a file or a folder. The write is atomic.
+/// Writes `content` to `path` as `format`, a file or a folder. The write is atomic. Returns losses that
+/// were found only while writing.
 pub fn write_file(
     format: &dyn Format,
     content: &Dataset,
     path: &Path,
     overwrite: Overwrite,
-) -> Result<()> {
+) -> Result<Vec<Loss>> {
+    write_file_if(format, content, path, overwrite, |_| Ok(()))
+}
+
+/// [`write_file`] that discards the output if `accept` refuses the losses found while writing.
+pub fn write_file_if(
+    format: &dyn Format,
+    content: &Dataset,
+    path: &Path,
+    overwrite: Overwrite,
+    accept: impl FnOnce(&[Loss]) -> Result<()>,
+) -> Result<Vec<Loss>> {
+    let losses;
     match writer_of(format)? {
         Writer::File(writer) => {
             let mut sink = Sink::create(path, overwrite)?;
-            writer.write(content, &mut sink)?;
-            sink.commit()
+            losses = writer.write(content, &mut sink)?;
+            accept(&losses)?;
+            sink.commit()?;
         }
         Writer::Folder(writer) => {
             if overwrite == Overwrite::Replace && path.is_dir() {
                 ensure_replaceable(format, path, content.limits())?;
             }
             let sink = FolderSink::create(path, overwrite)?;
-            writer.write_folder(content, &sink)?;
-            sink.commit()
+            losses = writer.write_folder(content, &sink)?;
+            accept(&losses)?;
+            sink.commit()?;
         }
     }
+    Ok(losses)
 }
 
 /// Writes `content` to a new `path` that is removed soon, without waiting for the disk.
 pub fn write_scratch(format: &dyn Format, content: &Dataset, path: &Path) -> Result<()> {
     let Writer::Folder(writer) = writer_of(format)? else {
-        return write_file(format, content, path, Overwrite::Never);
+        return write_file(format, content, path, Overwrite::Never).map(drop);
     };
     let sink = FolderSink::create(path, Overwrite::Never)?;
     writer.write_folder(content, &sink)?;

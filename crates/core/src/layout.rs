@@ -406,11 +406,16 @@ static NO_MEANING: Semantics = Semantics {
 impl ArrayDesc {
     /// An array with unnamed dimensions and no coordinates.
     pub fn new(dtype: DType, shape: Shape, layout: Layout) -> Self {
-        const NAMES: [&str; 4] = ["dim1", "dim2", "dim3", "dim4"];
-        let name = |k| NAMES.get(k).map_or_else(|| format!("dim{}", k + 1), ToString::to_string);
-        let dims = (0..shape.rank()).map(name).collect();
+        let dims = Self::default_dims(shape.rank());
         let coords = vec![Coord::None; shape.rank()];
         Self { dtype, shape, dims, coords, layout, map: None, meaning: None }
+    }
+
+    /// The names of dimensions that have no name of their own: `dim1`, `dim2` and so on.
+    pub fn default_dims(rank: usize) -> Vec<String> {
+        const NAMES: [&str; 4] = ["dim1", "dim2", "dim3", "dim4"];
+        let name = |k| NAMES.get(k).map_or_else(|| format!("dim{}", k + 1), ToString::to_string);
+        (0..rank).map(name).collect()
     }
 
     /// This array with that meaning.

@@ -22,6 +22,13 @@ pub use value::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
+impl NodeId {
+    /// Number of the node: 0 is the root, the others follow in file order.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The root group.
 pub const ROOT: NodeId = NodeId(0);
 

@@ -447,6 +447,28 @@ impl Flat {
     }
 }
 
+/// Whether [`Flat`] can express an array; the reason where it cannot. Looks at frame tables only.
+pub(crate) fn is_stackable(
+    content: &Dataset,
+    array: &ArrayDesc,
+    keep_frames: bool,
+) -> std::result::Result<(), String> {
+    let desc = content.tree().resolve(array).map_err(|e| e.message().to_string())?;
+    let (Layout::PerFrame(table), false) = (&desc.layout, keep_frames) else { return Ok(()) };
+    let mut first: Option<Shape> = None;
+    for frame in 0..table.len() {
+        let cell = table.cell(frame).map_err(|e| e.message().to_string())?;
+        let Some(cell) = cell else { continue };
+        let before = first.get_or_insert_with(|| cell.shape.clone());
+        let (own, other) = (cell.shape.lengths(), before.lengths());
+        if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
+            return Err(format!("its shape is {before} in one frame and {} in another", cell.shape));
+        }
+    }
+    let rank = first.map_or(array.shape.rank(), |shape| shape.rank());
+    if rank == array.dims.len() { Ok(()) } else { Err("its rank changes between frames".into()) }
+}
+
 /// Layout of frames that are stored as plain ranges.
 fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> {
     let mut parts = Vec::new();

@@ -7,16 +7,19 @@
 //! | `flat` | a dataset as plain arrays without frames |
 //! | `dimensions` | dimensions that arrays share by name (NetCDF, Zarr, xarray) |
 //! | `table` | arrays with the same number of rows as the columns of a table |
+//! | `losses` | loss accounting from metadata |
 //! | `midpoints` | cell centres from the nodes of an axis |
 #![forbid(unsafe_code)]
 
 pub mod dimensions;
 pub mod flat;
 mod flatten;
+pub mod losses;
 pub mod midpoints;
 pub mod table;
 
 pub use dimensions::{Dimension, Dimensions};
 pub use flat::Flat;
 pub use flatten::flatten;
+pub use losses::{Kept, Losses, flatten_losses};
 pub use table::Table;

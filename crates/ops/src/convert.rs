@@ -1,27 +1,21 @@
-//! A file written as another format, and what that costs.
-//!
-//! What a format cannot hold is found out by trying: a [miniature](miniature) of the file, all that is
-//! said with arrays of a few zeros, is written, read back and compared. That is exact for everything but
-//! values, takes no time, and no format has to describe what it cannot do.
-
-mod miniature;
+//! A dataset written as another format, and what that loses.
 
 use std::path::Path;
 
 use serde::Serialize;
+use serde::ser::Serializer;
 use spile_core::Dataset;
 use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{
-    Capabilities, Format, Grade, OpenOptions, Writer, write_file, write_scratch,
+    Capabilities, Format, Grade, Loss, LossKind, OpenOptions, Writer, write_file_if, writer_of,
 };
 use spile_core::registry::Registry;
-use spile_core::report::Finding;
+use spile_core::report::Severity;
 use spile_core::sink::Overwrite;
 
-use spile_interchange::flatten;
+use spile_interchange::{flatten, flatten_losses};
 
 use crate::diff::{Diff, Row, Rules, diff};
-use miniature::miniature;
 
 /// The format that a new file of this name is written as: the one called `name`, or the one whose files
 /// end like that.
@@ -59,71 +53,79 @@ fn names(registry: &Registry) -> Vec<&'static str> {
     writable.map(|info| info.name).collect()
 }
 
-/// How a tree is kept in a format, and what that costs.
+/// How a dataset is stored in a format, and what that loses.
 pub struct Plan {
-    /// What cannot be said in the format is kept in a description beside the arrays.
-    pub described: bool,
-    /// What is done to arrays for that.
-    pub steps: Vec<Step>,
-    /// What would not be the same.
-    pub losses: Vec<Row>,
-    /// Arrays of the new file: coordinates may be arrays in one format and not in another.
+    /// Arrays are flattened to what the format has, with metadata that restores them.
+    pub flattened: bool,
+    /// What will not arrive.
+    pub losses: Vec<Loss>,
+    /// Number of arrays that will.
     pub arrays: u64,
 }
 
-impl Plan {
-    fn native(trial: Trial) -> Self {
-        let Trial { losses, arrays } = trial;
-        Self { described: false, steps: Vec::new(), losses, arrays }
+/// A loss as JSON.
+#[derive(Serialize)]
+pub struct LossRow<'a> {
+    path: &'a str,
+    what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    reason: &'a str,
+}
+
+impl<'a> From<&'a Loss> for LossRow<'a> {
+    fn from(loss: &'a Loss) -> Self {
+        let Loss { path, kind, name, reason } = loss;
+        Self { path, what: kind.name(), name: name.as_deref(), reason }
     }
 }
 
-/// What came of writing a miniature.
-struct Trial {
-    losses: Vec<Row>,
-    arrays: u64,
+/// Serialises losses as JSON rows.
+pub fn serialize_losses<S: Serializer>(
+    losses: &[Loss],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_seq(losses.iter().map(LossRow::from))
 }
 
-/// What is done to an array so that the format holds it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Step {
-    /// The array.
-    pub path: String,
-    /// In words.
-    pub how: String,
-}
-
-/// The way of writing `content` as `format` that keeps most; an error where it cannot be written.
-/// Reads no values. `path` is that of the new file: some formats have several forms, told apart by
-/// their endings.
+/// The way of writing `content` as `format` that loses least; an error where it cannot be written. Reads
+/// no values and writes nothing. `path` is the name of the new file.
 pub fn plan(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Plan> {
-    let small = miniature(content)?;
-    let asked = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let known = format.info().extensions;
-    let ending = known.iter().find(|known| known.eq_ignore_ascii_case(asked)).unwrap_or(&known[0]);
-    let native = trial(format, &small, &small, ending);
-    let holds = match (&native, capabilities(format)) {
-        (Ok(native), _) if native.losses.is_empty() => None,
-        (_, holds) => holds,
-    };
-    let Some(holds) = holds else { return native.map(Plan::native) };
-    let described = flatten(&small, &holds).and_then(|laid| {
-        let Trial { losses, arrays } = trial(format, &small, &laid, ending)?;
-        let step = |note: &Finding| Step {
-            path: note.object.clone().unwrap_or_default(),
-            how: note.message.clone(),
-        };
-        let steps =
-            laid.warnings().iter().filter(|f| f.code == "core-metadata").map(step).collect();
-        Ok(Plan { described: true, steps, losses, arrays })
-    });
-    match (native, described) {
-        (Ok(native), Ok(plan)) if native.losses.len() <= plan.losses.len() => {
-            Ok(Plan::native(native))
-        }
-        (_, Ok(plan)) => Ok(plan),
-        (native, Err(_)) => native.map(Plan::native),
+    // Objects of the source that cannot be read do not arrive either.
+    let unreadable: Vec<Loss> = content
+        .warnings()
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| {
+            let path = finding.object.as_deref().unwrap_or_default().trim_matches('"');
+            let reason = format!("cannot be read: {}", finding.message);
+            Loss::new(path, LossKind::Array, reason)
+        })
+        .collect();
+    let all = content.arrays().count() as u64;
+    if let (0, Some(first)) = (all, unreadable.first()) {
+        let message = format!("no array can be converted: \"{}\" {}", first.path, first.reason);
+        return Err(Error::unsupported("", message));
     }
+    let (native, capabilities) = match writer_of(format)? {
+        Writer::File(writer) => (writer.losses(content, path), writer.capabilities()),
+        Writer::Folder(writer) => (writer.losses(content, path), None),
+    };
+    let flat = capabilities.map(|holds| flatten_losses(content, format.info().name, &holds));
+    let (flattened, mut losses) = match (native, flat) {
+        (Ok(native), Some(flat)) if native.len() > flat.len() => (true, flat),
+        (Ok(native), _) => (false, native),
+        (Err(_), Some(flat)) => (true, flat),
+        (Err(e), None) => return Err(e.with_format(format.info().name)),
+    };
+    let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array).count() as u64;
+    if all > 0 && lost >= all {
+        let Loss { path, reason, .. } = &losses[0];
+        let message = format!("no array can be converted: \"{path}\" {reason}");
+        return Err(Error::unsupported("", message).with_format(format.info().name));
+    }
+    losses.splice(0..0, unreadable);
+    Ok(Plan { flattened, losses, arrays: all - lost })
 }
 
 /// What a format can store, where anything else can be flattened.
@@ -134,23 +136,31 @@ fn capabilities(format: &dyn Format) -> Option<Capabilities> {
     }
 }
 
-/// What of `small` is not the same when `written` is written and read.
-fn trial(format: &dyn Format, small: &Dataset, written: &Dataset, ending: &str) -> Result<Trial> {
-    // It is small and soon gone: memory is the place for it, where the system has a folder there.
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    let path = folder.path().join("miniature").with_extension(ending);
-    // The place of a file that the caller never sees says nothing.
-    let options = OpenOptions::with_limits(*small.limits());
-    let done = write_scratch(format, written, &path)
-        .and_then(|()| Dataset::open_path(format, &path, &options))
-        .map_err(|e| e.without_path().with_format(format.info().name))?;
-    let rules = rules(small, &done);
-    let mut losses = diff(small, &done, &rules)?.differences;
-    losses.extend(rules.renamed.into_iter().map(|(from, to)| Row::name(from, to)));
-    Ok(Trial { losses, arrays: done.tree().arrays().count() as u64 })
+/// Writes `content` as `format` by `plan`; the write is atomic. Returns losses that were found only while
+/// writing; with `strict` these are an error and the output is discarded.
+pub fn convert(
+    format: &dyn Format,
+    content: &Dataset,
+    plan: &Plan,
+    path: &Path,
+    overwrite: Overwrite,
+    strict: bool,
+) -> Result<Vec<Loss>> {
+    let accept = |losses: &[Loss]| match losses.first() {
+        Some(Loss { path, reason, .. }) if strict => {
+            Err(Error::unsupported("", format!("not written: \"{path}\": {reason}")))
+        }
+        _ => Ok(()),
+    };
+    let holds = capabilities(format).filter(|_| plan.flattened);
+    let flat = holds.map(|holds| flatten(content, &holds)).transpose();
+    let written = flat.and_then(|flat| {
+        write_file_if(format, flat.as_ref().unwrap_or(content), path, overwrite, accept)
+    });
+    written.map_err(|e| e.with_format(format.info().name))
 }
 
-/// A format of one array has its own name for it.
+/// Formats for one array have their own name for it.
 fn rules(content: &Dataset, written: &Dataset) -> Rules {
     fn only<'a>(mut paths: impl Iterator<Item = &'a str>) -> Option<String> {
         paths.next().filter(|_| paths.next().is_none()).map(Into::into)
@@ -162,22 +172,26 @@ fn rules(content: &Dataset, written: &Dataset) -> Rules {
     Rules { renamed: renamed.into_iter().collect(), ..Rules::default() }
 }
 
-/// Writes `content` as `format` by that plan, whole or not at all.
-pub fn convert(
-    format: &dyn Format,
-    content: &Dataset,
-    plan: &Plan,
-    path: &Path,
-    overwrite: Overwrite,
-) -> Result<()> {
-    let holds = capabilities(format).filter(|_| plan.described);
-    let done = match holds {
-        None => write_file(format, content, path, overwrite),
-        Some(holds) => {
-            flatten(content, &holds).and_then(|flat| write_file(format, &flat, path, overwrite))
-        }
+/// Whether a difference between source and result is a known loss.
+fn is_known(row: &Row, losses: &[Loss]) -> bool {
+    let kinds: &[LossKind] = match row.what {
+        "first only" => &[LossKind::Array, LossKind::Group, LossKind::Name, LossKind::Frames],
+        "second only" => &[LossKind::Name],
+        "attribute" => &[LossKind::Attribute],
+        "type" => &[LossKind::Type],
+        "shape" | "frames" => &[LossKind::Shape, LossKind::Frames],
+        "map" => &[LossKind::Scaling],
+        "dimensions" => &[LossKind::Dimensions],
+        "coordinates" => &[LossKind::Coordinates],
+        "meaning" => &[LossKind::Meaning],
+        "name" => &[LossKind::Name],
+        _ => &[LossKind::Values],
     };
-    done.map_err(|e| e.with_format(format.info().name))
+    losses.iter().any(|loss| {
+        kinds.contains(&loss.kind)
+            && loss.path == row.path
+            && (loss.name.is_none() || loss.name == row.name)
+    })
 }
 
 /// Bytes of a file, or of all files of a folder.
@@ -198,12 +212,6 @@ pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) 
     let options = OpenOptions::with_limits(*content.limits());
     let written = Dataset::open_path(format, path, &options)?;
     let mut found = diff(content, &written, &rules(content, &written))?;
-    let known = |row: &Row| {
-        plan.losses.iter().any(|loss| {
-            (&loss.path, loss.what, &loss.name) == (&row.path, row.what, &row.name)
-                && row.values.is_none()
-        })
-    };
-    found.differences.retain(|row| !known(row));
+    found.differences.retain(|row| !is_known(row, &plan.losses));
     Ok(found)
 }

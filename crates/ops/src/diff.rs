@@ -93,7 +93,7 @@ pub struct Diff {
 pub struct Row {
     /// The object, as the first file calls it; empty for the file itself.
     pub path: String,
-    /// What is different: `first only`, `second only`, `kind`, `name`, `frames`, `type`, `shape`, `map`,
+    /// What is different: `first only`, `second only`, `kind`, `frames`, `type`, `shape`, `map`,
     /// `dimensions`, `coordinates`, `meaning`, `attribute`, `values`.
     pub what: &'static str,
     /// The frame in which the values are furthest apart, or the only one that is meant.
@@ -133,11 +133,6 @@ pub struct Apart {
 }
 
 impl Row {
-    /// An object that has another name.
-    pub(crate) fn name(from: String, to: String) -> Self {
-        Self::new(&from.clone(), "name", Some(from), Some(to))
-    }
-
     fn new(path: &str, what: &'static str, first: Option<String>, second: Option<String>) -> Self {
         let path = path.into();
         Self { path, what, frame: None, name: None, first, second, values: None }

@@ -1,25 +1,43 @@
-//! The registry: one line a format.
+//! The registry: one line per format.
 
-use spile_core::format::Registry;
+use spile_core::registry::Registry;
 
-/// Every format that spile knows.
+/// All formats that are enabled as cargo features.
 pub static REGISTRY: Registry = Registry(&[
+    #[cfg(feature = "scda")]
     &spile_scda::Scda,
+    #[cfg(feature = "sdf")]
     &spile_sdf::Sdf,
+    #[cfg(feature = "taf")]
     &spile_taf::Taf,
+    #[cfg(feature = "gsd")]
     &spile_gsd::Gsd,
+    #[cfg(feature = "iotk")]
     &spile_iotk::Iotk,
+    #[cfg(feature = "lecroy")]
     &spile_lecroy::LeCroy,
+    #[cfg(feature = "tektronix")]
     &spile_tektronix::Tektronix,
+    #[cfg(feature = "keysight")]
     &spile_keysight::Keysight { hdf5: &spile_hdf5::Hdf5 },
+    #[cfg(feature = "dig")]
     &spile_dig::Dig,
+    #[cfg(feature = "columns")]
     &spile_columns::Columns,
+    #[cfg(feature = "csv")]
     &spile_csv::Csv,
+    #[cfg(feature = "hdf5")]
     &spile_hdf5::NetCdf,
+    #[cfg(feature = "hdf5")]
     &spile_hdf5::Hdf5,
+    #[cfg(feature = "npy")]
     &spile_npy::Npy,
+    #[cfg(feature = "npy")]
     &spile_npy::Npz,
+    #[cfg(feature = "parquet")]
     &spile_parquet::Parquet,
+    #[cfg(feature = "vtk")]
     &spile_vtk::Vtk,
+    #[cfg(feature = "zarr")]
     &spile_zarr::Zarr,
 ]);

@@ -1,42 +1,48 @@
-//! spile opens the files that simulations and instruments leave behind.
-//!
-//! This crate is the front door: core's vocabulary under one name, and the registry of formats.
+//! spile opens, converts, compares and repairs simulation and instrument files: scda, SDF, TAF, GSD, IOTK,
+//! oscilloscope formats, and the formats around them (HDF5, NetCDF, Zarr, Parquet, VTK, NumPy, CSV).
 //!
 //! ```no_run
-//! use spile::{limits::Limits, read::{Array, Axes}};
-//!
-//! let limits = Limits::default();
-//! let file = spile::open("signal.taf", &limits)?;
-//! let (source, tree) = (file.reader.source(), file.reader.tree());
-//! for (_, node, desc) in tree.arrays() {
-//!     let array = Array::open(source, tree, desc, &limits)?;
-//!     let window = array.read_f64(&"0:100".parse()?, Axes::Stored)?;
-//!     println!("{} ({} {}): {window:?}", node.path, desc.dtype, desc.shape);
+//! let dataset = spile::open("0042.sdf")?; // the format is recognised by content; reads metadata only
+//! for (_, node, array) in dataset.arrays() {
+//!     println!("{} {} {}", node.path, array.dtype, array.shape);
 //! }
-//! # Ok::<(), spile::error::Error>(())
+//! let ex = dataset.array("Electric Field/Ex")?; // by path or native identifier
+//! println!("{:?} in {:?}", ex.dims(), ex.units());
+//! let x = ex.coord("X_Grid_mid")?.read()?;
+//! let plane: Vec<f64> = ex.read("..., 10")?; // physical values in C order
+//! # let _ = (x, plane);
+//!
+//! let trajectory = spile::open("trajectory.gsd")?;
+//! let last: Vec<f64> = trajectory.frame(-1)?.array("particles/position")?.read("...")?;
+//! # let _ = last;
+//! # Ok::<(), spile::Error>(())
 //! ```
 //!
-//! # Where things are
+//! Every format is a cargo feature with its name, all on by default. With the feature `ndarray`, arrays are
+//! also read as `ndarray::ArrayD`.
 //!
-//! | crate | what is in it |
+//! | crate | content |
 //! |---|---|
-//! | `spile-core` | the model: source, tree, layout, and the one reader; re-exported here |
-//! | `formats/*` | a crate a format: bytes to tree and back, in the format's own words |
-//! | `spile-ops` | the verbs: info, list, stat, cat, hash, map, check |
+//! | `spile-core` | the model and the one reader; re-exported here |
+//! | `spile-interchange` | a dataset expressed in another model: plain arrays, tables, shared dimensions |
+//! | `formats/*`, `bridges/*` | one format each |
+//! | `spile-ops` | the verbs: info, list, stat, cat, hash, convert, diff, check |
 //! | `spile-plot` | pictures: SVG, PNG, terminal |
-//! | `spile-cli` | the program `spile`; the only one that prints |
-//!
-//! A format is added with a folder under `formats/`, a line in `formats.rs` and golden files.
+//! | `spile-cli` | the program `spile` |
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 
 pub use spile_core::{
-    axes, comm, convert, dtype, error, format, frames, layout, limits, read, reduce, report,
-    select, series, shape, sink, source, tree, wire,
+    Array, Dataset, Error, ErrorKind, Format, Frame, Hint, Limits, OpenOptions, Registry, Result,
+    Selection, Source, chunks, comm, computed, convert, dataset, dtype, error, format, frames, layout,
+    limits, metadata, read, reduce, registry, report, select, semantics, series, shape, sink, source,
+    tree, wire,
 };
+pub use spile_interchange as interchange;
 
 /// Small files that point into others, so that other programs read those in place.
+#[cfg(feature = "hdf5")]
 pub mod index {
     pub use spile_hdf5::{Indexed, Left, write_index as write_h5};
 }
@@ -44,12 +50,12 @@ pub mod index {
 mod formats;
 pub use formats::REGISTRY;
 
-use error::Result;
-use format::Opened;
-use limits::Limits;
+/// Opens a file in whatever format it is, or a folder that is one dataset or run. Reads metadata only.
+pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
+    open_with(path, &OpenOptions::default())
+}
 
-/// Opens a file in whatever format it is, or a folder with the dumps of a run. Reads metadata, no
-/// array.
-pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Opened> {
-    REGISTRY.open_path(path, limits)
+/// Opens a file or folder with limits and options.
+pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dataset> {
+    REGISTRY.open_path(path, options)
 }

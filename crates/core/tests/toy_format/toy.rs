@@ -9,13 +9,14 @@
 //! | rows x columns x 2 | 16-bit numbers, big-endian, row by row |
 
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Native, Object, OpenOptions,
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, Native, Object, OpenOptions,
     Parsed, Region, RegionKind,
 };
 use spile_core::layout::{ArrayDesc, Extents, Layout};
@@ -180,7 +181,11 @@ impl Checker for Toy {
 }
 
 impl FormatWriter for Toy {
-    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<()> {
+    fn losses(&self, _: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        Ok(Vec::new())
+    }
+
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
         let (id, node, _) = content.arrays().next().expect("one array");
         let note = node.attrs.get_str("note").filter(|_| self.0 != Fault::Forgets).unwrap_or("");
         let array = content.array_at(id)?;
@@ -194,7 +199,8 @@ impl FormatWriter for Toy {
         {
             bytes.extend([number[1], number[0]]);
         }
-        Ok(sink.write_all(&bytes)?)
+        sink.write_all(&bytes)?;
+        Ok(Vec::new())
     }
 }
 
