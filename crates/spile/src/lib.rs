@@ -38,7 +38,7 @@ pub use spile_core::{
 
 /// Small files that point into others, so that other programs read those in place.
 pub mod index {
-    pub use spile_hdf5::{Indexed, Left, write_index as write_h5};
+    pub use spile_hdf5::{Indexed, Skipped, write_index as write_h5};
 }
 
 mod formats;
