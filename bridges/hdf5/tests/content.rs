@@ -159,6 +159,89 @@ fn scales_are_names_and_coordinates_of_dimensions() {
 }
 
 #[test]
+fn every_dataset_that_cannot_be_read_is_a_finding_and_hides_no_other() {
+    for version in ["old", "new"] {
+        let file = open(&format!("unsupported_{version}.h5"));
+        let mut found: Vec<(&str, &str)> =
+            file.findings().iter().map(|f| (f.object.as_deref().unwrap(), f.code)).collect();
+        found.sort_unstable();
+        let expected = [
+            ("\"external\"", "hdf5-013"),
+            ("\"group link\"", "hdf5-020"),
+            ("\"plugin\"", "hdf5-010"),
+            ("\"reference\"", "hdf5-023"),
+            ("\"scaleoffset\"", "hdf5-010"),
+            ("\"szip\"", "hdf5-010"),
+            ("\"table/name\"", "hdf5-023"),
+            ("\"time\"", "hdf5-023"),
+            ("\"to virtual\"", "hdf5-020"),
+            ("\"too many strings\"", "hdf5-015"),
+            ("\"virtual\"", "hdf5-011"),
+        ];
+        assert_eq!(found, expected);
+        let message = |object: &str| {
+            let finding = file.findings().iter().find(|f| f.object.as_deref() == Some(object));
+            finding.unwrap().message.clone()
+        };
+        assert_eq!(message("\"szip\""), "szip compression is not supported");
+        assert_eq!(message("\"plugin\""), "filter 32123 is not supported");
+        assert_eq!(message("\"virtual\""), "virtual datasets are not supported");
+        assert_eq!(message("\"to virtual\""), "soft link to \"/virtual\", which cannot be read");
+        let data: Vec<u8> = (0..64_i32).flat_map(i32::to_le_bytes).collect();
+        // Links are followed through other links.
+        for path in ["good", "group/inner", "link", "second link", "through"] {
+            assert_eq!(bytes(&*file, path), data, "{path}");
+        }
+        assert_eq!(bytes(&*file, "table/id"), [0; 8]);
+    }
+}
+
+#[test]
+fn a_damaged_object_header_hides_no_other_object() {
+    let name = "types_new.h5";
+    let good = std::fs::read(path(name)).unwrap();
+    let file = open(name);
+    let count = file.tree().arrays().count();
+    let mut headers = Vec::new();
+    let mut keep = |region: spile_core::format::Region| {
+        headers.extend((region.name == "object header").then_some(region.offset as usize));
+        Ok(())
+    };
+    file.regions(&mut keep).unwrap();
+    let mut skipped = 0;
+    for at in headers {
+        let mut bad = good.clone();
+        bad[at + 8] ^= 1;
+        // A damaged root group is an error.
+        let Ok(file) = Hdf5.open(Source::memory(bad), &Limits::default()) else { continue };
+        let [finding] = file.findings() else { panic!("{:?}", file.findings()) };
+        assert_eq!(finding.code, "hdf5-006");
+        let path = finding.object.as_deref().unwrap().trim_matches('"');
+        assert!(file.tree().at(path).is_none(), "{path}");
+        assert_eq!(file.tree().arrays().count(), count - 1, "{path}");
+        skipped += 1;
+    }
+    assert_eq!(skipped, count);
+}
+
+#[test]
+fn metadata_json_that_does_not_fit_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.h5");
+    let limits = Limits::default();
+    let overwrite = spile_core::sink::Overwrite::Never;
+    let content = open("compact.h5");
+    spile_core::format::write_file(&Hdf5, &*content, &path, overwrite, &limits).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let version = b"{\"spile\":1";
+    let at = bytes.windows(version.len()).position(|w| w == version).unwrap();
+    bytes[at + version.len() - 1] = b'9';
+    let file = Hdf5.open(Source::memory(bytes), &limits).unwrap();
+    assert_eq!(file.findings().iter().map(|f| f.code).collect::<Vec<_>>(), ["hdf5-024"]);
+    assert_eq!(self::bytes(&*file, "compact"), self::bytes(&*content, "compact"));
+}
+
+#[test]
 fn links_keep_their_creation_order() {
     let file = open("tracked.h5");
     let names: Vec<_> = file.tree().iter().map(|(_, node)| node.name.as_str()).collect();

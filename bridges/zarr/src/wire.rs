@@ -9,7 +9,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree;
 use spile_core::wire::ByteOrder;
 
-use crate::codec::{Filter, Pipe};
+use crate::codec::{Filter, Pipeline};
 
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
@@ -38,7 +38,7 @@ pub(crate) struct ArrayMeta {
 pub(crate) struct ChunkCodecs {
     /// Dimensions from slowest to fastest.
     pub(crate) axes: Vec<usize>,
-    pub(crate) pipe: Pipe,
+    pub(crate) pipeline: Pipeline,
     /// Set if chunks are shards.
     pub(crate) shard: Option<Box<Shard>>,
 }
@@ -124,7 +124,7 @@ impl ArrayMeta {
         let codecs = field(meta, "codecs")?
             .as_array()
             .ok_or_else(|| malformed("codecs: expected a list"))?;
-        let (codecs, order) = codecs(codecs, &chunk, dtype, 0)?;
+        let (codecs, order) = parse_codecs(codecs, &chunk, dtype, 0)?;
         let dtype = dtype.with_order(order);
         let fill = fill(meta.get("fill_value"), dtype, limits)?;
         let mut dims = vec![None; shape.rank()];
@@ -163,7 +163,7 @@ impl ArrayMeta {
         if let Some(compressor) = meta.get("compressor").filter(|c| !c.is_null()) {
             filters.push(Filter::version_2(compressor, dtype)?);
         }
-        let codecs = ChunkCodecs { axes, pipe: Pipe::new(filters)?, shard: None };
+        let codecs = ChunkCodecs { axes, pipeline: Pipeline::new(filters)?, shard: None };
         let separator = separator(meta.get("dimension_separator"), '.')?;
         let keys = Keys { prefix: false, separator };
         let mut dims = vec![None; shape.rank()];
@@ -238,7 +238,7 @@ fn separator(value: Option<&Value>, usual: char) -> Result<char> {
 }
 
 /// Parses the codecs of a chunk of shape `chunk`. Also returns the byte order of the elements.
-fn codecs(
+fn parse_codecs(
     list: &[Value],
     chunk: &Shape,
     dtype: DType,
@@ -286,7 +286,7 @@ fn codecs(
     if shard.is_some() && (!filters.is_empty() || !axes.iter().copied().eq(0..rank)) {
         return Err(unsupported("codecs of a complete shard are not supported"));
     }
-    Ok((ChunkCodecs { axes, pipe: Pipe::new(filters)?, shard }, order))
+    Ok((ChunkCodecs { axes, pipeline: Pipeline::new(filters)?, shard }, order))
 }
 
 impl Shard {
@@ -307,7 +307,7 @@ impl Shard {
             let list = configuration.get(name).and_then(Value::as_array);
             list.ok_or_else(|| malformed(format!("{name}: expected a list")))
         };
-        let (codecs, own) = codecs(list("codecs")?, &chunk, dtype, depth + 1)?;
+        let (codecs, own) = parse_codecs(list("codecs")?, &chunk, dtype, depth + 1)?;
         let (mut order, mut checked) = (ByteOrder::Little, false);
         for codec in list("index_codecs")? {
             match name_and_configuration(codec)? {

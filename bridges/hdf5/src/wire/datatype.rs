@@ -30,6 +30,8 @@ pub(crate) enum Class {
         /// IEEE or x87; `None` for other formats.
         format: Option<Kind>,
     },
+    /// A time of the obsolete class 2.
+    Time,
     String,
     Opaque,
     Compound(Vec<Member>),
@@ -100,7 +102,7 @@ impl Datatype {
             1 => Class::Float { order, format: float(fields, bits, size)? },
             2 => {
                 fields.skip(2)?;
-                Class::Opaque
+                Class::Time
             }
             3 => Class::String,
             5 => {
@@ -183,6 +185,7 @@ impl Datatype {
             }
             Class::String => plain(DType::text(self.size)),
             Class::Opaque => plain(DType::opaque(self.size)),
+            Class::Time => opaque("time datatype"),
             Class::Reference(_) => opaque("reference"),
             Class::Enum { base, members } => {
                 if base.is_bool(members) {
