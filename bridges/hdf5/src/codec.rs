@@ -142,9 +142,9 @@ fn unshuffle(stored: &[u8], element: usize) -> Vec<u8> {
     let count = stored.len().checked_div(element).unwrap_or(0);
     let mut out = stored.to_vec();
     if element > 1 && count > 1 {
-        for (place, plane) in stored.chunks_exact(count).take(element).enumerate() {
+        for (byte_index, plane) in stored.chunks_exact(count).take(element).enumerate() {
             for (k, byte) in plane.iter().enumerate() {
-                out[k * element + place] = *byte;
+                out[k * element + byte_index] = *byte;
             }
         }
     }

@@ -167,8 +167,8 @@ impl Walk<'_> {
         }
         self.ctx.charge((object.len() + error.message().len() + 256) as u64)?;
         self.report.absorb(error)?;
-        if let Some(Finding { object: place, message, .. }) = self.report.findings.last_mut()
-            && let Some(structure) = place.replace(object)
+        if let Some(Finding { object: named, message, .. }) = self.report.findings.last_mut()
+            && let Some(structure) = named.replace(object)
             && !structure.starts_with('"')
             && !structure.starts_with("attribute")
         {
@@ -423,12 +423,11 @@ impl Resolver<'_, '_> {
     fn soft(&mut self, parent: NodeId, path: &str, depth: u32) -> Option<NodeId> {
         let mut at = if path.starts_with('/') { ROOT } else { parent };
         for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
-            at = match self.walk.tree.child(at, part) {
-                Some(child) => child,
-                None => {
-                    let link = *self.by_path.get(&self.walk.path(at, part))?;
-                    self.link(link, depth + 1)?
-                }
+            at = if let Some(child) = self.walk.tree.child(at, part) {
+                child
+            } else {
+                let link = *self.by_path.get(&self.walk.path(at, part))?;
+                self.link(link, depth + 1)?
             };
         }
         Some(at)

@@ -45,7 +45,7 @@ pub(crate) struct Scales {
     lists: HashMap<NodeId, Vec<Option<u64>>>,
     labels: HashMap<NodeId, Vec<String>>,
     /// Nodes that are scales.
-    scales: HashSet<NodeId>,
+    own: HashSet<NodeId>,
     /// Scales by netCDF dimension id.
     ids: HashMap<u64, NodeId>,
     /// netCDF dimension ids of multidimensional coordinate variables.
@@ -88,10 +88,10 @@ impl Scales {
                 Ok(true)
             }
             "CLASS" if text(&attribute.data) == "DIMENSION_SCALE" => {
-                self.scales.insert(node);
+                self.own.insert(node);
                 Ok(true)
             }
-            "NAME" => Ok(self.scales.contains(&node)),
+            "NAME" => Ok(self.own.contains(&node)),
             "_Netcdf4Dimid" => {
                 if let Ok(id) = u64::try_from(&unwrap(decoder.attribute(attribute)?, true)) {
                     self.ids.insert(id, node);
@@ -128,7 +128,7 @@ impl Scales {
         let Some(array) = walk.tree.node(node).array.clone() else { return };
         let (mut dims, mut coords) = (array.dims, array.coords);
         let rank = array.shape.rank();
-        if rank == 1 && self.scales.contains(&node) {
+        if rank == 1 && self.own.contains(&node) {
             dims[0].clone_from(&walk.tree.node(node).name);
         }
         for (k, address) in self.lists.get(&node).into_iter().flatten().enumerate().take(rank) {

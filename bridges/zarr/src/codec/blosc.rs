@@ -83,7 +83,8 @@ fn streams(compressor: u8, splits: usize, mut from: &[u8], out: &mut [u8]) -> Re
         }
         match compressor {
             0 => {
-                blosclz(data, target).ok_or_else(|| invalid_chunk("chunk: invalid blosclz data"))?
+                blosclz(data, target)
+                    .ok_or_else(|| invalid_chunk("chunk: invalid blosclz data"))?;
             }
             1 => {
                 let done = lz4_flex::block::decompress_into(data, target);
