@@ -1,22 +1,22 @@
-//! What filters do to a chunk, undone.
+//! Decoding of filtered chunks.
 
 use std::cell::RefCell;
 
 use libdeflater::Decompressor;
 use spile_core::error::{Error, Result};
 
-use crate::space::{Filter, unsupported};
+use crate::wire::messages::Filter;
 
 thread_local! {
-    // Making one costs more than a small chunk; each thread keeps its own.
+    // Creating a decompressor costs more than decoding a small chunk.
     static INFLATE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// One step, as it is undone.
+/// A supported filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Deflate,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     Shuffle(usize),
     Fletcher,
     Lzf,
@@ -28,7 +28,7 @@ impl Step {
     }
 }
 
-/// The steps of a dataset, first to last when writing.
+/// The filter pipeline of a dataset, in the order of encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Filters {
     steps: Vec<Step>,
@@ -36,6 +36,8 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
+    /// Fails with `Unsupported` if a filter is not supported. `element` is the size of an element in bytes,
+    /// `at` the file offset for errors.
     pub(crate) fn new(filters: &[Filter], element: u64, at: u64) -> Result<Self> {
         let mut steps = Vec::new();
         let mut names = Vec::new();
@@ -60,23 +62,28 @@ impl Filters {
                         32013 => "zfp",
                         32015 => "zstd",
                         32026 => "blosc2",
-                        _ if filter.name.is_empty() => "unknown",
-                        _ => &filter.name,
+                        _ => filter.name.as_str(),
                     };
-                    let message = format!("the filter \"{known}\" ({other}) is not read");
-                    return Err(unsupported(at, message)
-                        .hint("h5repack -f GZIP=4 makes a file that is read"));
+                    let message = match known {
+                        "" => format!("filter {other} is not supported"),
+                        "szip" => "szip compression is not supported".to_string(),
+                        known => format!("filter {known} ({other}) is not supported"),
+                    };
+                    let error = Error::unsupported("hdf5-010", message).at(at);
+                    return Err(error.hint("h5repack -f GZIP=4 IN OUT recompresses the data"));
                 }
             };
             steps.push(step);
             names.push(name);
         }
         if steps.iter().filter(|step| step.compresses()).count() > 1 {
-            return Err(unsupported(at, "chunks that are compressed twice"));
+            let message = "more than one compression filter is not supported";
+            return Err(Error::unsupported("hdf5-010", message).at(at));
         }
         Ok(Self { steps, name: names.join(", ") })
     }
 
+    /// Names of the filters, separated by commas.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -85,36 +92,38 @@ impl Filters {
         self.steps.is_empty()
     }
 
-    /// Fills `out`, a whole chunk, from what is stored; steps with a bit in `mask` were left out.
-    pub(crate) fn undo(&self, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let done = |k: usize| mask >> k.min(31) & 1 == 0;
+    /// Decodes `stored` to `out`, a complete chunk. Bit `k` of `mask` is set if filter `k` was not applied.
+    /// Fails with `Malformed` if the data do not decode to exactly `out`.
+    pub(crate) fn decode(&self, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let applied = |k: usize| mask >> k.min(31) & 1 == 0;
         let mut now: Vec<u8> = Vec::new();
         let mut changed = false;
-        for (k, step) in self.steps.iter().enumerate().rev().filter(|(k, _)| done(*k)) {
+        for (k, step) in self.steps.iter().enumerate().rev().filter(|(k, _)| applied(*k)) {
             let from: &[u8] = if changed { &now } else { stored };
-            // Every checksum that was there before makes a chunk four bytes longer.
+            // Each earlier checksum adds four bytes.
             let before = &self.steps[..k];
-            let sums = before.iter().enumerate().filter(|(k, s)| **s == Step::Fletcher && done(*k));
+            let sums =
+                before.iter().enumerate().filter(|(k, s)| **s == Step::Fletcher && applied(*k));
             let size = out.len() + 4 * sums.count();
             let next = match step {
                 Step::Deflate => inflate(from, size)?,
                 Step::Lzf => lzf(from, size)?,
-                Step::Fletcher => checked(from)?.to_vec(),
-                Step::Shuffle(element) => unshuffled(from, *element),
+                Step::Fletcher => verify_fletcher32(from)?.to_vec(),
+                Step::Shuffle(element) => unshuffle(from, *element),
             };
             (now, changed) = (next, true);
         }
         let last: &[u8] = if changed { &now } else { stored };
         if last.len() != out.len() {
-            let message = format!("a chunk has {} bytes, not {}", last.len(), out.len());
-            return Err(bad(message));
+            let message = format!("chunk: expected {} bytes, found {}", out.len(), last.len());
+            return Err(malformed(message));
         }
         out.copy_from_slice(last);
         Ok(())
     }
 }
 
-fn bad(message: impl Into<String>) -> Error {
+fn malformed(message: impl Into<String>) -> Error {
     Error::malformed("hdf5-012", message)
 }
 
@@ -123,45 +132,47 @@ fn inflate(stored: &[u8], size: usize) -> Result<Vec<u8>> {
     let done = INFLATE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, &mut out));
     match done {
         Ok(n) if n == size => Ok(out),
-        Ok(n) => Err(bad(format!("a compressed chunk has {n} bytes, not {size}"))),
-        Err(_) => Err(bad("a compressed chunk is damaged")),
+        Ok(n) => Err(malformed(format!("deflate: expected {size} bytes, found {n}"))),
+        Err(_) => Err(malformed("deflate: invalid data")),
     }
 }
 
-/// Bytes of the same place in every element stand together.
-fn unshuffled(stored: &[u8], element: usize) -> Vec<u8> {
+/// Reverses the shuffle filter, which stores byte `k` of all elements together.
+fn unshuffle(stored: &[u8], element: usize) -> Vec<u8> {
     let count = stored.len().checked_div(element).unwrap_or(0);
     let mut out = stored.to_vec();
     if element > 1 && count > 1 {
-        for (place, plane) in stored.chunks_exact(count).take(element).enumerate() {
+        for (byte_index, plane) in stored.chunks_exact(count).take(element).enumerate() {
             for (k, byte) in plane.iter().enumerate() {
-                out[k * element + place] = *byte;
+                out[k * element + byte_index] = *byte;
             }
         }
     }
     out
 }
 
-/// Bytes in front of their Fletcher checksum.
-fn checked(stored: &[u8]) -> Result<&[u8]> {
+/// The bytes before a valid Fletcher-32 checksum.
+fn verify_fletcher32(stored: &[u8]) -> Result<&[u8]> {
     let (bytes, sum) = stored
         .split_last_chunk::<4>()
-        .ok_or_else(|| bad("a chunk is shorter than its checksum"))?;
+        .ok_or_else(|| malformed("chunk is shorter than its checksum"))?;
     let stored = u32::from_le_bytes(*sum);
     let computed = fletcher(bytes);
-    // Old versions of the library swapped the bytes of each half.
+    // Library versions before 1.6.3 swapped the bytes of each half.
     let swapped = (computed & 0x00ff_00ff) << 8 | (computed >> 8) & 0x00ff_00ff;
     if stored == computed || stored == swapped {
         return Ok(bytes);
     }
-    Err(bad(format!("a chunk's checksum is {computed:#010x}, stored is {stored:#010x}")))
+    Err(malformed(format!(
+        "chunk checksum mismatch: computed {computed:#010x}, stored {stored:#010x}"
+    )))
 }
 
-/// Fletcher's checksum of big-endian words of 16 bits.
+/// Fletcher-32 checksum of big-endian 16-bit words.
 fn fletcher(bytes: &[u8]) -> u32 {
     let (mut a, mut b) = (0_u32, 0_u32);
     let fold = |n: u32| (n & 0xffff) + (n >> 16);
-    // As many words as fit 32 bits without an overflow.
+    // 360 words do not overflow 32 bits.
     for block in bytes.chunks(720) {
         for word in block.chunks(2) {
             let low = word.get(1).copied().unwrap_or(0);
@@ -174,34 +185,34 @@ fn fletcher(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
-/// LibLZF's format: runs of literal bytes, and copies of what came before.
+/// Decodes LZF: runs of literal bytes and back references.
 fn lzf(stored: &[u8], size: usize) -> Result<Vec<u8>> {
-    let cut = || bad("a chunk of LZF is damaged");
+    let invalid = || malformed("LZF: invalid data");
     let mut out: Vec<u8> = Vec::with_capacity(size);
     let mut rest = stored.iter().copied();
     while let Some(control) = rest.next() {
         let control = usize::from(control);
         if control < 32 {
             for _ in 0..=control {
-                out.push(rest.next().ok_or_else(cut)?);
+                out.push(rest.next().ok_or_else(invalid)?);
             }
         } else {
             let mut len = control >> 5;
             if len == 7 {
-                len += usize::from(rest.next().ok_or_else(cut)?);
+                len += usize::from(rest.next().ok_or_else(invalid)?);
             }
-            let low = usize::from(rest.next().ok_or_else(cut)?);
+            let low = usize::from(rest.next().ok_or_else(invalid)?);
             let back = ((control & 31) << 8 | low) + 1;
-            let from = out.len().checked_sub(back).ok_or_else(cut)?;
+            let from = out.len().checked_sub(back).ok_or_else(invalid)?;
             for k in from..from + len + 2 {
                 out.push(out[k]);
             }
         }
         if out.len() > size {
-            return Err(cut());
+            return Err(invalid());
         }
     }
-    if out.len() == size { Ok(out) } else { Err(cut()) }
+    if out.len() == size { Ok(out) } else { Err(invalid()) }
 }
 
 #[cfg(test)]
@@ -209,14 +220,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shuffling_is_undone() {
-        assert_eq!(unshuffled(&[1, 2, 3, 11, 12, 13, 9], 2), [1, 11, 2, 12, 3, 13, 9]);
-        assert_eq!(unshuffled(&[1, 2, 3], 8), [1, 2, 3]);
-        assert_eq!(unshuffled(&[1, 2, 3], 0), [1, 2, 3]);
+    fn unshuffle_reverses_shuffle() {
+        assert_eq!(unshuffle(&[1, 2, 3, 11, 12, 13, 9], 2), [1, 11, 2, 12, 3, 13, 9]);
+        assert_eq!(unshuffle(&[1, 2, 3], 8), [1, 2, 3]);
+        assert_eq!(unshuffle(&[1, 2, 3], 0), [1, 2, 3]);
     }
 
     #[test]
-    fn copies_of_lzf_may_overlap() {
+    fn lzf_back_references_may_overlap() {
         // One literal, then ten copies of it.
         assert_eq!(lzf(&[0, b'x', 7 << 5, 1, 0], 11).unwrap(), [b'x'; 11]);
         assert!(lzf(&[0, b'x', 7 << 5, 1, 5], 11).is_err());

@@ -1,18 +1,18 @@
-//! HDF5, and NetCDF-4, which is HDF5 with rules for names and dimensions.
+//! HDF5, and NetCDF-4, which is HDF5 with flavor for names and dimensions.
 //!
 //! Specification: HDF5 File Format Specification 3.0, HDF5 Dimension Scale Specification, the
 //! appendix "File Format Specifications" of the NetCDF Users Guide, CF conventions 1.11.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | superblock, addresses, budget, checksum |
-//! | `header` `group` `attribute` | object headers; links; attributes |
-//! | `heap` `btree` `chunks` | heaps; B-trees; the indexes of chunks |
-//! | `datatype` `space` | types; extents, filters, layouts |
-//! | `dataset` `chunked` `codec` | a dataset as an array; its chunks; filters undone |
-//! | `scales` | names and points of dimensions |
-//! | `read` | bytes to tree |
-//! | `write` | any tree as HDF5 or NetCDF-4; a file that points into another one |
+//! | `wire` | on-disk structures: superblock, object headers, messages, heaps, B-trees, chunk indexes |
+//! | `codec` | decoding of filtered chunks |
+//! | `chunks` | chunked datasets as a layout of core |
+//! | `read` | an open file |
+//! | `to_tree` | groups, datasets, attributes and dimension scales as a tree |
+//! | `from_tree` | any dataset as HDF5 or NetCDF-4; HDF5 files with external data |
+//! | `write` | object headers, heaps and datatypes of a new file |
+//! | `check` | findings about a file |
 //!
 //! ```
 //! use spile_core::format::{Dataset, Format, write_file};
@@ -33,21 +33,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod attribute;
-mod btree;
-mod chunked;
+mod check;
 mod chunks;
 mod codec;
 #[cfg(test)]
-mod damage;
-mod dataset;
-mod datatype;
-mod group;
-mod header;
-mod heap;
+mod damage_tests;
+mod from_tree;
 mod read;
-mod scales;
-mod space;
+mod to_tree;
 mod wire;
 mod write;
 
@@ -58,9 +51,10 @@ use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
+use check::check;
+use from_tree::Flavor;
+pub use from_tree::{Indexed, Skipped, write_index};
 use read::File;
-use write::Rules;
-pub use write::{Indexed, Left, write_index};
 
 /// HDF5, for the registry.
 pub struct Hdf5;
@@ -92,27 +86,16 @@ static NETCDF: FormatInfo = FormatInfo {
     salvage: Grade::None,
 };
 
-/// Where a signature is in the head of a file.
-fn signature(head: Head<'_>) -> Option<usize> {
-    let places = [0, 512, 1024, 2048];
-    places
-        .into_iter()
-        .find(|at| head.bytes.get(*at..).is_some_and(|rest| rest.starts_with(wire::SIGNATURE)))
+/// Whether the head of a file contains an HDF5 signature.
+fn has_signature(head: Head<'_>) -> bool {
+    let starts = |at: usize| head.bytes.get(at..).is_some_and(|b| b.starts_with(wire::SIGNATURE));
+    [0, 512, 1024, 2048].into_iter().any(starts)
 }
 
-/// The name of the attribute that netCDF libraries leave in every file.
+/// Whether the head of a file contains the name of the attribute that netCDF libraries always write.
 fn is_netcdf(head: Head<'_>) -> bool {
     let name = b"_NCProperties";
     head.bytes.windows(name.len()).any(|window| window == name)
-}
-
-fn check(source: &Source, limits: &Limits) -> Result<Report> {
-    let mut report = Report::default();
-    match File::open(source.clone(), limits) {
-        Ok(file) => report.findings.extend_from_slice(file.findings()),
-        Err(error) => report.absorb(error)?,
-    }
-    Ok(report)
 }
 
 impl Format for Hdf5 {
@@ -121,10 +104,10 @@ impl Format for Hdf5 {
     }
 
     fn probe(&self, head: Head<'_>) -> Score {
-        match signature(head) {
-            Some(_) if is_netcdf(head) => 90,
-            Some(_) => 100,
-            None => 0,
+        match has_signature(head) {
+            true if is_netcdf(head) => 90,
+            true => 100,
+            false => 0,
         }
     }
 
@@ -137,7 +120,7 @@ impl Format for Hdf5 {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        write::write_tree(content, sink, Rules::Hdf5, limits)
+        from_tree::write_tree(content, sink, Flavor::Hdf5, limits)
     }
 }
 
@@ -147,7 +130,7 @@ impl Format for NetCdf {
     }
 
     fn probe(&self, head: Head<'_>) -> Score {
-        if signature(head).is_some() { 100 } else { 0 }
+        if has_signature(head) { 100 } else { 0 }
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
@@ -159,6 +142,6 @@ impl Format for NetCdf {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        write::write_tree(content, sink, Rules::NetCdf, limits)
+        from_tree::write_tree(content, sink, Flavor::NetCdf, limits)
     }
 }

@@ -1,55 +1,64 @@
-//! The ground that everything stands on: the superblock, addresses, the budget, checksums.
+//! On-disk structures. This file: superblock, addresses, memory budget, checksums.
 //!
-//! Sections named here and in the other files are those of the HDF5 File Format Specification 3.0.
+//! Section numbers here and in the submodules are those of the HDF5 File Format Specification 3.0.
+
+pub(crate) mod attribute;
+pub(crate) mod btree;
+pub(crate) mod chunk_index;
+pub(crate) mod datatype;
+pub(crate) mod group;
+pub(crate) mod header;
+pub(crate) mod heap;
+pub(crate) mod messages;
 
 use std::cell::{Cell, RefCell};
 
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-/// What every HDF5 file begins with, at byte 0, 512, 1024, 2048 and so on.
+/// The signature of HDF5, at byte 0, 512, 1024, 2048 and so on.
 pub(crate) const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// What a small structure costs at least: without this, a circle of empty ones would be free.
-const LEAST: u64 = 64;
+/// Smallest charge for a structure, in bytes. It ends cycles of empty structures.
+const MIN_CHARGE: u64 = 64;
 
-/// Bytes of addresses and of lengths.
+/// Sizes of addresses and lengths, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) offset: usize,
     pub(crate) length: usize,
 }
 
-/// A part of the file that has been read as metadata.
+/// A range of the file that was read as metadata.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Region {
     pub(crate) offset: u64,
     pub(crate) len: u64,
     pub(crate) name: &'static str,
 }
 
-/// The file, how its addresses are written, and what reading it has cost so far.
-pub(crate) struct Ground {
+/// An HDF5 file: source, superblock, and the memory charged so far.
+pub(crate) struct Context {
     pub(crate) source: Source,
     pub(crate) limits: Limits,
     pub(crate) sizes: Sizes,
-    /// Byte of the file that has address 0.
+    /// File offset of address 0.
     pub(crate) base: u64,
     pub(crate) superblock: u8,
     pub(crate) root: u64,
-    /// The length that the superblock tells.
+    /// End-of-file address of the superblock.
     pub(crate) end: u64,
     spent: Cell<u64>,
-    seen: RefCell<Vec<Seen>>,
+    regions: RefCell<Vec<Region>>,
 }
 
-impl Ground {
+impl Context {
     /// Finds and reads the superblock (section II.A).
     pub(crate) fn new(source: &Source, limits: &Limits) -> Result<Self> {
         let base = find(source)?;
-        let mut ground = Self {
+        let mut ctx = Self {
             source: source.clone(),
             limits: *limits,
             sizes: Sizes { offset: 8, length: 8 },
@@ -58,12 +67,12 @@ impl Ground {
             root: 0,
             end: 0,
             spent: Cell::new(0),
-            seen: RefCell::new(Vec::new()),
+            regions: RefCell::new(Vec::new()),
         };
-        ground.charge(LEAST)?;
+        ctx.charge(MIN_CHARGE)?;
         let bytes = fetch(source, base, 112)?;
-        ground.superblock(&bytes)?;
-        Ok(ground)
+        ctx.superblock(&bytes)?;
+        Ok(ctx)
     }
 
     fn superblock(&mut self, bytes: &[u8]) -> Result<()> {
@@ -75,7 +84,9 @@ impl Ground {
             let known = |n| matches!(n, 2 | 4 | 8);
             let sizes = Sizes { offset: usize::from(offset), length: usize::from(length) };
             (known(offset) && known(length)).then_some(sizes).ok_or_else(|| {
-                let message = format!("addresses of {offset} and lengths of {length} bytes");
+                let message = format!(
+                    "addresses of {offset} bytes and lengths of {length} bytes; expected 2, 4 or 8"
+                );
                 Error::malformed("hdf5-002", message).at(self.base + 8)
             })
         };
@@ -85,14 +96,14 @@ impl Ground {
                 self.sizes = sizes(wire.u8()?, wire.u8()?)?;
                 wire.skip(if version == 0 { 9 } else { 13 })?;
                 let mut fields = Fields { wire, sizes: self.sizes };
-                // Base and free space before the end, the driver behind it; then the root's entry.
+                // Base, free space, end of file, driver; then the root's symbol table entry.
                 fields.address()?;
                 fields.address()?;
                 self.end = fields.address()?.unwrap_or(0);
                 fields.address()?;
                 fields.address()?;
-                self.root = fields.needed("the root group")?;
-                self.note(self.base, fields.wire.offset() - self.base, "superblock");
+                self.root = fields.required_address("the root group")?;
+                self.record_region(self.base, fields.wire.offset() - self.base, "superblock");
             }
             2 | 3 => {
                 self.sizes = sizes(wire.u8()?, wire.u8()?)?;
@@ -101,75 +112,87 @@ impl Ground {
                 fields.address()?;
                 fields.address()?;
                 self.end = fields.address()?.unwrap_or(0);
-                self.root = fields.needed("the root group")?;
+                self.root = fields.required_address("the root group")?;
                 let len = (fields.wire.offset() - self.base) as usize;
                 let stored = fields.u32()?;
                 verify(&bytes[..len], stored, self.base, "superblock")?;
-                self.note(self.base, len as u64 + 4, "superblock");
+                self.record_region(self.base, len as u64 + 4, "superblock");
             }
             other => {
-                let message = format!("a superblock of version {other}");
+                let message = format!("superblock version {other} is not supported");
                 return Err(Error::unsupported("hdf5-007", message).at(self.base + 8));
             }
         }
         Ok(())
     }
 
-    /// Counts bytes that are read or kept; over the budget is the end. This also ends circles.
+    /// Adds `bytes` to the memory that is in use until the file is closed. Fails with `Limit`, and adds
+    /// nothing, when the sum exceeds the budget.
     pub(crate) fn charge(&self, bytes: u64) -> Result<()> {
-        let spent = self.spent.get().saturating_add(bytes.max(LEAST));
+        let spent = self.spent.get().saturating_add(bytes.max(MIN_CHARGE));
         self.limits.allow(spent, "the metadata")?;
         self.spent.set(spent);
         Ok(())
     }
 
-    /// Remembers what a part of the file is.
-    pub(crate) fn note(&self, offset: u64, len: u64, name: &'static str) {
-        self.seen.borrow_mut().push(Seen { offset, len, name });
+    /// Fails with `Limit` unless `bytes` of temporary memory fit in the rest of the budget.
+    pub(crate) fn allow(&self, bytes: u64, what: &str) -> Result<()> {
+        self.limits.allow(self.spent.get().saturating_add(bytes), what).map(|_| ())
     }
 
-    /// All parts noted.
-    pub(crate) fn into_seen(self) -> Vec<Seen> {
-        self.seen.into_inner()
+    /// Records that a range of the file is a metadata structure called `name`.
+    pub(crate) fn record_region(&self, offset: u64, len: u64, name: &'static str) {
+        self.regions.borrow_mut().push(Region { offset, len, name });
     }
 
-    /// The byte of the file that `address` means.
-    pub(crate) fn place(&self, address: u64) -> u64 {
+    /// All recorded regions.
+    pub(crate) fn into_regions(self) -> Vec<Region> {
+        self.regions.into_inner()
+    }
+
+    /// File offset of `address`.
+    pub(crate) fn file_offset(&self, address: u64) -> u64 {
         self.base.saturating_add(address)
     }
 
-    /// `len` bytes at an address; the structure is called `name`.
-    pub(crate) fn fetch(&self, address: u64, len: u64, name: &'static str) -> Result<Vec<u8>> {
-        let at = self.place(address);
+    /// Reads `len` bytes at `address`. Fails with `Truncated` if the file is shorter, with `Limit` if
+    /// the bytes exceed the budget. `name` names the structure in errors.
+    pub(crate) fn read(&self, address: u64, len: u64, name: &'static str) -> Result<Vec<u8>> {
+        let at = self.file_offset(address);
         if at.checked_add(len).is_none_or(|end| end > self.source.len()) {
             let left = self.source.len().saturating_sub(at);
-            let message = format!("needs {len} bytes, {left} are there");
+            let message = format!("unexpected end of file: expected {len} bytes, found {left}");
             return Err(Error::truncated("hdf5-003", message).in_object(name).at(at));
         }
         self.charge(len)?;
         self.source.read_vec(at, len)
     }
 
-    /// The same, noted as a part of its own.
-    pub(crate) fn structure(&self, address: u64, len: u64, name: &'static str) -> Result<Vec<u8>> {
-        let bytes = self.fetch(address, len, name)?;
-        self.note(self.place(address), len, name);
+    /// Reads `len` bytes at `address` like [`Context::read`] and records the region.
+    pub(crate) fn read_structure(
+        &self,
+        address: u64,
+        len: u64,
+        name: &'static str,
+    ) -> Result<Vec<u8>> {
+        let bytes = self.read(address, len, name)?;
+        self.record_region(self.file_offset(address), len, name);
         Ok(bytes)
     }
 
-    /// A cursor over bytes that were fetched at `address`.
+    /// A cursor over bytes that were read at `address`.
     pub(crate) fn fields<'a>(&self, bytes: &'a [u8], address: u64) -> Fields<'a> {
-        let wire = Wire::new(bytes, self.place(address), ByteOrder::Little, "hdf5-004");
+        let wire = Wire::new(bytes, self.file_offset(address), ByteOrder::Little, "hdf5-004");
         Fields { wire, sizes: self.sizes }
     }
 
-    /// The file breaks a rule at `address`.
-    pub(crate) fn broken(&self, address: u64, message: impl Into<String>) -> Error {
-        Error::malformed("hdf5-008", message).at(self.place(address))
+    /// A `Malformed` error at `address`.
+    pub(crate) fn malformed(&self, address: u64, message: impl Into<String>) -> Error {
+        Error::malformed("hdf5-008", message).at(self.file_offset(address))
     }
 }
 
-/// Where the superblock is: behind a user block of 0, 512, 1024... bytes.
+/// File offset of the superblock, after a user block of 0, 512, 1024... bytes.
 fn find(source: &Source) -> Result<u64> {
     let mut at = 0_u64;
     loop {
@@ -178,19 +201,19 @@ fn find(source: &Source) -> Result<u64> {
             return Ok(at);
         }
         if at == 0 && bytes.starts_with(b"CDF") {
-            let message = "a netCDF file in the classic format, which is not HDF5";
+            let message = "netCDF classic files are not supported";
             let error = Error::unsupported("hdf5-001", message).at(0);
-            return Err(error.hint("nccopy -k netCDF-4 makes one of it that is read"));
+            return Err(error.hint("nccopy -k netCDF-4 IN OUT converts to netCDF-4"));
         }
         at = if at == 0 { 512 } else { at.saturating_mul(2) };
         if at >= source.len() {
-            let message = "an HDF5 file has \\x89HDF at byte 0, 512, 1024...";
+            let message = "no HDF5 signature (\\x89HDF) at byte 0, 512, 1024...";
             return Err(Error::not_this_format("hdf5-001", message).at(0));
         }
     }
 }
 
-/// A cursor that knows how addresses and lengths are written.
+/// A cursor over the fields of a structure, with the sizes of addresses and lengths.
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
     pub(crate) wire: Wire<'a>,
@@ -222,13 +245,13 @@ impl<'a> Fields<'a> {
         self.wire.take(n)
     }
 
-    /// A number of up to eight bytes.
+    /// An unsigned integer of `size` bytes; bytes after the eighth are ignored.
     pub(crate) fn uint(&mut self, size: usize) -> Result<u64> {
         let bytes = self.wire.take(size)?;
         Ok(bytes.iter().rev().take(8).fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
-    /// An address; all ones is none.
+    /// An address, or `None` for the undefined address (all bits set).
     pub(crate) fn address(&mut self) -> Result<Option<u64>> {
         let size = self.sizes.offset;
         let value = self.uint(size)?;
@@ -236,67 +259,74 @@ impl<'a> Fields<'a> {
         Ok((value != none).then_some(value))
     }
 
-    /// An address that must be there.
-    pub(crate) fn needed(&mut self, what: &str) -> Result<u64> {
+    /// An address that must be defined; `what` names it in the error.
+    pub(crate) fn required_address(&mut self, what: &str) -> Result<u64> {
         let at = self.wire.offset();
-        self.address()?
-            .ok_or_else(|| Error::malformed("hdf5-008", format!("{what} has no address")).at(at))
+        self.address()?.ok_or_else(|| {
+            Error::malformed("hdf5-008", format!("{what}: undefined address")).at(at)
+        })
     }
 
     pub(crate) fn length(&mut self) -> Result<u64> {
         self.uint(self.sizes.length)
     }
 
-    /// A name of `len` bytes that may be ended by a NUL before.
-    pub(crate) fn name(&mut self, len: usize) -> Result<String> {
+    /// A string in a field of `len` bytes, up to the first NUL.
+    pub(crate) fn string(&mut self, len: usize) -> Result<String> {
         Ok(text(self.wire.take(len)?))
     }
 
-    /// The four letters of a structure.
+    /// The four-letter signature of a structure.
     pub(crate) fn expect(&mut self, letters: [u8; 4]) -> Result<()> {
         self.wire.expect(&letters, "hdf5-005")
     }
 
-    /// The version of a structure, which must be among `known`.
+    /// The version of the structure `what`, which must be one of `known`.
     pub(crate) fn version(&mut self, known: &[u8], what: &str) -> Result<u8> {
         let at = self.wire.offset();
         let version = self.u8()?;
         if known.contains(&version) {
             return Ok(version);
         }
-        let message = format!("{what} of version {version}");
+        let message = format!("{what} version {version} is not supported");
         Err(Error::unsupported("hdf5-007", message).at(at))
     }
 
     /// A `Malformed` error at the current byte.
-    pub(crate) fn broken(&self, message: impl Into<String>) -> Error {
+    pub(crate) fn malformed(&self, message: impl Into<String>) -> Error {
         self.wire.malformed("hdf5-008", message)
     }
 }
 
-/// Bytes up to the first NUL as text.
+/// Whether an error ends the reading of the file: an exhausted budget or an I/O error. Other errors are
+/// about one object.
+pub(crate) fn is_fatal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Limit | ErrorKind::Io)
+}
+
+/// The string up to the first NUL; invalid UTF-8 is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Bytes that numbers up to `value` take.
+/// Size in bytes of an integer field that holds values up to `value`.
 pub(crate) fn bytes_for(value: u64) -> usize {
     (value.checked_ilog2().unwrap_or(0) / 8 + 1) as usize
 }
 
-/// Fails unless `bytes` have this checksum.
+/// Fails with `Malformed` unless `stored` is the checksum of `bytes`.
 pub(crate) fn verify(bytes: &[u8], stored: u32, at: u64, name: &str) -> Result<()> {
     let sum = checksum(bytes);
-    // A fuzzer that has to guess checksums never gets behind them.
+    // A fuzzer cannot produce valid checksums.
     if sum == stored || cfg!(fuzzing) {
         return Ok(());
     }
-    let message = format!("the checksum is {sum:#010x}, stored is {stored:#010x}");
+    let message = format!("checksum mismatch: computed {sum:#010x}, stored {stored:#010x}");
     Err(Error::malformed("hdf5-006", message).in_object(name).at(at))
 }
 
-/// Bob Jenkins's hash "lookup3", little-endian, beginning with 0: HDF5's checksum of metadata.
+/// The metadata checksum of HDF5: Bob Jenkins's "lookup3", little-endian, initial value 0.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     const MIX: [(usize, usize, usize, u32); 6] =
         [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)];
@@ -308,11 +338,11 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
             *s = s.wrapping_add(word(part));
         }
     };
-    // The last block, even a full one, is mixed in another way.
+    // The last block is mixed differently, even if it is full.
     while rest.len() > 12 {
         add(&mut state, &rest[..12]);
-        for (x, y, z, turn) in MIX {
-            state[x] = state[x].wrapping_sub(state[y]) ^ state[y].rotate_left(turn);
+        for (x, y, z, bits) in MIX {
+            state[x] = state[x].wrapping_sub(state[y]) ^ state[y].rotate_left(bits);
             state[y] = state[y].wrapping_add(state[z]);
         }
         rest = &rest[12..];
@@ -337,13 +367,13 @@ mod tests {
 
     #[test]
     fn the_checksum_is_lookup3() {
-        // The author's own test values.
+        // Test values from lookup3.c.
         assert_eq!(checksum(b""), 0xdead_beef);
         assert_eq!(checksum(b"Four score and seven years ago"), 0x1777_0551);
     }
 
     #[test]
-    fn numbers_take_as_many_bytes_as_they_need() {
+    fn integer_fields_have_the_smallest_size() {
         assert_eq!([0, 1, 255, 256, 65535, 65536].map(bytes_for), [1, 1, 1, 2, 2, 3]);
     }
 }

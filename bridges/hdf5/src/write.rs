@@ -1,375 +1,401 @@
-//! Any tree as HDF5 or NetCDF-4.
-//!
-//! The tree is laid out [flat](spile_core::flat): every array is one contiguous dataset. Names and
-//! points of dimensions become dimension scales, attributes attributes, and what is left is a text in
-//! the attribute [`DESCRIPTION`] of the root. All metadata come first, so data are written once, in
-//! their place.
+//! Writer of new files: objects with their attributes are collected in a plan, which assigns addresses
+//! and writes all metadata.
 
-mod file;
-mod index;
-mod scales;
-mod types;
-mod values;
+pub(crate) mod datatype;
 
-use std::collections::{HashMap, HashSet};
-
-use spile_core::axes::Dimensions;
-use spile_core::convert;
-use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, Result};
-use spile_core::flat::Flat;
-use spile_core::format::Reader;
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
-use spile_core::shape::Order;
+use spile_core::error::Result;
 use spile_core::sink::Sink;
-use spile_core::tree::{NodeId, ROOT, Value};
-use spile_core::wire::ByteOrder;
 
-use crate::scales::DESCRIPTION;
-use file::{Attribute, Data, Object, Outline, Slot, Stored, What};
-use index::Pointers;
-pub use index::{Indexed, Left, write_index};
-pub(crate) use values::Rules;
-use values::attribute;
+use crate::wire::header::kind;
+use crate::wire::{SIGNATURE, checksum};
+use datatype::Bytes;
 
-/// Points of a uniform dimension that are made at once.
-const POINTS: u64 = 1 << 16;
+/// Alignment of the data of datasets, in bytes.
+const ALIGNMENT: u64 = 64;
 
-/// Dimensions of a dataset that the library allows.
-const MOST: usize = 32;
+/// Length of the superblock in bytes.
+const SUPERBLOCK: u64 = 48;
 
-/// Where the data of a dataset come from.
-#[derive(Clone, Copy, Debug)]
-enum Origin {
-    Array(NodeId),
-    Points { start: f64, step: f64, len: u64 },
+/// The undefined address.
+const NONE: u64 = u64::MAX;
+
+/// Largest number of attributes of an object; their creation order has 16 bits.
+pub(crate) const MAX_ATTRIBUTES: usize = 65_000;
+
+/// Largest length of a message body in bytes; its length field has 16 bits.
+pub(crate) const MAX_MESSAGE: usize = 65_000;
+
+/// Largest number of objects in a global heap collection; their indices have 16 bits.
+const HEAP_OBJECTS: usize = 60_000;
+
+/// Smallest length of a global heap collection in bytes.
+const HEAP_BYTES: usize = 4096;
+
+/// An object of the global heap: the bytes of a string, or one reference.
+#[derive(Clone, Debug)]
+pub(crate) enum HeapObject {
+    Text(Vec<u8>),
+    Object(usize),
 }
 
-struct Writer<'a> {
-    flat: Flat<'a>,
-    dimensions: Dimensions,
-    rules: Rules,
-    outline: Outline,
-    /// Objects of nodes.
-    objects: HashMap<NodeId, usize>,
-    /// Names in the file, where the format allows fewer.
-    paths: HashMap<NodeId, String>,
-    /// Names at the root that are taken.
-    taken: HashSet<String>,
-    origins: Vec<(usize, Origin)>,
-    /// The scale of each dimension, where it has one, and who uses it.
-    scales: Vec<Option<usize>>,
-    uses: HashMap<usize, Vec<(usize, u32)>>,
-    /// netCDF: dimensions of characters by length, and named types by their bytes.
-    characters: HashMap<u64, usize>,
-    committed: HashMap<Vec<u8>, usize>,
-    numbers: u64,
-    /// Datasets point to the bytes of the file that is read, where they can.
-    pointers: Option<Pointers>,
+/// The value of an attribute.
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    Raw(Vec<u8>),
+    /// Variable-length elements: number of items and index of the heap object; `None` is empty.
+    Heap(Vec<Option<(u32, usize)>>),
+    /// References to dimensions: object and dimension.
+    Uses(Vec<(usize, u32)>),
 }
 
-pub(crate) fn write_tree(
-    content: &dyn Reader,
-    sink: &Sink,
-    rules: Rules,
-    limits: &Limits,
-) -> Result<()> {
-    let mut writer = Writer::new(content, rules, limits)?;
-    writer.nodes()?;
-    writer.scales();
-    writer.attach();
-    writer.describe(limits)?;
-    writer.all(sink)
+/// An attribute.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribute {
+    pub(crate) name: String,
+    pub(crate) kind: Bytes,
+    /// Empty for a scalar.
+    pub(crate) dims: Vec<u64>,
+    pub(crate) data: Data,
 }
 
-impl<'a> Writer<'a> {
-    fn new(content: &'a dyn Reader, rules: Rules, limits: &Limits) -> Result<Self> {
-        let flat = Flat::new(content, limits)?;
-        let dimensions = Dimensions::of(flat.tree());
-        Ok(Self {
-            scales: vec![None; dimensions.list().len()],
-            flat,
-            dimensions,
-            rules,
-            outline: Outline::default(),
-            objects: HashMap::new(),
-            paths: HashMap::new(),
-            taken: HashSet::new(),
-            origins: Vec::new(),
-            uses: HashMap::new(),
-            characters: HashMap::new(),
-            committed: HashMap::new(),
-            numbers: 0,
-            pointers: None,
-        })
+/// The type of a dataset.
+#[derive(Clone, Debug)]
+pub(crate) enum DatasetType {
+    Own(Bytes),
+    /// The object of a named datatype.
+    Committed(usize),
+}
+
+/// Data in an external file: its name, and offset and length of each part.
+#[derive(Clone, Debug)]
+pub(crate) struct ExternalData {
+    pub(crate) file: String,
+    pub(crate) parts: Vec<(u64, u64)>,
+}
+
+/// The kind of an object.
+#[derive(Clone, Debug)]
+pub(crate) enum ObjectKind {
+    /// Names and objects of the links.
+    Group(Vec<(String, usize)>),
+    Dataset {
+        kind: DatasetType,
+        dims: Vec<u64>,
+        bytes: u64,
+        external: Option<ExternalData>,
+    },
+    Type(Bytes),
+}
+
+/// An object with its attributes.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) kind: ObjectKind,
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// The plan of a file; object 0 is the root group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilePlan {
+    pub(crate) objects: Vec<Object>,
+    pub(crate) heap_objects: Vec<HeapObject>,
+}
+
+/// Addresses of all structures.
+struct Addresses {
+    headers: Vec<u64>,
+    /// Data of datasets; `NONE` for other objects.
+    data: Vec<u64>,
+    /// Local heaps with names of external files; `NONE` for other objects.
+    names: Vec<u64>,
+    heaps: Vec<u64>,
+    end: u64,
+}
+
+impl FilePlan {
+    /// Adds an object and returns its number.
+    pub(crate) fn add(&mut self, kind: ObjectKind) -> usize {
+        self.objects.push(Object { kind, attributes: Vec::new() });
+        self.objects.len() - 1
     }
 
-    /// Groups and datasets of the tree.
-    fn nodes(&mut self) -> Result<()> {
-        let root = self.outline.add(What::Group(Vec::new()));
-        self.objects.insert(ROOT, root);
-        self.paths.insert(ROOT, String::new());
-        let nodes: Vec<NodeId> = self.flat.tree().iter().map(|(id, _)| id).collect();
-        let mut siblings: HashMap<NodeId, HashSet<String>> = HashMap::new();
-        let mut moves = HashMap::new();
-        for id in nodes {
-            let node = self.flat.tree().node(id).clone();
-            let parent = self.objects[&node.parent];
-            let taken = siblings.entry(node.parent).or_default();
-            let name = free(&self.allowed(&node.name), |n| !taken.contains(n));
-            taken.insert(name.clone());
-            if node.parent == ROOT {
-                self.taken.insert(name.clone());
+    /// Adds a link to `child` to a group.
+    pub(crate) fn link(&mut self, group: usize, name: &str, child: usize) {
+        if let ObjectKind::Group(links) = &mut self.objects[group].kind {
+            links.push((name.to_string(), child));
+        }
+    }
+
+    /// Adds an object to the global heap and returns its number.
+    pub(crate) fn add_heap_object(&mut self, object: HeapObject) -> usize {
+        self.heap_objects.push(object);
+        self.heap_objects.len() - 1
+    }
+
+    /// Writes all metadata; returns the file offset of the data of each object that has some.
+    pub(crate) fn write(&self, sink: &Sink) -> Result<Vec<Option<u64>>> {
+        let addresses = self.assign_addresses();
+        sink.write_all_at(0, &superblock(addresses.headers[0], addresses.end))?;
+        let mut buffer = Vec::new();
+        let mut start = SUPERBLOCK;
+        for (k, object) in self.objects.iter().enumerate() {
+            // Headers are contiguous; they are written in large blocks.
+            if buffer.len() > 1 << 20 {
+                sink.write_all_at(start, &buffer)?;
+                start += buffer.len() as u64;
+                buffer.clear();
             }
-            let path = match self.paths[&node.parent].as_str() {
-                "" => name.clone(),
-                prefix => format!("{prefix}/{name}"),
-            };
-            if node.array.is_some() && path != node.path {
-                moves.insert(node.path.clone(), path.clone());
+            buffer.resize((addresses.headers[k] - start) as usize, 0);
+            buffer.extend(header(object, k, &addresses));
+        }
+        sink.write_all_at(start, &buffer)?;
+        for (k, at) in addresses.heaps.iter().enumerate() {
+            sink.write_all_at(*at, &self.heap(k, &addresses))?;
+        }
+        for (k, at) in addresses.names.iter().enumerate().filter(|(_, at)| **at != NONE) {
+            sink.write_all_at(*at, &self.local_heap(k, *at))?;
+        }
+        sink.set_len(addresses.end)?;
+        Ok(addresses.data.into_iter().map(|at| (at != NONE).then_some(at)).collect())
+    }
+
+    fn assign_addresses(&self) -> Addresses {
+        let count = self.objects.len();
+        let mut addresses = Addresses {
+            headers: vec![0; count],
+            data: vec![NONE; count],
+            names: vec![NONE; count],
+            heaps: vec![0; self.heap_objects.len().div_ceil(HEAP_OBJECTS)],
+            end: SUPERBLOCK,
+        };
+        // Lengths do not depend on the addresses.
+        let headers: Vec<u64> =
+            (0..count).map(|k| header(&self.objects[k], k, &addresses).len() as u64).collect();
+        for (k, len) in headers.into_iter().enumerate() {
+            addresses.headers[k] = addresses.end;
+            addresses.end = (addresses.end + len).next_multiple_of(8);
+        }
+        for k in 0..addresses.heaps.len() {
+            let len = self.heap(k, &addresses).len() as u64;
+            addresses.heaps[k] = addresses.end;
+            addresses.end += len;
+        }
+        for (k, object) in self.objects.iter().enumerate() {
+            let ObjectKind::Dataset { bytes, external, .. } = &object.kind else { continue };
+            if external.is_some() {
+                addresses.names[k] = addresses.end;
+                addresses.end += self.local_heap(k, 0).len() as u64;
+            } else if *bytes > 0 {
+                addresses.data[k] = addresses.end.next_multiple_of(ALIGNMENT);
+                addresses.end = addresses.data[k] + bytes;
             }
-            self.paths.insert(id, path);
-            let object = match &node.array {
-                None => self.outline.add(What::Group(Vec::new())),
-                Some(array) => {
-                    let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-                    match self.array(id, &node.path, array).map_err(place)? {
-                        Some(object) => object,
-                        None => continue,
-                    }
+        }
+        addresses
+    }
+
+    /// A global heap collection.
+    fn heap(&self, number: usize, addresses: &Addresses) -> Bytes {
+        let first = number * HEAP_OBJECTS;
+        let own = &self.heap_objects[first..self.heap_objects.len().min(first + HEAP_OBJECTS)];
+        let mut out = b"GCOL\x01\0\0\0".to_vec();
+        out.extend([0; 8]);
+        for (k, object) in own.iter().enumerate() {
+            let address;
+            let bytes: &[u8] = match object {
+                HeapObject::Text(bytes) => bytes,
+                HeapObject::Object(object) => {
+                    address = addresses.headers[*object].to_le_bytes();
+                    &address
                 }
             };
-            self.outline.link(parent, &name, object);
-            self.objects.insert(id, object);
+            out.extend((k as u16 + 1).to_le_bytes());
+            out.extend([1, 0, 0, 0, 0, 0]);
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend_from_slice(bytes);
+            out.resize(out.len().next_multiple_of(8), 0);
         }
-        self.flat.description.moved(&moves);
-        Ok(())
-    }
-
-    /// The dataset of an array, if there shall be one.
-    fn array(&mut self, id: NodeId, path: &str, array: &ArrayDesc) -> Result<Option<usize>> {
-        if self.pointers.is_some() {
-            return self.pointed(id, path, array);
-        }
-        let object = self.dataset(array)?;
-        self.origins.push((object, Origin::Array(id)));
-        Ok(Some(object))
-    }
-
-    fn dataset(&mut self, array: &ArrayDesc) -> Result<usize> {
-        if array.shape.rank() >= MOST {
-            let message = format!("HDF5 has no arrays of {} dimensions", array.shape.rank());
-            return Err(Error::unsupported("hdf5-030", message));
-        }
-        let mut dims = array.shape.lengths().to_vec();
-        let bytes = array.shape.bytes(array.dtype.size())?;
-        // As core hands the elements out.
-        let dtype = array.dtype.with_order(ByteOrder::Little);
-        let kind = match (self.rules, carrier(dtype)) {
-            (Rules::Hdf5, _) | (_, Carrier::Own) => Stored::Own(types::of(dtype)),
-            (_, Carrier::Wider) => {
-                let kind = Stored::Own(types::of(DType::F32));
-                let bytes = array.shape.bytes(DType::F32.size())?;
-                return Ok(self.outline.add(What::Dataset { kind, dims, bytes, elsewhere: None }));
-            }
-            (_, Carrier::Integer) => Stored::Own(types::integer(
-                array.dtype.size() as u32,
-                array.dtype.kind() == Kind::Bool,
-            )),
-            (_, Carrier::Compound) => {
-                let kind = types::of(dtype);
-                Stored::Committed(self.commit(dtype, kind))
-            }
-            (_, Carrier::Characters) => {
-                dims.push(array.dtype.size().max(1) as u64);
-                Stored::Own(types::character())
-            }
-        };
-        Ok(self.outline.add(What::Dataset { kind, dims, bytes, elsewhere: None }))
-    }
-
-    /// netCDF wants types that are not its own to have names; these are those of its complex numbers.
-    fn commit(&mut self, dtype: DType, kind: Vec<u8>) -> usize {
-        if let Some(known) = self.committed.get(&kind) {
-            return *known;
-        }
-        let name = if dtype.size() == 8 {
-            "_PFNC_FLOAT_COMPLEX_TYPE"
-        } else {
-            "_PFNC_DOUBLE_COMPLEX_TYPE"
-        };
-        let object = self.outline.add(What::Type(kind.clone()));
-        self.link_root(name, object);
-        self.committed.insert(kind, object);
-        object
-    }
-
-    /// Links something that is in no tree into the root; gives its name.
-    fn link_root(&mut self, name: &str, object: usize) -> String {
-        let name = free(&self.allowed(name), |n| !self.taken.contains(n));
-        self.taken.insert(name.clone());
-        self.outline.link(0, &name, object);
-        name
-    }
-
-    /// What is said about a node; names that have a meaning of their own are left to the description.
-    fn say(&mut self, object: usize, attrs: &[(String, Value)]) {
-        for (name, value) in attrs {
-            let name = self.allowed(name);
-            let known = |o: &Object| o.attributes.iter().any(|a| a.name == name);
-            if crate::scales::is_machinery(&name) || known(&self.outline.objects[object]) {
-                continue;
-            }
-            let made = attribute(&mut self.outline, self.rules, &name, value);
-            self.outline.objects[object].attributes.extend(made);
-        }
-    }
-
-    /// What packed numbers mean (CF conventions, section 8.1), and which bytes are truths.
-    fn map(&mut self, object: usize, array: Option<&ArrayDesc>) {
-        let Some(array) = array else { return };
-        let mut attrs = Vec::new();
-        if let Some(map) = array.map {
-            attrs.push(("scale_factor".to_string(), Value::Float(map.slope)));
-            attrs.push(("add_offset".to_string(), Value::Float(map.intercept)));
-        }
-        if self.rules == Rules::NetCdf
-            && array.dtype.kind() == Kind::Bool
-            && array.dtype.size() == 1
-        {
-            attrs.push(("dtype".to_string(), Value::from("bool")));
-        }
-        self.say(object, &attrs);
-    }
-
-    /// CF conventions, section 9.3.3: counts name the dimension whose rows they count.
-    fn sample_dimension(&mut self, object: usize, path: &str, parent: NodeId) {
-        let tree = self.flat.tree();
-        let Some(stem) = path.strip_suffix(".rows") else { return };
-        let Some(id) = tree.at(stem).filter(|id| tree.node(*id).parent == parent) else { return };
-        let name = self.dimensions.names(id).next().map(Value::from);
-        if let Some(name) = name {
-            let attrs = [("sample_dimension".to_string(), name)];
-            self.say(object, &attrs);
-        }
-    }
-
-    /// What is said about the file.
-    fn describe(&mut self, limits: &Limits) -> Result<()> {
-        if self.rules == Rules::NetCdf {
-            let text = concat!("version=2,spile=", env!("CARGO_PKG_VERSION"));
-            let value = Value::from(text);
-            let made = attribute(&mut self.outline, self.rules, "_NCProperties", &value);
-            self.outline.objects[0].attributes.extend(made);
-        }
-        let attrs = self.flat.tree().attrs().clone();
-        self.say(0, &attrs);
-        let text = self.flat.description.text(limits)?.into_bytes();
-        let len = u32::try_from(text.len()).map_err(|_| {
-            Error::unsupported("hdf5-030", "the description of this file is too long")
-        })?;
-        let slot = self.outline.slot(Slot::Text(text));
-        self.outline.objects[0].attributes.push(Attribute {
-            name: DESCRIPTION.into(),
-            kind: types::any_text(),
-            dims: Vec::new(),
-            data: Data::Slots(vec![Some((len, slot))]),
-        });
-        Ok(())
-    }
-
-    /// The name as the format allows it: HDF5 has paths with slashes and dots, netCDF forbids control
-    /// characters, spaces at the end, more than 256 bytes, and most signs at the beginning.
-    fn allowed(&self, name: &str) -> String {
-        let mut out = name.replace(['/', '\0'], "_");
-        if out == "." || out == ".." || out.is_empty() {
-            out = "_".repeat(out.len().max(1));
-        }
-        if self.rules == Rules::NetCdf {
-            out = out.replace(|c: char| c.is_control(), "_");
-            out.truncate(out.trim_end_matches(' ').len());
-            let first = out.chars().next().unwrap_or(' ');
-            if !(first.is_alphanumeric() || first == '_' || !first.is_ascii()) {
-                out.insert(0, '_');
-            }
-            while out.len() > 240 {
-                out.pop();
-            }
-        }
+        let end = (out.len() + 16).next_multiple_of(HEAP_BYTES);
+        // Object 0 is the free space, including its own header.
+        let free = (end - out.len()) as u64;
+        out.extend([0; 8]);
+        out.extend(free.to_le_bytes());
+        out.resize(end, 0);
+        out[8..16].copy_from_slice(&(end as u64).to_le_bytes());
         out
     }
 
-    /// Everything is planned: metadata, then data.
-    fn all(&self, sink: &Sink) -> Result<()> {
-        let places = self.outline.write(sink)?;
-        for (object, origin) in &self.origins {
-            if let Some(at) = places[*object] {
-                self.data(sink, at, *origin)?;
+    /// The local heap with the name of an external file.
+    fn local_heap(&self, number: usize, at: u64) -> Bytes {
+        let ObjectKind::Dataset { external: Some(external), .. } = &self.objects[number].kind
+        else {
+            return Vec::new();
+        };
+        let mut names = vec![0; 8];
+        names.extend(external.file.bytes());
+        names.push(0);
+        names.resize(names.len().next_multiple_of(8), 0);
+        let mut out = b"HEAP\0\0\0\0".to_vec();
+        out.extend((names.len() as u64).to_le_bytes());
+        // No free list.
+        out.extend(1_u64.to_le_bytes());
+        out.extend((at + 32).to_le_bytes());
+        out.extend(names);
+        out
+    }
+}
+
+/// An object header of version 2.
+fn header(object: &Object, number: usize, addresses: &Addresses) -> Bytes {
+    let mut body = Vec::new();
+    match &object.kind {
+        ObjectKind::Group(links) => {
+            let count = links.len() as u64;
+            // netCDF requires tracked creation order.
+            let mut info = vec![0, 3];
+            info.extend(count.to_le_bytes());
+            (0..3).for_each(|_| info.extend(NONE.to_le_bytes()));
+            message(&mut body, kind::LINK_INFO, 0, 0, &info);
+            message(&mut body, kind::GROUP_INFO, 0, 0, &[0, 0]);
+            for (order, (name, child)) in links.iter().enumerate() {
+                let link = link(name, order as u64, addresses.headers[*child]);
+                message(&mut body, kind::LINK, 0, 0, &link);
             }
         }
-        Ok(())
-    }
-
-    fn data(&self, sink: &Sink, at: u64, origin: Origin) -> Result<()> {
-        match origin {
-            Origin::Array(id) => {
-                let node = self.flat.tree().node(id);
-                let dtype = node.array.as_ref().map_or(DType::U8, |array| array.dtype);
-                let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
-                let wider = self.rules == Rules::NetCdf && matches!(carrier(dtype), Carrier::Wider);
-                let size = if wider { DType::F32.size() } else { dtype.size() } as u64;
-                let write = |first: u64, bytes: &[u8]| {
-                    if !wider {
-                        return sink.write_all_at(at + first * size, bytes);
-                    }
-                    let (mut numbers, mut out) = (Vec::new(), Vec::new());
-                    convert::to_f64(dtype.with_order(ByteOrder::Little), None, bytes, &mut numbers);
-                    convert::from_f64(DType::F32, None, &numbers, &mut out);
-                    sink.write_all_at(at + first * size, &out)
-                };
-                self.flat.for_each(id, Order::C, write).map_err(place)
-            }
-            Origin::Points { start, step, len } => {
-                let mut buffer = Vec::new();
-                for first in (0..len).step_by(POINTS as usize) {
-                    buffer.clear();
-                    for k in first..len.min(first + POINTS) {
-                        buffer.extend((start + k as f64 * step).to_le_bytes());
-                    }
-                    sink.write_all_at(at + first * 8, &buffer)?;
+        ObjectKind::Dataset { kind: own, dims, bytes, external } => {
+            message(&mut body, kind::DATASPACE, 0, 0, &space(dims));
+            match own {
+                DatasetType::Own(kind) => message(&mut body, kind::DATATYPE, 1, 0, kind),
+                DatasetType::Committed(of) => {
+                    message(&mut body, kind::DATATYPE, 3, 0, &shared(addresses.headers[*of]));
                 }
-                Ok(())
+            }
+            // No fill value; late allocation.
+            message(&mut body, kind::FILL_VALUE, 1, 0, &[3, 0x0a]);
+            let mut layout = vec![3, 1];
+            layout.extend(addresses.data[number].to_le_bytes());
+            layout.extend(bytes.to_le_bytes());
+            message(&mut body, kind::LAYOUT, 0, 0, &layout);
+            if let Some(external) = external {
+                let files = external_files(external, addresses.names[number]);
+                message(&mut body, kind::EXTERNAL, 0, 0, &files);
+            }
+        }
+        ObjectKind::Type(kind) => message(&mut body, kind::DATATYPE, 1, 0, kind),
+    }
+    if !object.attributes.is_empty() {
+        let count = object.attributes.len() as u16;
+        let mut info = vec![0, 1];
+        info.extend(count.to_le_bytes());
+        (0..2).for_each(|_| info.extend(NONE.to_le_bytes()));
+        message(&mut body, kind::ATTRIBUTE_INFO, 0, 0, &info);
+    }
+    for (order, attribute) in object.attributes.iter().enumerate() {
+        let encoded = encode_attribute(attribute, addresses);
+        message(&mut body, kind::ATTRIBUTE, 0, order as u16, &encoded);
+    }
+    // Version 2, sizes of four bytes, attribute creation order tracked.
+    let mut out = b"OHDR\x02\x06".to_vec();
+    out.extend((body.len() as u32).to_le_bytes());
+    out.extend(body);
+    out.extend(checksum(&out).to_le_bytes());
+    out
+}
+
+/// An attribute message of version 3.
+fn encode_attribute(attribute: &Attribute, addresses: &Addresses) -> Bytes {
+    let space = space(&attribute.dims);
+    let name_len = attribute.name.len() as u16 + 1;
+    let mut out = vec![3, 0];
+    for len in [name_len, attribute.kind.len() as u16, space.len() as u16] {
+        out.extend(len.to_le_bytes());
+    }
+    // UTF-8.
+    out.push(1);
+    out.extend(attribute.name.bytes());
+    out.push(0);
+    out.extend_from_slice(&attribute.kind);
+    out.extend(space);
+    match &attribute.data {
+        Data::Raw(bytes) => out.extend_from_slice(bytes),
+        Data::Heap(heap_objects) => {
+            for object in heap_objects {
+                let (count, heap, index) = match object {
+                    Some((count, object)) => {
+                        let index = (object % HEAP_OBJECTS) as u32 + 1;
+                        (*count, addresses.heaps[object / HEAP_OBJECTS], index)
+                    }
+                    None => (0, 0, 0),
+                };
+                out.extend(count.to_le_bytes());
+                out.extend(heap.to_le_bytes());
+                out.extend(index.to_le_bytes());
+            }
+        }
+        Data::Uses(uses) => {
+            for (object, dim) in uses {
+                out.extend(addresses.headers[*object].to_le_bytes());
+                out.extend(dim.to_le_bytes());
+                out.extend([0; 4]);
             }
         }
     }
+    out
 }
 
-/// How netCDF holds a type.
-enum Carrier {
-    Own,
-    /// As a number of four bytes, which holds all of its values.
-    Wider,
-    /// As a number of the same size.
-    Integer,
-    Compound,
-    /// As a line of characters for each element.
-    Characters,
-}
-
-fn carrier(dtype: DType) -> Carrier {
-    match (dtype.kind(), dtype.size()) {
-        (Kind::Int | Kind::UInt, _) | (Kind::Float, 4 | 8) => Carrier::Own,
-        (Kind::Float, 2) => Carrier::Wider,
-        (Kind::Bool, _) | (Kind::Opaque, 1) => Carrier::Integer,
-        (Kind::Complex, 8 | 16) => Carrier::Compound,
-        _ => Carrier::Characters,
+fn superblock(root: u64, end: u64) -> Bytes {
+    let mut out = SIGNATURE.to_vec();
+    out.extend([2, 8, 8, 0]);
+    for address in [0, NONE, end, root] {
+        out.extend(address.to_le_bytes());
     }
+    out.extend(checksum(&out).to_le_bytes());
+    out
 }
 
-/// `name`, or the first of `name_2`, `name_3`... that is free.
-fn free(name: &str, is: impl Fn(&str) -> bool) -> String {
-    let numbered = (2_u64..).map(|k| format!("{name}_{k}"));
-    // There is always a free number.
-    std::iter::once(name.to_string()).chain(numbered).find(|n| is(n)).unwrap_or_default()
+fn message(out: &mut Bytes, kind: u16, flags: u8, order: u16, body: &[u8]) {
+    out.push(kind as u8);
+    out.extend((body.len() as u16).to_le_bytes());
+    out.push(flags);
+    out.extend(order.to_le_bytes());
+    out.extend_from_slice(body);
+}
+
+/// A dataspace of version 2.
+fn space(dims: &[u64]) -> Bytes {
+    let mut out = vec![2, dims.len() as u8, 0, u8::from(!dims.is_empty())];
+    out.extend(dims.iter().flat_map(|n| n.to_le_bytes()));
+    out
+}
+
+fn link(name: &str, order: u64, address: u64) -> Bytes {
+    // Name length of four bytes, creation order, character set (UTF-8).
+    let mut out = vec![1, 0x16];
+    out.extend(order.to_le_bytes());
+    out.push(1);
+    out.extend((name.len() as u32).to_le_bytes());
+    out.extend(name.bytes());
+    out.extend(address.to_le_bytes());
+    out
+}
+
+/// A reference to a shared message.
+fn shared(address: u64) -> Bytes {
+    let mut out = vec![3, 2];
+    out.extend(address.to_le_bytes());
+    out
+}
+
+/// An external data files message.
+fn external_files(external: &ExternalData, heap: u64) -> Bytes {
+    let count = external.parts.len() as u16;
+    let mut out = vec![1, 0, 0, 0];
+    out.extend(count.to_le_bytes());
+    out.extend(count.to_le_bytes());
+    out.extend(heap.to_le_bytes());
+    for (offset, len) in &external.parts {
+        for number in [8, *offset, *len] {
+            out.extend(number.to_le_bytes());
+        }
+    }
+    out
 }

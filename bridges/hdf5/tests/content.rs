@@ -1,4 +1,4 @@
-//! What is in the golden files, by name.
+//! Content of the golden files.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn attr(node: &Node, name: &str) -> Value {
 }
 
 #[test]
-fn attributes_of_every_kind_come_back() {
+fn attributes_of_every_type_are_decoded() {
     for version in ["old", "new"] {
         let file = open(&format!("attributes_{version}.h5"));
         let data = node(&*file, "group/data");
@@ -56,7 +56,7 @@ fn attributes_of_every_kind_come_back() {
             assert_eq!(attr(of, "names"), Value::List(names.into()));
             assert_eq!(attr(of, "nothing"), Value::List(Vec::new()));
         }
-        // Factors are no attributes any more.
+        // Scaling attributes are removed from the attributes.
         let map = data.array.as_ref().unwrap().map.unwrap();
         assert_eq!((map.intercept, map.slope), (-1.0, 0.5));
         assert!(data.attrs.iter().all(|(name, _)| name != "scale_factor"));
@@ -64,7 +64,7 @@ fn attributes_of_every_kind_come_back() {
 }
 
 #[test]
-fn many_links_and_attributes_are_found_in_heaps() {
+fn links_and_attributes_in_fractal_heaps_are_found() {
     for (version, count) in [("old", 500), ("new", 5000)] {
         let file = open(&format!("many_{version}.h5"));
         assert_eq!(file.tree().len(), 40);
@@ -78,7 +78,7 @@ fn many_links_and_attributes_are_found_in_heaps() {
 }
 
 #[test]
-fn every_object_is_listed_once_and_circles_end() {
+fn every_object_is_listed_once_and_cycles_end() {
     for version in ["old", "new"] {
         let file = open(&format!("links_{version}.h5"));
         let same = |path: &str| {
@@ -87,15 +87,16 @@ fn every_object_is_listed_once_and_circles_end() {
         let names = ["a/b/c/data", "a/again", "soft"];
         assert_eq!(names.iter().filter(|name| same(name)).count(), 2);
         assert!(names.iter().all(|name| bytes(&*file, name) == bytes(&*file, "soft")));
-        let told: Vec<&str> =
+        let objects: Vec<&str> =
             file.findings().iter().map(|f| f.object.as_deref().unwrap()).collect();
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(["a/circle", "dangling", "outside"].iter().all(|name| told.contains(name)));
+        assert_eq!(objects.len(), 3, "{objects:?}");
+        let expected = ["\"a/circle\"", "\"dangling\"", "\"outside\""];
+        assert!(expected.iter().all(|name| objects.contains(name)), "{objects:?}");
     }
 }
 
 #[test]
-fn texts_of_any_length_are_texts() {
+fn variable_length_strings_are_strings() {
     for version in ["old", "new"] {
         let file = open(&format!("text_{version}.h5"));
         let words = node(&*file, "words").array.as_ref().unwrap();
@@ -116,7 +117,7 @@ fn texts_of_any_length_are_texts() {
 }
 
 #[test]
-fn tables_are_groups_of_columns() {
+fn compound_datasets_are_groups_of_columns() {
     for version in ["old", "new"] {
         let file = open(&format!("table_{version}.h5"));
         let ids: Vec<u8> = (0..4_i32).flat_map(i32::to_le_bytes).collect();
@@ -129,7 +130,7 @@ fn tables_are_groups_of_columns() {
 }
 
 #[test]
-fn scales_are_names_and_points_of_dimensions() {
+fn scales_are_names_and_coordinates_of_dimensions() {
     for version in ["old", "new"] {
         let file = open(&format!("scales_{version}.h5"));
         let field = node(&*file, "field").array.as_ref().unwrap();
@@ -143,7 +144,7 @@ fn scales_are_names_and_points_of_dimensions() {
     let t = node(&*file, "t2m");
     let array = t.array.as_ref().unwrap();
     assert_eq!(array.dims, ["time", "lat", "lon"]);
-    // The last has no variable.
+    // The last dimension has no variable.
     assert_eq!(array.coords[2], Coord::None);
     assert!(array.map.is_some() && attr(t, "units") == "K".into());
     let station = node(&*file, "station").array.as_ref().unwrap();
@@ -158,7 +159,90 @@ fn scales_are_names_and_points_of_dimensions() {
 }
 
 #[test]
-fn links_keep_the_order_in_which_they_were_made() {
+fn every_dataset_that_cannot_be_read_is_a_finding_and_hides_no_other() {
+    for version in ["old", "new"] {
+        let file = open(&format!("unsupported_{version}.h5"));
+        let mut found: Vec<(&str, &str)> =
+            file.findings().iter().map(|f| (f.object.as_deref().unwrap(), f.code)).collect();
+        found.sort_unstable();
+        let expected = [
+            ("\"external\"", "hdf5-013"),
+            ("\"group link\"", "hdf5-020"),
+            ("\"plugin\"", "hdf5-010"),
+            ("\"reference\"", "hdf5-023"),
+            ("\"scaleoffset\"", "hdf5-010"),
+            ("\"szip\"", "hdf5-010"),
+            ("\"table/name\"", "hdf5-023"),
+            ("\"time\"", "hdf5-023"),
+            ("\"to virtual\"", "hdf5-020"),
+            ("\"too many strings\"", "hdf5-015"),
+            ("\"virtual\"", "hdf5-011"),
+        ];
+        assert_eq!(found, expected);
+        let message = |object: &str| {
+            let finding = file.findings().iter().find(|f| f.object.as_deref() == Some(object));
+            finding.unwrap().message.clone()
+        };
+        assert_eq!(message("\"szip\""), "szip compression is not supported");
+        assert_eq!(message("\"plugin\""), "filter 32123 is not supported");
+        assert_eq!(message("\"virtual\""), "virtual datasets are not supported");
+        assert_eq!(message("\"to virtual\""), "soft link to \"/virtual\", which cannot be read");
+        let data: Vec<u8> = (0..64_i32).flat_map(i32::to_le_bytes).collect();
+        // Links are followed through other links.
+        for path in ["good", "group/inner", "link", "second link", "through"] {
+            assert_eq!(bytes(&*file, path), data, "{path}");
+        }
+        assert_eq!(bytes(&*file, "table/id"), [0; 8]);
+    }
+}
+
+#[test]
+fn a_damaged_object_header_hides_no_other_object() {
+    let name = "types_new.h5";
+    let good = std::fs::read(path(name)).unwrap();
+    let file = open(name);
+    let count = file.tree().arrays().count();
+    let mut headers = Vec::new();
+    let mut keep = |region: spile_core::format::Region| {
+        headers.extend((region.name == "object header").then_some(region.offset as usize));
+        Ok(())
+    };
+    file.regions(&mut keep).unwrap();
+    let mut skipped = 0;
+    for at in headers {
+        let mut bad = good.clone();
+        bad[at + 8] ^= 1;
+        // A damaged root group is an error.
+        let Ok(file) = Hdf5.open(Source::memory(bad), &Limits::default()) else { continue };
+        let [finding] = file.findings() else { panic!("{:?}", file.findings()) };
+        assert_eq!(finding.code, "hdf5-006");
+        let path = finding.object.as_deref().unwrap().trim_matches('"');
+        assert!(file.tree().at(path).is_none(), "{path}");
+        assert_eq!(file.tree().arrays().count(), count - 1, "{path}");
+        skipped += 1;
+    }
+    assert_eq!(skipped, count);
+}
+
+#[test]
+fn metadata_json_that_does_not_fit_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.h5");
+    let limits = Limits::default();
+    let overwrite = spile_core::sink::Overwrite::Never;
+    let content = open("compact.h5");
+    spile_core::format::write_file(&Hdf5, &*content, &path, overwrite, &limits).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let version = b"{\"spile\":1";
+    let at = bytes.windows(version.len()).position(|w| w == version).unwrap();
+    bytes[at + version.len() - 1] = b'9';
+    let file = Hdf5.open(Source::memory(bytes), &limits).unwrap();
+    assert_eq!(file.findings().iter().map(|f| f.code).collect::<Vec<_>>(), ["hdf5-024"]);
+    assert_eq!(self::bytes(&*file, "compact"), self::bytes(&*content, "compact"));
+}
+
+#[test]
+fn links_keep_their_creation_order() {
     let file = open("tracked.h5");
     let names: Vec<_> = file.tree().iter().map(|(_, node)| node.name.as_str()).collect();
     assert_eq!(names, ["zebra", "apple", "mango"]);
@@ -167,7 +251,7 @@ fn links_keep_the_order_in_which_they_were_made() {
 }
 
 #[test]
-fn an_index_needs_one_file_and_names_what_it_leaves_out() {
+fn an_index_needs_one_file_and_lists_skipped_arrays() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("index.h5");
     let sink = || {
@@ -183,8 +267,8 @@ fn an_index_needs_one_file_and_names_what_it_leaves_out() {
     let mut new = sink();
     let indexed = write_index(&*file, &mut new, &Limits::default()).unwrap();
     new.commit().unwrap();
-    assert_eq!((indexed.arrays, indexed.left.len()), (4, 0));
-    // Its data are in another file, which we do not open.
+    assert_eq!((indexed.arrays, indexed.skipped.len()), (4, 0));
+    // Reading external data is not supported.
     let report = Hdf5.check(&Source::open(&target).unwrap(), &Limits::default(), false).unwrap();
     assert!(report.findings.iter().all(|f| f.code == "hdf5-013") && report.findings.len() == 4);
 }

@@ -1,4 +1,4 @@
-//! Any tree comes back the same from both formats.
+//! Round trips of any tree through both formats.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use spile_core::source::Source;
 use spile_core::testkit::differences;
 use spile_core::tree::{ROOT, Tree, Value};
 
-/// Bytes that all arrays are cut out of.
+/// Size of the source of all arrays, in bytes.
 const BYTES: u64 = 4096;
 
-/// Types that both formats hold; netCDF makes other numbers of some.
+/// Types that both formats can store; netCDF converts some.
 const TYPES: [&str; 16] = [
     "int8",
     "int16-be",
@@ -75,7 +75,7 @@ struct Plan {
     attrs: Vec<(String, Value)>,
     uniform: bool,
     map: bool,
-    /// Rows in each frame; nothing where it is not there.
+    /// Number of rows in each frame; `None` where the array is missing.
     frames: Option<Vec<Option<u64>>>,
 }
 
@@ -155,7 +155,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_what_is_read(plans in prop::collection::vec(plan(), 0..5)) {
+    fn reading_returns_what_was_written(plans in prop::collection::vec(plan(), 0..5)) {
         let bytes: Vec<u8> = (0..BYTES).map(|k| (k * 37 % 251) as u8).collect();
         let content = Dataset::new(Source::memory(bytes), tree(&plans));
         let (folder, limits) = (tempfile::tempdir().unwrap(), Limits::default());

@@ -1,4 +1,4 @@
-//! Where the chunks of an array are.
+//! Chunks of an array as a layout of core.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,86 +6,93 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spile_core::chunks::{Chunk, ChunkTable, Chunks};
 use spile_core::error::Result;
 use spile_core::layout::{Codec, Extent, Extents, Layout};
+use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::{Part, Source};
 use spile_core::wire::ByteOrder;
 
-use crate::codec::{crc32c, cut, damaged};
+use crate::codec::{Pipeline, crc32c, invalid_chunk, truncated};
 use crate::wire::{ArrayMeta, Shard};
 
-/// Tables of shards that are remembered.
-const SHARDS: usize = 64;
+/// Largest number of cached shard indexes.
+const MAX_SHARDS: usize = 64;
 
-/// The files of an array's chunks, by number.
+/// The files of the chunks of an array, by chunk number, as ranges of the joined source.
 pub(crate) struct Stored(BTreeMap<u64, Extent>);
 
 impl Stored {
-    /// Their places among the bytes of all files.
+    /// `files` has the number of a file in `source` for each chunk.
     pub(crate) fn new(source: &Source, files: &BTreeMap<u64, usize>) -> Self {
         let parts = source.parts();
-        let place = |k: usize| {
+        let extent = |k: usize| {
             let (offset, next) = (parts[k].start(), parts.get(k + 1));
             let end = next.map_or(source.len(), Part::start);
             Extent { offset, len: end - offset }
         };
-        Self(files.iter().map(|(number, k)| (*number, place(*k))).collect())
+        Self(files.iter().map(|(number, k)| (*number, extent(*k))).collect())
     }
 }
 
-/// The layout of an array: plain ranges where the files are nothing else, chunks otherwise.
-pub(crate) fn layout(source: &Source, meta: &ArrayMeta, stored: Stored) -> Result<Layout> {
-    if let Some(plain) = plain(meta, &stored)? {
+/// The layout of an array: contiguous ranges where the files are slabs of the array, chunks otherwise.
+pub(crate) fn layout(
+    source: &Source,
+    meta: &ArrayMeta,
+    stored: Stored,
+    limits: &Limits,
+) -> Result<Layout> {
+    if let Some(plain) = contiguous(meta, &stored)? {
         return Ok(plain);
     }
-    let codec = |pipe: &crate::codec::Pipe| {
-        (!pipe.is_empty()).then(|| Arc::new(pipe.clone()) as Arc<dyn Codec>)
+    let codec = |pipeline: &Pipeline| {
+        (!pipeline.is_empty()).then(|| Arc::new(pipeline.clone()) as Arc<dyn Codec>)
     };
     let (shape, fill) = (meta.shape.clone(), meta.fill.as_slice().into());
-    let chunks = if let Some(shard) = &meta.coding.shard {
-        let (chunk, axes) = (shard.chunk.clone(), shard.coding.axes.clone());
-        let table = Sharded::new(source, meta, shard, stored, codec(&shard.coding.pipe));
+    let chunks = if let Some(shard) = &meta.codecs.shard {
+        let (chunk, axes) = (shard.chunk.clone(), shard.codecs.axes.clone());
+        let table =
+            Sharded::new(source, meta, shard, stored, codec(&shard.codecs.pipeline), *limits);
         Chunks { shape, chunk, axes, table: Arc::new(table), fill }
     } else {
-        let (chunk, axes) = (meta.chunk.clone(), meta.coding.axes.clone());
-        let table = Arc::new(Files { stored, codec: codec(&meta.coding.pipe) });
+        let (chunk, axes) = (meta.chunk.clone(), meta.codecs.axes.clone());
+        let table = Arc::new(Files { stored, codec: codec(&meta.codecs.pipeline) });
         Chunks { shape, chunk, axes, table, fill }
     };
     Ok(Layout::Chunked { chunks: Arc::new(chunks), first: 0 })
 }
 
-/// The array as ranges that follow each other, where only its slowest dimension is cut and all files
-/// are there, whole.
-fn plain(meta: &ArrayMeta, stored: &Stored) -> Result<Option<Layout>> {
-    let ArrayMeta { shape, chunk, coding, dtype, .. } = meta;
-    let order = if coding.axes == Chunks::axes(shape.rank(), Order::C) {
+/// The layout of an array whose files are unencoded slabs along the slowest dimension, all of them present
+/// and complete; `None` for other arrays.
+fn contiguous(meta: &ArrayMeta, stored: &Stored) -> Result<Option<Layout>> {
+    let ArrayMeta { shape, chunk, codecs, dtype, .. } = meta;
+    let order = if codecs.axes == Chunks::axes(shape.rank(), Order::C) {
         Order::C
-    } else if coding.axes == Chunks::axes(shape.rank(), Order::F) {
+    } else if codecs.axes == Chunks::axes(shape.rank(), Order::F) {
         Order::F
     } else {
         return Ok(None);
     };
-    if !coding.pipe.is_empty() || coding.shard.is_some() {
+    if !codecs.pipeline.is_empty() || codecs.shard.is_some() {
         return Ok(None);
     }
-    // Only the first dimension that is longer than one may be cut.
-    let mut cut = false;
-    for axis in &coding.axes {
+    // Only the slowest dimension longer than 1 may be chunked.
+    let mut inner = false;
+    for axis in &codecs.axes {
         let (length, own) = (shape.lengths()[*axis], chunk.lengths()[*axis]);
-        if (cut && length != own) || (length == 1 && own != 1) {
+        if (inner && length != own) || (length == 1 && own != 1) {
             return Ok(None);
         }
-        cut |= length > 1;
+        inner |= length > 1;
     }
     let bytes = shape.bytes(dtype.size())?;
     let each = chunk.bytes(dtype.size())?;
     let mut rest = bytes;
     let mut parts = Vec::new();
-    for (k, (number, place)) in stored.0.iter().enumerate() {
-        if *number != k as u64 || place.len != each {
+    for (k, (number, file)) in stored.0.iter().enumerate() {
+        if *number != k as u64 || file.len != each {
             return Ok(None);
         }
-        let len = place.len.min(rest);
-        parts.push(Extent { offset: place.offset, len });
+        let len = file.len.min(rest);
+        parts.push(Extent { offset: file.offset, len });
         rest -= len;
     }
     if rest > 0 {
@@ -94,7 +101,7 @@ fn plain(meta: &ArrayMeta, stored: &Stored) -> Result<Option<Layout>> {
     Ok(Some(Layout::Plain { extents: Extents::several(parts)?, order }))
 }
 
-/// A file a chunk.
+/// One file per chunk.
 struct Files {
     stored: Stored,
     codec: Option<Arc<dyn Codec>>,
@@ -102,24 +109,25 @@ struct Files {
 
 impl ChunkTable for Files {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
-        let chunk = |place: &Extent| Chunk {
-            extents: Extents::one(place.offset, place.len),
+        let chunk = |file: &Extent| Chunk {
+            extents: Extents::one(file.offset, file.len),
             codec: self.codec.clone(),
         };
         Ok(self.stored.0.get(&number).map(chunk))
     }
 }
 
-/// A file a shard.
+/// One file per shard.
 struct Sharded {
     source: Source,
     stored: Stored,
     codec: Option<Arc<dyn Codec>>,
     shard: Shard,
-    /// Chunks along each dimension in all, shards along each, and chunks in a shard along each.
+    /// Number of chunks, of shards, and of chunks per shard, along each dimension.
     grid: Shape,
     outer: Shape,
     inner: Shape,
+    limits: Limits,
     tables: Mutex<HashMap<u64, Arc<Vec<Option<Extent>>>>>,
 }
 
@@ -130,6 +138,7 @@ impl Sharded {
         shard: &Shard,
         stored: Stored,
         codec: Option<Arc<dyn Codec>>,
+        limits: Limits,
     ) -> Self {
         let divided = |a: &Shape, b: &Shape| {
             let lengths = a.lengths().iter().zip(b.lengths()).map(|(a, b)| a.div_ceil(*b));
@@ -143,26 +152,29 @@ impl Sharded {
             outer: meta.grid(),
             inner: divided(&meta.chunk, &shard.chunk),
             shard: shard.clone(),
+            limits,
             tables: Mutex::default(),
         }
     }
 
-    /// Where the chunks of a shard are.
-    fn table(&self, number: u64, place: Extent) -> Result<Arc<Vec<Option<Extent>>>> {
+    /// The index of a shard: the range of each chunk, `None` for missing chunks.
+    fn table(&self, number: u64, file: Extent) -> Result<Arc<Vec<Option<Extent>>>> {
         let lock = || self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = lock().get(&number) {
             return Ok(table.clone());
         }
-        let count = self.inner.count().and_then(|n| n.checked_mul(16)).ok_or_else(cut)?;
-        let len = count.checked_add(if self.shard.checked { 4 } else { 0 }).ok_or_else(cut)?;
-        let before = place.len.checked_sub(len).ok_or_else(cut)?;
-        let at = if self.shard.at_start { place.offset } else { place.offset + before };
-        // The file is longer than this.
+        let count = self.inner.count().and_then(|n| n.checked_mul(16)).ok_or_else(truncated)?;
+        let len =
+            count.checked_add(if self.shard.checked { 4 } else { 0 }).ok_or_else(truncated)?;
+        let start = file.len.checked_sub(len).ok_or_else(truncated)?;
+        let at = if self.shard.at_start { file.offset } else { file.offset + start };
+        // The bytes and the table of ranges.
+        self.limits.allow(len.saturating_mul(3), "a shard index")?;
         let mut bytes = self.source.read_vec(at, len)?;
         if self.shard.checked {
-            let (data, sum) = bytes.split_last_chunk::<4>().ok_or_else(cut)?;
+            let (data, sum) = bytes.split_last_chunk::<4>().ok_or_else(truncated)?;
             if crc32c(data) != u32::from_le_bytes(*sum) {
-                return Err(damaged("the checksum of a shard's index is wrong"));
+                return Err(invalid_chunk("shard index checksum mismatch"));
             }
             bytes.truncate(count as usize);
         }
@@ -177,14 +189,16 @@ impl Sharded {
                 table.push(None);
                 continue;
             }
-            if offset.checked_add(len).is_none_or(|end| end > place.len) {
-                return Err(damaged("a shard's index leads out of the shard"));
+            if offset.checked_add(len).is_none_or(|end| end > file.len) {
+                return Err(invalid_chunk("shard index refers to bytes outside the shard"));
             }
-            table.push(Some(Extent { offset: place.offset + offset, len }));
+            table.push(Some(Extent { offset: file.offset + offset, len }));
         }
         let table = Arc::new(table);
         let mut tables = lock();
-        if tables.len() >= SHARDS {
+        let cached: usize = tables.values().map(|table| table.len()).sum();
+        let bytes = ((cached + table.len()) * size_of::<Option<Extent>>()) as u64;
+        if tables.len() >= MAX_SHARDS || bytes > self.limits.memory / 8 {
             tables.clear();
         }
         tables.insert(number, table.clone());
@@ -199,16 +213,16 @@ impl ChunkTable for Sharded {
         for k in (0..self.grid.rank()).rev() {
             let at = rest % self.grid.lengths()[k];
             rest /= self.grid.lengths()[k];
-            // Fewer than there are elements: none of these overflows.
+            // All of these are smaller than the number of elements.
             shard += at / self.inner.lengths()[k] * shards;
             inside += at % self.inner.lengths()[k] * chunks;
             shards *= self.outer.lengths()[k];
             chunks *= self.inner.lengths()[k];
         }
-        let Some(place) = self.stored.0.get(&shard) else { return Ok(None) };
-        let table = self.table(shard, *place)?;
-        let chunk = |place: &Extent| Chunk {
-            extents: Extents::one(place.offset, place.len),
+        let Some(file) = self.stored.0.get(&shard) else { return Ok(None) };
+        let table = self.table(shard, *file)?;
+        let chunk = |range: &Extent| Chunk {
+            extents: Extents::one(range.offset, range.len),
             codec: self.codec.clone(),
         };
         Ok(table.get(inside as usize).and_then(Option::as_ref).map(chunk))

@@ -1,4 +1,6 @@
-//! What was done to the bytes of a chunk, undone.
+//! Decoding of chunks.
+
+mod blosc;
 
 use std::borrow::Cow;
 
@@ -9,25 +11,25 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 
-use crate::blosc;
-use crate::wire::{Object, bad, unknown};
+use crate::wire::{Object, malformed, unsupported};
 
-/// One change of bytes.
+/// A bytes-to-bytes codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
     Gzip,
     Zlib,
     Zstd,
     Blosc,
-    /// A block behind its length.
+    /// An LZ4 block after its decoded length.
     Lz4,
-    /// Bytes of the same place in their elements lie together; elements have so many bytes.
+    /// Byte shuffle of elements of this size in bytes.
     Shuffle(usize),
-    /// Four bytes behind the others.
+    /// A CRC-32C checksum of four bytes after the data.
     Crc32c,
 }
 
 impl Filter {
+    /// A codec of version 3.
     pub(crate) fn version_3(name: &str, configuration: &Object) -> Result<Self> {
         Ok(match name {
             "gzip" | "numcodecs.gzip" => Self::Gzip,
@@ -39,13 +41,14 @@ impl Filter {
             "numcodecs.shuffle" => {
                 Self::Shuffle(size_of_element(configuration.get("elementsize"))?)
             }
-            other => return Err(unknown(format!("chunks that are encoded by {other}"))),
+            other => return Err(unsupported(format!("codec {other} is not supported"))),
         })
     }
 
+    /// A filter or compressor of version 2.
     pub(crate) fn version_2(value: &Value, dtype: DType) -> Result<Self> {
         let name = value.get("id").and_then(Value::as_str);
-        let name = name.ok_or_else(|| bad("a filter without an id"))?;
+        let name = name.ok_or_else(|| malformed("filter without an id"))?;
         Ok(match name {
             "gzip" => Self::Gzip,
             "zlib" => Self::Zlib,
@@ -56,11 +59,11 @@ impl Filter {
                 let size = value.get("elementsize");
                 Self::Shuffle(size.map_or(Ok(dtype.size()), |size| size_of_element(Some(size)))?)
             }
-            other => return Err(unknown(format!("chunks that are encoded by {other}"))),
+            other => return Err(unsupported(format!("codec {other} is not supported"))),
         })
     }
 
-    /// It tells nothing about how many bytes come out.
+    /// Whether the decoded length differs from the encoded one by an unknown amount.
     fn compresses(self) -> bool {
         !matches!(self, Self::Shuffle(_) | Self::Crc32c)
     }
@@ -80,47 +83,48 @@ impl Filter {
 
 fn size_of_element(value: Option<&Value>) -> Result<usize> {
     let size = value.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    size.filter(|n| *n > 0).ok_or_else(|| bad("elements to shuffle have a size"))
+    size.filter(|n| *n > 0).ok_or_else(|| malformed("shuffle: expected a positive elementsize"))
 }
 
-/// All changes, in the order in which they were made.
+/// The bytes-to-bytes codecs of a chunk, in the order of encoding.
 #[derive(Clone, Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct Pipeline {
     filters: Vec<Filter>,
     name: String,
 }
 
-impl Pipe {
+impl Pipeline {
+    /// Fails with `Unsupported` for more than one compression.
     pub(crate) fn new(filters: Vec<Filter>) -> Result<Self> {
         if filters.iter().filter(|f| f.compresses()).count() > 1 {
-            return Err(unknown("chunks that are compressed twice"));
+            return Err(unsupported("more than one compression codec is not supported"));
         }
         let name = filters.iter().map(|f| f.name()).collect::<Vec<_>>().join("+");
         Ok(Self { filters, name })
     }
 
-    /// The bytes are the elements.
+    /// Whether chunks are stored without codecs.
     pub(crate) fn is_empty(&self) -> bool {
         self.filters.is_empty()
     }
 }
 
-impl Codec for Pipe {
+impl Codec for Pipeline {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let mut bytes = Cow::Borrowed(stored);
-        // Checksums that were added before the compression are in what it gives.
-        let mut behind = self.filters.iter().filter(|f| **f == Filter::Crc32c).count() * 4;
+        // Checksums that were added before a compression are part of its output.
+        let mut checksums = self.filters.iter().filter(|f| **f == Filter::Crc32c).count() * 4;
         for filter in self.filters.iter().rev() {
             match *filter {
                 Filter::Crc32c => {
-                    behind = behind.saturating_sub(4);
-                    let (data, sum) = bytes.split_last_chunk::<4>().ok_or_else(cut)?;
+                    checksums = checksums.saturating_sub(4);
+                    let (data, sum) = bytes.split_last_chunk::<4>().ok_or_else(truncated)?;
                     if crc32c(data) != u32::from_le_bytes(*sum) {
-                        return Err(damaged("the checksum of a chunk is wrong"));
+                        return Err(invalid_chunk("chunk checksum mismatch"));
                     }
                     let len = data.len();
                     match &mut bytes {
@@ -134,17 +138,17 @@ impl Codec for Pipe {
                     bytes = plain.into();
                 }
                 compressed => {
-                    let mut plain = vec![0; out.len() + behind];
+                    let mut plain = vec![0; out.len() + checksums];
                     inflate(compressed, &bytes, &mut plain)?;
                     bytes = plain.into();
                 }
             }
         }
         if bytes.len() != out.len() {
-            return Err(damaged(format!(
-                "a chunk decodes to {} bytes, {} are wanted",
-                bytes.len(),
-                out.len()
+            return Err(invalid_chunk(format!(
+                "chunk: expected {} bytes, found {}",
+                out.len(),
+                bytes.len()
             )));
         }
         out.copy_from_slice(&bytes);
@@ -152,31 +156,36 @@ impl Codec for Pipe {
     }
 }
 
-/// Fills `out`; more or fewer bytes are an error.
+/// Decompresses `stored` to `out`. Fails unless the decoded length is that of `out`.
 pub(crate) fn inflate(filter: Filter, stored: &[u8], out: &mut [u8]) -> Result<()> {
-    let failed =
-        |e: &dyn std::fmt::Display| damaged(format!("a chunk is no {}: {e}", filter.name()));
+    let failed = |e: &dyn std::fmt::Display| {
+        invalid_chunk(format!("chunk: invalid {} data: {e}", filter.name()))
+    };
     let len = match filter {
         Filter::Gzip => Decompressor::new().gzip_decompress(stored, out).map_err(|e| failed(&e))?,
         Filter::Zlib => Decompressor::new().zlib_decompress(stored, out).map_err(|e| failed(&e))?,
         Filter::Zstd => FrameDecoder::new().decode_all(stored, out).map_err(|e| failed(&e))?,
         Filter::Lz4 => {
-            let (size, block) = stored.split_first_chunk::<4>().ok_or_else(cut)?;
+            let (size, block) = stored.split_first_chunk::<4>().ok_or_else(truncated)?;
             if u32::from_le_bytes(*size) as usize != out.len() {
-                return Err(damaged("a chunk says that it is of another length"));
+                let found = u32::from_le_bytes(*size);
+                let message = format!("lz4: expected {} bytes, found {found}", out.len());
+                return Err(invalid_chunk(message));
             }
             lz4_flex::block::decompress_into(block, out).map_err(|e| failed(&e))?
         }
         Filter::Blosc => blosc::decode(stored, out)?,
-        Filter::Shuffle(_) | Filter::Crc32c => return Err(damaged("no compression")),
+        Filter::Shuffle(_) | Filter::Crc32c => {
+            return Err(invalid_chunk("not a compression codec"));
+        }
     };
     if len == out.len() {
         return Ok(());
     }
-    Err(damaged(format!("a chunk decodes to {len} bytes, {} are wanted", out.len())))
+    Err(invalid_chunk(format!("chunk: expected {} bytes, found {len}", out.len())))
 }
 
-/// Puts the bytes of an element of `size` together again; what is behind the last whole one stays.
+/// Reverses a byte shuffle of elements of `size` bytes. Bytes after the last complete element are copied.
 pub(crate) fn unshuffle(size: usize, from: &[u8], to: &mut [u8]) {
     let count = from.len() / size.max(1);
     if size <= 1 || count == 0 {
@@ -184,23 +193,25 @@ pub(crate) fn unshuffle(size: usize, from: &[u8], to: &mut [u8]) {
         return;
     }
     for (k, column) in from.chunks_exact(count).take(size).enumerate() {
-        for (place, byte) in to[k..].iter_mut().step_by(size).zip(column) {
-            *place = *byte;
+        for (target, byte) in to[k..].iter_mut().step_by(size).zip(column) {
+            *target = *byte;
         }
     }
-    let whole = count * size;
-    to[whole..].copy_from_slice(&from[whole..]);
+    let complete = count * size;
+    to[complete..].copy_from_slice(&from[complete..]);
 }
 
-pub(crate) fn damaged(message: impl Into<String>) -> Error {
+/// An error about the bytes of a chunk.
+pub(crate) fn invalid_chunk(message: impl Into<String>) -> Error {
     Error::malformed("zarr-005", message)
 }
 
-pub(crate) fn cut() -> Error {
-    Error::truncated("zarr-006", "a chunk ends too early")
+/// An error about a chunk that is too short.
+pub(crate) fn truncated() -> Error {
+    Error::truncated("zarr-006", "unexpected end of chunk")
 }
 
-/// Castagnoli's checksum.
+/// CRC-32C (Castagnoli).
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table();
     let step = |sum: u32, byte: &u8| TABLE[usize::from(sum as u8 ^ byte)] ^ (sum >> 8);
@@ -228,22 +239,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_castagnolis() {
+    fn checksums_are_crc32c() {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
-        let pipe = Pipe::new(vec![Filter::Crc32c]).unwrap();
+        let pipeline = Pipeline::new(vec![Filter::Crc32c]).unwrap();
         let mut stored = b"abc".to_vec();
         stored.extend(crc32c(b"abc").to_le_bytes());
         let mut out = [0; 3];
-        pipe.decode(&stored, &mut out).unwrap();
+        pipeline.decode(&stored, &mut out).unwrap();
         assert_eq!(&out, b"abc");
         stored[0] ^= 1;
-        assert_eq!(pipe.decode(&stored, &mut out).unwrap_err().code(), "zarr-005");
-        assert!(pipe.decode(&stored[..3], &mut out).is_err());
-        assert!(pipe.decode(&stored, &mut [0; 2]).is_err());
+        assert_eq!(pipeline.decode(&stored, &mut out).unwrap_err().code(), "zarr-005");
+        assert!(pipeline.decode(&stored[..3], &mut out).is_err());
+        assert!(pipeline.decode(&stored, &mut [0; 2]).is_err());
     }
 
     #[test]
-    fn shuffled_bytes_come_back_with_those_at_the_end() {
+    fn unshuffle_copies_incomplete_elements() {
         let mut out = [0; 7];
         unshuffle(3, &[1, 4, 2, 5, 3, 6, 9], &mut out);
         assert_eq!(out, [1, 2, 3, 4, 5, 6, 9]);

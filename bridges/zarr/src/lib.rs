@@ -1,16 +1,17 @@
-//! Zarr: a folder of arrays, each cut into chunks that are files.
+//! Zarr: a folder of chunked arrays.
 //!
 //! Specification: Zarr core version 3.0 with the codecs `bytes`, `transpose`, `gzip`, `zstd`, `blosc`,
-//! `crc32c` and `sharding_indexed`; Zarr storage version 2 is read, too. Written is version 3, one way:
-//! see `FORMAT.md`.
+//! `crc32c` and `sharding_indexed`; Zarr storage version 2. Version 3 is written. See `FORMAT.md`.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | the metadata documents |
-//! | `codec` `blosc` | the bytes of a chunk, decoded |
-//! | `chunks` | where the chunks of an array are |
-//! | `read` | a folder as a tree |
-//! | `write` | any tree as a folder |
+//! | `wire` | metadata documents |
+//! | `codec` | decoding of chunks |
+//! | `chunks` | chunks of an array as a layout of core |
+//! | `read` | an open store |
+//! | `to_tree` | nodes of a store as a tree |
+//! | `from_tree` | any dataset as a store |
+//! | `write` | metadata documents and chunk files of a new store |
 //!
 //! ```
 //! use spile_core::format::{Dataset, Format, open_as, write_file};
@@ -31,10 +32,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod blosc;
 mod chunks;
 mod codec;
+mod from_tree;
 mod read;
+mod to_tree;
 mod wire;
 mod write;
 
@@ -68,12 +70,12 @@ impl Format for Zarr {
     }
 
     fn probe(&self, _: Head<'_>) -> Score {
-        // A store is a folder; no file is one.
+        // A store is a folder.
         0
     }
 
     fn open(&self, _: Source, _: &Limits) -> Result<Box<dyn Reader>> {
-        Err(no_file())
+        Err(not_a_folder())
     }
 
     fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
@@ -82,7 +84,7 @@ impl Format for Zarr {
     }
 
     fn check(&self, _: &Source, _: &Limits, _strict: bool) -> Result<Report> {
-        Err(no_file())
+        Err(not_a_folder())
     }
 
     fn is_folder(&self) -> bool {
@@ -95,11 +97,11 @@ impl Format for Zarr {
         folder: &FolderSink,
         limits: &Limits,
     ) -> Result<()> {
-        write::write_tree(content, folder, limits)
+        from_tree::write_tree(content, folder, limits)
     }
 }
 
-fn no_file() -> Error {
-    Error::not_this_format("zarr-001", "a Zarr store is a folder, not a file")
-        .hint("name the folder that has zarr.json, .zgroup or .zarray in it")
+fn not_a_folder() -> Error {
+    Error::not_this_format("zarr-001", "expected a folder, found a file")
+        .hint("open the folder that contains zarr.json, .zgroup or .zarray")
 }

@@ -1,59 +1,74 @@
-//! A folder of metadata and chunks as a tree.
+//! An open Zarr store: the nodes of a folder, with the files of their chunks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-use spile_core::description::Description;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
-use spile_core::layout::{ArrayDesc, Coord, Linear};
+use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
 use spile_core::report::{Finding, Report};
 use spile_core::source::{Part, Source};
-use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Attrs, Tree, Value};
 
-use crate::chunks::{Stored, layout};
-use crate::wire::{self, ArrayMeta, DIMENSIONS, bad, object};
-use crate::write::shown;
+use crate::to_tree::{self, Parsed};
+use crate::wire::{self, ArrayMeta, DIMENSIONS, malformed, parse_object};
 
-/// The attribute of the root that says what Zarr cannot.
-pub(crate) const DESCRIPTION: &str = "spile";
-
-/// About what is remembered of a file.
+/// Approximate memory of a file or folder name, in bytes.
 const FILE_BYTES: u64 = 256;
+
+/// Approximate memory of parsed JSON per byte of text.
+const JSON_FACTOR: u64 = 16;
 
 /// An open store.
 pub struct Store {
     source: Source,
     tree: Tree,
     version: u64,
-    arrays: Vec<(String, String, ArrayDesc)>,
+    arrays: Vec<StoredArray>,
     findings: Vec<Finding>,
 }
 
-/// A node of the hierarchy.
-struct Entry {
-    path: String,
-    attrs: wire::Object,
-    /// Set for arrays: what is said, and the files by the numbers of their chunks.
-    array: Option<(ArrayMeta, BTreeMap<u64, usize>)>,
+/// An array of the store, before stored metadata are applied.
+pub(crate) struct StoredArray {
+    pub(crate) path: String,
+    /// The data type as the metadata name it.
+    pub(crate) data_type: String,
+    pub(crate) desc: ArrayDesc,
 }
 
-/// What is found while the folders are walked.
+/// A node of the hierarchy.
+pub(crate) struct Entry {
+    pub(crate) path: String,
+    pub(crate) attrs: wire::Object,
+    /// Set for arrays: the metadata, and the files by chunk number.
+    pub(crate) array: Option<(ArrayMeta, BTreeMap<u64, usize>)>,
+}
+
+/// A parsed metadata document: attributes, and for arrays their metadata, which may be unsupported.
+struct Node {
+    attrs: wire::Object,
+    array: Option<Result<ArrayMeta>>,
+}
+
+/// The state of reading a hierarchy.
 struct Walk<'a> {
     limits: &'a Limits,
     files: Vec<PathBuf>,
     entries: Vec<Entry>,
     report: Report,
     version: u64,
+    /// Memory charged so far, in bytes.
+    spent: u64,
 }
 
 impl Store {
-    /// Opens the store in `folder`; nothing if there is none.
+    /// Opens the store in `folder`; `None` if the folder is not a store. An array that cannot be read is a
+    /// finding. Fails if the metadata of the root are malformed or the metadata exceed `limits`.
     pub fn open(folder: &Path, limits: &Limits) -> Result<Option<Self>> {
-        let here = |name: &str| folder.join(name).is_file();
-        if !["zarr.json", ".zarray", ".zgroup"].iter().any(|name| here(name)) {
+        let has = |name: &str| folder.join(name).is_file();
+        if !["zarr.json", ".zarray", ".zgroup"].iter().any(|name| has(name)) {
             return Ok(None);
         }
         let mut walk = Walk {
@@ -62,49 +77,59 @@ impl Store {
             entries: Vec::new(),
             report: Report::default(),
             version: 0,
+            spent: 0,
         };
-        walk.node(folder, String::new(), 0)?;
-        walk.finish(folder).map(Some)
+        walk.node(folder, "", 0)?;
+        let Walk { files, entries, mut report, version, .. } = walk;
+        let source = Source::joined(folder, &files)?;
+        let Parsed { tree, arrays } = to_tree::parse(&source, entries, &mut report, limits)?;
+        Ok(Some(Self { source, tree, version, arrays, findings: report.findings }))
     }
 
-    /// 2 or 3.
+    /// The version of the Zarr format: 2 or 3.
     pub fn version(&self) -> u64 {
         self.version
     }
 }
 
 impl Walk<'_> {
-    fn file(&mut self, path: PathBuf) -> Result<usize> {
-        self.limits.allow((self.files.len() as u64 + 1) * FILE_BYTES, "the list of files")?;
+    /// Adds `bytes` to the memory in use. Fails with `Limit` when the sum exceeds the budget.
+    fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
+        let spent = self.spent.saturating_add(bytes);
+        self.limits.allow(spent, what)?;
+        self.spent = spent;
+        Ok(())
+    }
+
+    /// Adds a file of the store and returns its number.
+    fn add_file(&mut self, path: PathBuf) -> Result<usize> {
+        self.charge(FILE_BYTES + path.as_os_str().len() as u64, "the list of files")?;
         self.files.push(path);
         Ok(self.files.len() - 1)
     }
 
-    /// A document, where it is there.
+    /// The JSON object in a file; `None` if there is no such file.
     fn document(&mut self, path: PathBuf) -> Result<Option<wire::Object>> {
         let text = match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() => {
-                // What is parsed takes much more memory than its text.
-                self.limits.allow(meta.len().saturating_mul(16), "the metadata")?;
+                self.charge(meta.len().saturating_mul(JSON_FACTOR), "the metadata")?;
                 std::fs::read(&path).map_err(|e| Error::io(&path, e))?
             }
             _ => return Ok(None),
         };
-        let parsed = object(&text).map_err(|e| e.with_path(&path))?;
-        self.file(path)?;
-        Ok(Some(parsed))
+        let parsed = parse_object(&text).map_err(|e| e.with_path(&path));
+        self.add_file(path)?;
+        parsed.map(Some)
     }
 
-    /// The node in `folder`, and all below it.
-    fn node(&mut self, folder: &Path, path: String, depth: u32) -> Result<()> {
-        if depth > self.limits.depth {
-            return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
-        }
-        let place = |e: Error| e.in_object(format!("\"{path}\"")).with_path(folder);
-        let (array, attrs) = if let Some(mut meta) = self.document(folder.join("zarr.json"))? {
+    /// The metadata of the node in `folder`; `None` if the folder is not a node. Fails if the type of the
+    /// node is not known.
+    fn metadata(&mut self, folder: &Path) -> Result<Option<Node>> {
+        if let Some(mut meta) = self.document(folder.join("zarr.json"))? {
             self.version = self.version.max(3);
-            if meta.get("zarr_format").and_then(Json::as_u64) != Some(3) {
-                return Err(place(bad("zarr.json is of version 3")));
+            let format = meta.get("zarr_format").and_then(Json::as_u64);
+            if format != Some(3) {
+                return Err(malformed("zarr.json: expected \"zarr_format\": 3"));
             }
             let attrs = match meta.remove("attributes") {
                 Some(Json::Object(attrs)) => attrs,
@@ -112,221 +137,124 @@ impl Walk<'_> {
             };
             let array = match meta.get("node_type").and_then(Json::as_str) {
                 Some("group") => None,
-                Some("array") => Some(ArrayMeta::version_3(&meta)),
-                _ => return Err(place(bad("a node is a group or an array"))),
+                Some("array") => Some(ArrayMeta::version_3(&meta, self.limits)),
+                _ => return Err(malformed("zarr.json: expected node_type \"group\" or \"array\"")),
             };
-            (array, attrs)
-        } else if let Some(meta) = self.document(folder.join(".zarray"))? {
+            return Ok(Some(Node { attrs, array }));
+        }
+        if let Some(meta) = self.document(folder.join(".zarray"))? {
             self.version = self.version.max(2);
             let mut attrs = self.document(folder.join(".zattrs"))?.unwrap_or_default();
-            let array = ArrayMeta::version_2(&meta, &attrs);
+            let array = Some(ArrayMeta::version_2(&meta, &attrs, self.limits));
             attrs.remove(DIMENSIONS);
-            (Some(array), attrs)
-        } else if self.document(folder.join(".zgroup"))?.is_some() {
+            return Ok(Some(Node { attrs, array }));
+        }
+        if self.document(folder.join(".zgroup"))?.is_some() {
             self.version = self.version.max(2);
-            (None, self.document(folder.join(".zattrs"))?.unwrap_or_default())
-        } else {
-            return Ok(());
-        };
-        match array.transpose() {
-            Ok(None) => {
-                self.entries.push(Entry { path: path.clone(), attrs, array: None });
-                for name in list(folder).map_err(|e| Error::io(folder, e))? {
-                    let below = folder.join(&name);
-                    if below.is_dir() {
-                        let slash = if path.is_empty() { "" } else { "/" };
-                        self.node(&below, format!("{path}{slash}{name}"), depth + 1)?;
+            let attrs = self.document(folder.join(".zattrs"))?.unwrap_or_default();
+            return Ok(Some(Node { attrs, array: None }));
+        }
+        Ok(None)
+    }
+
+    /// Reads the node in `folder` and all nodes below it.
+    fn node(&mut self, folder: &Path, path: &str, depth: u32) -> Result<()> {
+        if depth > self.limits.depth {
+            return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
+        }
+        self.charge(FILE_BYTES + 2 * path.len() as u64, "the nodes")?;
+        let is_root = path.is_empty();
+        match self.metadata(folder) {
+            Ok(None) => Ok(()),
+            Ok(Some(Node { attrs, array: None })) => {
+                self.entries.push(Entry { path: path.to_string(), attrs, array: None });
+                self.children(folder, path, depth)
+            }
+            Ok(Some(Node { attrs, array: Some(array) })) => {
+                let path = if is_root { "data" } else { path }.to_string();
+                match array {
+                    Ok(meta) => {
+                        self.charge(2 * meta.fill.len() as u64, "the fill values")?;
+                        let chunks = self.chunks(folder, &meta)?;
+                        self.entries.push(Entry { path, attrs, array: Some((meta, chunks)) });
+                        Ok(())
                     }
+                    Err(e) if is_root && e.kind() != ErrorKind::Unsupported => {
+                        Err(e.in_object(format!("\"{path}\"")).with_path(folder))
+                    }
+                    Err(e) => report_array(&mut self.report, &path, e),
                 }
             }
-            Ok(Some(meta)) => {
-                let chunks = self.chunks(folder, &meta)?;
-                let path = if path.is_empty() { "data".into() } else { path };
-                self.entries.push(Entry { path, attrs, array: Some((meta, chunks)) });
+            Err(e) if is_root => Err(e.with_path(folder)),
+            Err(e) => {
+                report_array(&mut self.report, path, e)?;
+                // It may be a group.
+                self.children(folder, path, depth)
             }
-            // One array that cannot be read leaves the others as they are.
-            Err(e) if e.kind() == ErrorKind::Unsupported => {
-                let message = format!("left out: {}", e.message());
-                self.report.warn("zarr-003", message).in_object(format!("\"{path}\""));
+        }
+    }
+
+    /// Reads the nodes in the folders of a group.
+    fn children(&mut self, folder: &Path, path: &str, depth: u32) -> Result<()> {
+        for name in self.list(folder)? {
+            let child = folder.join(&name);
+            if child.is_dir() {
+                let slash = if path.is_empty() { "" } else { "/" };
+                self.node(&child, &format!("{path}{slash}{name}"), depth + 1)?;
             }
-            Err(e) => return Err(place(e)),
         }
         Ok(())
     }
 
-    /// The files that hold chunks of an array, by number.
+    /// The files with chunks of an array, by chunk number.
     fn chunks(&mut self, folder: &Path, meta: &ArrayMeta) -> Result<BTreeMap<u64, usize>> {
         let grid = meta.grid();
         let mut found = BTreeMap::new();
-        // Folders between the array's and its chunks.
+        // Levels of folders below that of the array.
         let deepest = if meta.keys.separator == '/' { meta.shape.rank() + 1 } else { 1 };
         let mut folders = vec![(folder.to_path_buf(), String::new(), 1)];
         while let Some((folder, prefix, depth)) = folders.pop() {
-            for name in list(&folder).map_err(|e| Error::io(&folder, e))? {
+            for name in self.list(&folder)? {
                 let (path, key) = (folder.join(&name), format!("{prefix}{name}"));
                 if path.is_dir() {
                     if depth < deepest {
+                        self.charge(FILE_BYTES + path.as_os_str().len() as u64, "the chunks")?;
                         folders.push((path, format!("{key}/"), depth + 1));
                     }
                 } else if let Some(number) = meta.keys.number(&key, &grid) {
-                    found.insert(number, self.file(path)?);
+                    found.insert(number, self.add_file(path)?);
                 }
             }
         }
         Ok(found)
     }
 
-    fn finish(mut self, folder: &Path) -> Result<Store> {
-        let source = Source::joined(folder, &self.files)?;
-        let mut plain = Tree::new(self.limits);
-        let mut arrays = Vec::new();
-        let mut description = None;
-        for entry in std::mem::take(&mut self.entries) {
-            let (parent, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
-            let parent = plain.group_at(parent)?;
-            let mut attrs = entry.attrs;
-            let id = if let Some((meta, files)) = entry.array {
-                let desc = describe(&source, meta, &files, &mut attrs, &mut arrays, &entry.path)
-                    .map_err(|e| e.in_object(format!("\"{}\"", entry.path)))?;
-                plain.add_array(parent, name, desc)?
-            } else if entry.path.is_empty() {
-                description = attrs.remove(DESCRIPTION);
-                ROOT
-            } else {
-                plain.add_group(parent, name)?
-            };
-            plain.node_mut(id).attrs = values(attrs);
-        }
-        point(&mut plain);
-        let text = description.as_ref().and_then(Json::as_str);
-        let tree = match text.map(|text| Description::parse(text.as_bytes(), self.limits)) {
-            Some(Ok(description)) => {
-                let mut tree = description.dress(&source, &plain, self.limits)?;
-                renew(&mut tree, &plain, &description);
-                tree
-            }
-            Some(Err(e)) if e.kind() == ErrorKind::Limit => return Err(e),
-            Some(Err(e)) => {
-                self.report.warn("zarr-007", format!("not looked at: {}", e.message()));
-                plain
-            }
-            None => plain,
-        };
-        let (version, findings) = (self.version, self.report.findings);
-        Ok(Store { source, tree, version, arrays, findings })
-    }
-}
-
-/// Everything about an array but its coordinates; `attrs` loses what is said in other words.
-fn describe(
-    source: &Source,
-    meta: ArrayMeta,
-    files: &BTreeMap<u64, usize>,
-    attrs: &mut wire::Object,
-    arrays: &mut Vec<(String, String, ArrayDesc)>,
-    path: &str,
-) -> Result<ArrayDesc> {
-    let stored = Stored::new(source, files);
-    let (words, dims) = (meta.words.clone(), meta.dims.clone());
-    let layout = layout(source, &meta, stored)?;
-    let mut desc = ArrayDesc::new(meta.dtype, meta.shape, layout);
-    arrays.push((path.to_string(), words, desc.clone()));
-    for (own, name) in desc.dims.iter_mut().zip(dims) {
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            *own = name;
-        }
-    }
-    let number = |name: &str| attrs.get(name).and_then(Json::as_f64);
-    let (slope, intercept) = (number("scale_factor"), number("add_offset"));
-    if desc.dtype.is_real() && (slope.is_some() || intercept.is_some()) {
-        let (slope, intercept) = (slope.unwrap_or(1.0), intercept.unwrap_or(0.0));
-        desc.map = Some(Linear::new(intercept, slope));
-        attrs.remove("scale_factor");
-        attrs.remove("add_offset");
-    }
-    Ok(desc)
-}
-
-/// Names in a folder, in order; those that are no text are nobody's.
-fn list(folder: &Path) -> std::io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        names.extend(entry?.file_name().into_string());
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// Lets every dimension that has the name of a line of as many points, in the array's group or one
-/// above it, have these points.
-fn point(tree: &mut Tree) {
-    let arrays: Vec<NodeId> = tree.arrays().map(|(id, ..)| id).collect();
-    for id in arrays {
-        let node = tree.node(id);
-        let (Some(array), mut group) = (&node.array, node.parent) else { continue };
-        let mut coords = array.coords.clone();
-        loop {
-            for (k, coord) in coords.iter_mut().enumerate() {
-                let line = tree.child(group, &array.dims[k]).filter(|line| *line != id);
-                let points = line.and_then(|line| tree.node(line).array.as_ref());
-                let fits = points.is_some_and(|p| p.shape.lengths() == [array.shape.lengths()[k]]);
-                if let (Coord::None, Some(line), true) = (&*coord, line, fits) {
-                    *coord = Coord::Node(line);
-                }
-            }
-            if group == ROOT {
-                break;
-            }
-            group = tree.node(group).parent;
-        }
-        if let Some(array) = &mut tree.node_mut(id).array {
-            array.coords = coords;
-        }
-    }
-}
-
-/// Attributes that others have changed, added or removed since the description was written.
-fn renew(tree: &mut Tree, plain: &Tree, description: &Description) {
-    let places: HashMap<&str, &str> = description.moves().collect();
-    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.iter().map(|(id, _)| id)).collect();
-    for id in nodes {
-        let node = tree.node_mut(id);
-        let path = places.get(node.path.as_str()).copied().unwrap_or(&node.path);
-        let now = plain.at(path).map(|id| &plain.node(id).attrs);
-        let Some(now) = now else { continue };
-        let there = |name: &str| now.iter().find(|(own, _)| own == name).map(|(_, value)| value);
-        let names: Vec<String> = node.attrs.iter().map(|(name, _)| name.clone()).collect();
-        // Namesakes have no place in JSON; they stay as they are described.
-        let once = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
-        node.attrs.retain(|(name, _)| !once(name) || there(name).is_some());
-        for (name, value) in node.attrs.iter_mut().filter(|(name, _)| once(name)) {
-            if let Some(new) = there(name).filter(|new| **new != said(shown(value))) {
-                *value = new.clone();
+    /// Names in a folder, sorted; names that are not UTF-8 are ignored.
+    fn list(&self, folder: &Path) -> Result<Vec<String>> {
+        let failed = |e| Error::io(folder, e);
+        let (mut names, mut bytes) = (Vec::new(), self.spent);
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+                bytes = bytes.saturating_add(name.len() as u64 + 64);
+                self.limits.allow(bytes, "the list of files")?;
+                names.push(name);
             }
         }
-        let new = now.iter().filter(|(name, _)| {
-            !names.contains(name) && !matches!(name.as_str(), "scale_factor" | "add_offset")
-        });
-        node.attrs.extend(new.cloned());
+        names.sort();
+        Ok(names)
     }
 }
 
-/// What JSON says in our words.
-fn values(attrs: wire::Object) -> Attrs {
-    attrs.into_iter().map(|(name, value)| (name, said(value))).collect()
-}
-
-fn said(value: Json) -> Value {
-    match value {
-        Json::Bool(truth) => Value::Bool(truth),
-        Json::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(whole), _) => Value::UInt(whole),
-            (_, Some(whole)) => Value::Int(whole),
-            _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => Value::Text(text),
-        Json::Array(list) => Value::List(list.into_iter().map(said).collect()),
-        other => Value::Text(other.to_string()),
+/// Reports that an array or node cannot be read: a warning if it is not supported, otherwise an error.
+/// Returns errors that are not about the array.
+pub(crate) fn report_array(report: &mut Report, path: &str, error: Error) -> Result<()> {
+    let object = format!("\"{path}\"");
+    match error.kind() {
+        ErrorKind::Unsupported => {
+            report.warn(error.code(), error.message()).in_object(object);
+            Ok(())
+        }
+        _ => report.absorb(error.in_object(object)),
     }
 }
 
@@ -369,23 +297,15 @@ impl Reader for Store {
     }
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (path, words, array) in &self.arrays {
+        for StoredArray { path, data_type, desc } in &self.arrays {
             each(Object {
                 path: path.clone(),
                 id: None,
                 frame: None,
-                kind: words.clone(),
-                array: array.clone(),
+                kind: data_type.clone(),
+                array: desc.clone(),
             })?;
         }
         Ok(())
-    }
-}
-
-impl ArrayMeta {
-    /// Files along each dimension.
-    pub(crate) fn grid(&self) -> spile_core::shape::Shape {
-        let lengths = self.shape.lengths().iter().zip(self.chunk.lengths());
-        spile_core::shape::Shape::new(lengths.map(|(n, c)| n.div_ceil(*c)).collect::<Vec<_>>())
     }
 }

@@ -1,68 +1,73 @@
-//! The metadata documents: `zarr.json` of version 3, `.zarray`, `.zgroup` and `.zattrs` of version 2.
+//! Metadata documents: `zarr.json` of version 3, `.zarray`, `.zgroup` and `.zattrs` of version 2.
+
+mod data_type;
 
 use serde_json::{Map, Value};
-use spile_core::convert::swap;
-use spile_core::dtype::{DType, Kind};
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
+use spile_core::tree;
 use spile_core::wire::ByteOrder;
 
-use crate::codec::{Filter, Pipe};
+use crate::codec::{Filter, Pipeline};
+use data_type::{fill_value, type_2, type_3};
+pub(crate) use data_type::{type_name_3, zero_fill_3};
 
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
 
-/// More dimensions than any program uses.
-const MOST_DIMENSIONS: usize = 64;
+/// Largest rank of an array.
+const MAX_RANK: usize = 64;
 
-/// All that the metadata of an array say.
+/// The metadata of an array.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayMeta {
     pub(crate) shape: Shape,
-    /// Lengths of what one file holds.
+    /// Shape of a chunk, or of a shard.
     pub(crate) chunk: Shape,
     pub(crate) dtype: DType,
-    /// The type in the store's own words.
-    pub(crate) words: String,
-    /// The element of chunks that are not there, in the byte order of the others.
+    /// The data type as the metadata name it.
+    pub(crate) data_type: String,
+    /// The fill value, in the byte order of the chunks.
     pub(crate) fill: Vec<u8>,
     pub(crate) dims: Vec<Option<String>>,
     pub(crate) keys: Keys,
-    pub(crate) coding: Coding,
+    pub(crate) codecs: ChunkCodecs,
 }
 
-/// What is done to the elements of a chunk.
+/// The codecs of a chunk.
 #[derive(Clone, Debug)]
-pub(crate) struct Coding {
-    /// The dimensions from slowest to fastest.
+pub(crate) struct ChunkCodecs {
+    /// Dimensions from slowest to fastest.
     pub(crate) axes: Vec<usize>,
-    pub(crate) pipe: Pipe,
-    /// The chunks inside a chunk.
+    pub(crate) pipeline: Pipeline,
+    /// Set if chunks are shards.
     pub(crate) shard: Option<Box<Shard>>,
 }
 
-/// `sharding_indexed`: a file holds many chunks and a table of where they are.
+/// `sharding_indexed`: a file with several chunks and an index.
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     pub(crate) chunk: Shape,
-    pub(crate) coding: Coding,
+    pub(crate) codecs: ChunkCodecs,
+    /// The index is at the start of the file, not at the end.
     pub(crate) at_start: bool,
-    /// A checksum of four bytes follows the table.
+    /// A CRC-32C checksum follows the index.
     pub(crate) checked: bool,
     pub(crate) order: ByteOrder,
 }
 
-/// How the files of chunks are called.
+/// The chunk key encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// They begin with `c`.
+    /// Keys start with `c`.
     pub(crate) prefix: bool,
     pub(crate) separator: char,
 }
 
 impl Keys {
-    /// The number, in C order over `grid`, of the chunk in the file of that name; nothing for other
-    /// files.
+    /// The number, in C order over `grid`, of the chunk with this key; `None` for other names.
     pub(crate) fn number(self, name: &str, grid: &Shape) -> Option<u64> {
         if grid.rank() == 0 {
             return (name == if self.prefix { "c" } else { "0" }).then_some(0);
@@ -75,75 +80,81 @@ impl Keys {
             let part = parts.next()?;
             let plain = part == "0" || !part.starts_with('0');
             let index: u64 = part.parse().ok().filter(|index| plain && index < length)?;
-            // No overflow: there are fewer chunks than elements.
             number = number.checked_mul(*length)?.checked_add(index)?;
         }
         (parts.next().is_none() && !name.contains('+')).then_some(number)
     }
 }
 
-pub(crate) fn bad(message: impl Into<String>) -> Error {
+/// An error about invalid metadata.
+pub(crate) fn malformed(message: impl Into<String>) -> Error {
     Error::malformed("zarr-002", message)
 }
 
-pub(crate) fn unknown(message: impl Into<String>) -> Error {
+/// An error about valid metadata that are not supported.
+pub(crate) fn unsupported(message: impl Into<String>) -> Error {
     Error::unsupported("zarr-003", message)
 }
 
-/// A document.
-pub(crate) fn object(text: &[u8]) -> Result<Object> {
+/// Parses a metadata document.
+pub(crate) fn parse_object(text: &[u8]) -> Result<Object> {
     match serde_json::from_slice(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(bad("the metadata are no JSON object")),
-        Err(e) => Err(bad(format!("the metadata are no JSON: {e}"))),
+        Ok(_) => Err(malformed("metadata: expected a JSON object")),
+        Err(e) => Err(malformed(format!("metadata: invalid JSON: {e}"))),
     }
 }
 
 impl ArrayMeta {
-    /// `zarr.json` of an array.
-    pub(crate) fn version_3(meta: &Object) -> Result<Self> {
+    /// Parses `zarr.json` of an array.
+    pub(crate) fn version_3(meta: &Object, limits: &Limits) -> Result<Self> {
         let shape = lengths(meta.get("shape"), "shape")?;
-        let (words, dtype) = type_3(field(meta, "data_type")?)?;
-        let (name, grid) = named(field(meta, "chunk_grid")?)?;
+        let (data_type, dtype) = type_3(field(meta, "data_type")?)?;
+        let (name, grid) = name_and_configuration(field(meta, "chunk_grid")?)?;
         if name != "regular" {
-            return Err(unknown(format!("chunks on a grid that is {name}, not regular")));
+            return Err(unsupported(format!("chunk grid {name} is not supported")));
         }
         let chunk = lengths(grid.get("chunk_shape"), "chunk_shape")?;
-        let (name, encoding) = named(field(meta, "chunk_key_encoding")?)?;
+        let (name, encoding) = name_and_configuration(field(meta, "chunk_key_encoding")?)?;
         let prefix = match name {
             "default" => true,
             "v2" => false,
-            other => return Err(unknown(format!("names of chunks that are encoded as {other}"))),
+            other => {
+                return Err(unsupported(format!("chunk key encoding {other} is not supported")));
+            }
         };
         let separator = separator(encoding.get("separator"), if prefix { '/' } else { '.' })?;
-        let codecs = field(meta, "codecs")?.as_array().ok_or_else(|| bad("codecs is no list"))?;
-        let (coding, order) = coding(codecs, &chunk, dtype, 0)?;
+        let codecs = field(meta, "codecs")?
+            .as_array()
+            .ok_or_else(|| malformed("codecs: expected a list"))?;
+        let (codecs, order) = parse_codecs(codecs, &chunk, dtype, 0)?;
         let dtype = dtype.with_order(order);
-        let fill = fill(meta.get("fill_value"), dtype)?;
+        let fill = fill_value(meta.get("fill_value"), dtype, limits)?;
         let mut dims = vec![None; shape.rank()];
         if let Some(Value::Array(names)) = meta.get("dimension_names") {
             if names.len() != dims.len() {
-                return Err(bad("as many dimension_names as dimensions are wanted"));
+                let (rank, found) = (dims.len(), names.len());
+                return Err(malformed(format!("expected {rank} dimension_names, found {found}")));
             }
             dims = names.iter().map(|name| name.as_str().map(Into::into)).collect();
         }
         let keys = Keys { prefix, separator };
-        Self { shape, chunk, dtype, words, fill, dims, keys, coding }.checked()
+        Self { shape, chunk, dtype, data_type, fill, dims, keys, codecs }.checked()
     }
 
-    /// `.zarray`; `attrs` is what `.zattrs` says.
-    pub(crate) fn version_2(meta: &Object, attrs: &Object) -> Result<Self> {
+    /// Parses `.zarray`; `attrs` is the content of `.zattrs`.
+    pub(crate) fn version_2(meta: &Object, attrs: &Object, limits: &Limits) -> Result<Self> {
         let shape = lengths(meta.get("shape"), "shape")?;
         let chunk = lengths(meta.get("chunks"), "chunks")?;
-        let Some(words) = field(meta, "dtype")?.as_str() else {
-            return Err(unknown("records of several fields are not read"));
+        let Some(data_type) = field(meta, "dtype")?.as_str() else {
+            return Err(unsupported("structured data types are not supported"));
         };
-        let dtype = type_2(words)
-            .ok_or_else(|| unknown(format!("elements of type {words} are not read")))?;
+        let dtype = type_2(data_type)
+            .ok_or_else(|| unsupported(format!("data type {data_type} is not supported")))?;
         let order = match meta.get("order").and_then(Value::as_str) {
             Some("C") | None => Order::C,
             Some("F") => Order::F,
-            Some(other) => return Err(bad(format!("order is {other}, not C or F"))),
+            Some(other) => return Err(malformed(format!("order: expected C or F, found {other}"))),
         };
         let axes = spile_core::chunks::Chunks::axes(shape.rank(), order);
         let mut filters = Vec::new();
@@ -155,7 +166,7 @@ impl ArrayMeta {
         if let Some(compressor) = meta.get("compressor").filter(|c| !c.is_null()) {
             filters.push(Filter::version_2(compressor, dtype)?);
         }
-        let coding = Coding { axes, pipe: Pipe::new(filters)?, shard: None };
+        let codecs = ChunkCodecs { axes, pipeline: Pipeline::new(filters)?, shard: None };
         let separator = separator(meta.get("dimension_separator"), '.')?;
         let keys = Keys { prefix: false, separator };
         let mut dims = vec![None; shape.rank()];
@@ -164,38 +175,50 @@ impl ArrayMeta {
         {
             dims = names.iter().map(|name| name.as_str().map(Into::into)).collect();
         }
-        let fill = fill(meta.get("fill_value"), dtype)?;
-        Self { shape, chunk, dtype, words: words.into(), fill, dims, keys, coding }.checked()
+        let fill = fill_value(meta.get("fill_value"), dtype, limits)?;
+        Self { shape, chunk, dtype, data_type: data_type.into(), fill, dims, keys, codecs }
+            .checked()
     }
 
     fn checked(self) -> Result<Self> {
         let rank = self.shape.rank();
         if self.chunk.rank() != rank || self.chunk.lengths().contains(&0) {
-            return Err(bad(format!("chunks of {} for an array of {}", self.chunk, self.shape)));
+            return Err(malformed(format!(
+                "chunk shape {} does not match the array shape {}",
+                self.chunk, self.shape
+            )));
         }
-        if rank > MOST_DIMENSIONS {
-            return Err(unknown(format!("{rank} dimensions")));
+        if rank > MAX_RANK {
+            return Err(unsupported(format!(
+                "{rank} dimensions are not supported, at most {MAX_RANK}"
+            )));
         }
         self.shape.bytes(self.dtype.size())?;
         self.chunk.bytes(self.dtype.size())?;
         Ok(self)
     }
+
+    /// Number of chunks, or shards, along each dimension.
+    pub(crate) fn grid(&self) -> Shape {
+        let lengths = self.shape.lengths().iter().zip(self.chunk.lengths());
+        Shape::new(lengths.map(|(n, c)| n.div_ceil(*c)).collect::<Vec<_>>())
+    }
 }
 
-/// The attribute in which version 2 keeps the names of dimensions, by xarray's convention.
+/// The attribute with dimension names in version 2, a convention of xarray.
 pub(crate) const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 fn field<'a>(meta: &'a Object, name: &str) -> Result<&'a Value> {
-    meta.get(name).ok_or_else(|| bad(format!("the metadata have no {name}")))
+    meta.get(name).ok_or_else(|| malformed(format!("metadata without {name}")))
 }
 
-/// The name of an extension and its configuration; a bare name is allowed, too.
-pub(crate) fn named(value: &Value) -> Result<(&str, Object)> {
+/// Name and configuration of an extension, which may be only a name.
+pub(crate) fn name_and_configuration(value: &Value) -> Result<(&str, Object)> {
     if let Some(name) = value.as_str() {
         return Ok((name, Object::new()));
     }
     let name = value.get("name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| bad("something without a name where one is wanted"))?;
+    let name = name.ok_or_else(|| malformed("extension without a name"))?;
     let configuration = value.get("configuration").and_then(Value::as_object).cloned();
     Ok((name, configuration.unwrap_or_default()))
 }
@@ -203,7 +226,9 @@ pub(crate) fn named(value: &Value) -> Result<(&str, Object)> {
 fn lengths(value: Option<&Value>, what: &str) -> Result<Shape> {
     let list = value.and_then(Value::as_array);
     let lengths = list.and_then(|list| list.iter().map(Value::as_u64).collect::<Option<Vec<_>>>());
-    lengths.map(Shape::new).ok_or_else(|| bad(format!("{what} is no list of lengths")))
+    lengths
+        .map(Shape::new)
+        .ok_or_else(|| malformed(format!("{what}: expected a list of non-negative integers")))
 }
 
 fn separator(value: Option<&Value>, usual: char) -> Result<char> {
@@ -211,38 +236,44 @@ fn separator(value: Option<&Value>, usual: char) -> Result<char> {
         None => Ok(usual),
         Some(Some("/")) => Ok('/'),
         Some(Some(".")) => Ok('.'),
-        _ => Err(bad("the separator of chunk names is / or .")),
+        _ => Err(malformed("chunk key separator: expected / or .")),
     }
 }
 
-/// The codecs of a chunk: its elements moved, made bytes, and the bytes changed.
-fn coding(
-    codecs: &[Value],
+/// Parses the codecs of a chunk of shape `chunk`. Also returns the byte order of the elements.
+fn parse_codecs(
+    list: &[Value],
     chunk: &Shape,
     dtype: DType,
     depth: u32,
-) -> Result<(Coding, ByteOrder)> {
+) -> Result<(ChunkCodecs, ByteOrder)> {
     let rank = chunk.rank();
     let mut axes: Vec<usize> = (0..rank).collect();
     let (mut order, mut shard, mut filters) = (None, None, Vec::new());
-    for codec in codecs {
-        let (name, configuration) = named(codec)?;
+    for codec in list {
+        let (name, configuration) = name_and_configuration(codec)?;
         match name {
             "transpose" if order.is_none() => {
                 let list = match configuration.get("order") {
-                    Some(Value::String(word)) if word == "C" => (0..rank as u64).collect(),
-                    Some(Value::String(word)) if word == "F" => (0..rank as u64).rev().collect(),
+                    Some(Value::String(text)) if text == "C" => (0..rank as u64).collect(),
+                    Some(Value::String(text)) if text == "F" => (0..rank as u64).rev().collect(),
                     other => lengths(other, "order")?.lengths().to_vec(),
                 };
-                // Every dimension once, or the layout is refused when it is opened.
+                // Repeated dimensions are an error of core when the array is opened.
                 let moved = list.iter().map(|k| axes.get(*k as usize).copied());
-                axes = moved.collect::<Option<_>>().ok_or_else(|| bad("a transposition"))?;
+                axes = moved
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| malformed("transpose: dimension out of range"))?;
             }
             "bytes" if order.is_none() => {
                 order = Some(match configuration.get("endian").and_then(Value::as_str) {
                     Some("big") => ByteOrder::Big,
                     Some("little") | None => ByteOrder::Little,
-                    Some(other) => return Err(bad(format!("bytes are {other}-endian"))),
+                    Some(other) => {
+                        return Err(malformed(format!(
+                            "endian: expected little or big, found {other}"
+                        )));
+                    }
                 });
             }
             "sharding_indexed" if order.is_none() && depth == 0 => {
@@ -250,14 +281,15 @@ fn coding(
                 (shard, order) = (Some(Box::new(inner)), Some(own));
             }
             _ if order.is_some() => filters.push(Filter::version_3(name, &configuration)?),
-            other => return Err(unknown(format!("elements that are encoded by {other}"))),
+            other => return Err(unsupported(format!("codec {other} is not supported"))),
         }
     }
-    let order = order.ok_or_else(|| bad("no codec makes bytes of the elements"))?;
+    let order =
+        order.ok_or_else(|| malformed("codecs: no codec converts the elements to bytes"))?;
     if shard.is_some() && (!filters.is_empty() || !axes.iter().copied().eq(0..rank)) {
-        return Err(unknown("shards that are encoded as a whole"));
+        return Err(unsupported("codecs of a complete shard are not supported"));
     }
-    Ok((Coding { axes, pipe: Pipe::new(filters)?, shard }, order))
+    Ok((ChunkCodecs { axes, pipeline: Pipeline::new(filters)?, shard }, order))
 }
 
 impl Shard {
@@ -270,184 +302,66 @@ impl Shard {
         let chunk = lengths(configuration.get("chunk_shape"), "chunk_shape")?;
         let fits = |(outer, inner): (&u64, &u64)| *inner > 0 && outer.is_multiple_of(*inner);
         if chunk.rank() != outer.rank() || !outer.lengths().iter().zip(chunk.lengths()).all(fits) {
-            return Err(bad(format!("shards of {outer} do not hold whole chunks of {chunk}")));
+            return Err(malformed(format!(
+                "shard shape {outer} is not a multiple of the chunk shape {chunk}"
+            )));
         }
         let list = |name: &str| {
             let list = configuration.get(name).and_then(Value::as_array);
-            list.ok_or_else(|| bad(format!("{name} is no list")))
+            list.ok_or_else(|| malformed(format!("{name}: expected a list")))
         };
-        let (coding, own) = coding(list("codecs")?, &chunk, dtype, depth + 1)?;
+        let (codecs, own) = parse_codecs(list("codecs")?, &chunk, dtype, depth + 1)?;
         let (mut order, mut checked) = (ByteOrder::Little, false);
         for codec in list("index_codecs")? {
-            match named(codec)? {
+            match name_and_configuration(codec)? {
                 ("bytes", index) if index.get("endian").and_then(Value::as_str) == Some("big") => {
                     order = ByteOrder::Big;
                 }
                 ("bytes", _) => {}
                 ("crc32c", _) => checked = true,
-                (other, _) => return Err(unknown(format!("an index encoded by {other}"))),
+                (other, _) => {
+                    return Err(unsupported(format!("index codec {other} is not supported")));
+                }
             }
         }
         let at_start = match configuration.get("index_location").and_then(Value::as_str) {
             Some("start") => true,
             Some("end") | None => false,
-            Some(other) => return Err(bad(format!("the index of a shard at its {other}"))),
-        };
-        Ok((Self { chunk, coding, at_start, checked, order }, own))
-    }
-}
-
-/// A type by its name in version 3, in the machine-independent order of its numbers.
-fn type_3(value: &Value) -> Result<(String, DType)> {
-    let (name, configuration) = named(value)?;
-    let length = configuration.get("length_bytes").and_then(Value::as_u64);
-    let length = length.and_then(|n| u32::try_from(n).ok());
-    let little = |kind, size| DType::new(kind, size, ByteOrder::Little);
-    let found = match (name, length) {
-        ("bool", _) => little(Kind::Bool, 1),
-        ("null_terminated_bytes", Some(n)) => Some(DType::text(n)),
-        ("raw_bytes" | "fixed_length_utf32", Some(n)) => Some(DType::opaque(n)),
-        ("numpy.datetime64" | "numpy.timedelta64", _) => little(Kind::Int, 8),
-        _ => {
-            let digits = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
-            let (word, bits) = name.split_at(digits);
-            let size = bits.parse::<u32>().ok().filter(|n| *n > 0 && n.is_multiple_of(8));
-            let kind = match word {
-                "int" => Some(Kind::Int),
-                "uint" => Some(Kind::UInt),
-                "float" => Some(Kind::Float),
-                "complex" => Some(Kind::Complex),
-                "r" => Some(Kind::Opaque),
-                _ => None,
-            };
-            kind.zip(size).and_then(|(kind, bits)| little(kind, bits / 8))
-        }
-    };
-    let found = found.ok_or_else(|| unknown(format!("elements of type {name} are not read")))?;
-    Ok((name.to_string(), found))
-}
-
-/// The name of a type in version 3; nothing where it has none.
-pub(crate) fn words_3(dtype: DType) -> Option<Value> {
-    let bits = dtype.size() as u64 * 8;
-    Some(match (dtype.kind(), dtype.size()) {
-        (_, 0) => return None,
-        (Kind::Int, _) => format!("int{bits}").into(),
-        (Kind::Float, 2 | 4 | 8) => format!("float{bits}").into(),
-        (Kind::Complex, 8 | 16) => format!("complex{bits}").into(),
-        (Kind::Bool, 1) => "bool".into(),
-        (Kind::UInt | Kind::Bool, _) => format!("uint{bits}").into(),
-        (Kind::Text, size) => serde_json::json!({
-            "name": "null_terminated_bytes", "configuration": { "length_bytes": size }
-        }),
-        (Kind::Opaque, 1) => "uint8".into(),
-        // Numbers of 16 bytes, and bytes without a meaning.
-        (_, size) => serde_json::json!({
-            "name": "raw_bytes", "configuration": { "length_bytes": size }
-        }),
-    })
-}
-
-/// The element of nothing but zeros.
-pub(crate) fn zero_3(dtype: DType) -> Value {
-    match (dtype.kind(), dtype.size()) {
-        (Kind::Bool, 1) => false.into(),
-        (Kind::Float, 2 | 4 | 8) => 0.0.into(),
-        (Kind::Complex, 8 | 16) => serde_json::json!([0.0, 0.0]),
-        (Kind::Int | Kind::UInt | Kind::Bool, _) | (Kind::Opaque, 1) => 0.into(),
-        (Kind::Text, _) => "".into(),
-        (_, size) => base64_simd::STANDARD.encode_to_string(vec![0; size]).into(),
-    }
-}
-
-/// A type in NumPy's notation.
-fn type_2(words: &str) -> Option<DType> {
-    let order = if words.starts_with('>') { ByteOrder::Big } else { ByteOrder::Little };
-    match words.get(1..2)? {
-        // Times are numbers of their unit; characters are four bytes each.
-        "M" | "m" => DType::new(Kind::Int, 8, order),
-        "U" => Some(DType::opaque(words[2..].parse::<u32>().ok()?.checked_mul(4)?)),
-        _ => DType::from_numpy(words),
-    }
-}
-
-/// The bytes of a fill value.
-fn fill(value: Option<&Value>, dtype: DType) -> Result<Vec<u8>> {
-    let size = dtype.size();
-    let mut bytes = vec![0; size];
-    let wrong = || bad("the fill value is no element");
-    let value = value.unwrap_or(&Value::Null);
-    match (dtype.kind(), value) {
-        (_, Value::Null) => {}
-        (Kind::Bool, Value::Bool(truth)) => bytes[0] = u8::from(*truth),
-        (Kind::Bool, _) => bytes[0] = u8::from(value.as_u64().ok_or_else(wrong)? != 0),
-        (Kind::UInt, _) => {
-            let number = value.as_u64().or_else(|| value.as_f64().map(|v| v as u64));
-            bytes.copy_from_slice(&number.ok_or_else(wrong)?.to_le_bytes()[..size]);
-        }
-        (Kind::Int, Value::String(word)) if word == "NaT" => {
-            bytes.copy_from_slice(&i64::MIN.to_le_bytes()[8 - size..]);
-        }
-        (Kind::Int, _) => {
-            let number = value.as_i64().or_else(|| value.as_f64().map(|v| v as i64));
-            bytes.copy_from_slice(&number.ok_or_else(wrong)?.to_le_bytes()[..size]);
-        }
-        (Kind::Float, _) => real(value, &mut bytes).ok_or_else(wrong)?,
-        (Kind::Complex, Value::Array(parts)) if parts.len() == 2 => {
-            let (re, im) = bytes.split_at_mut(size / 2);
-            real(&parts[0], re).and_then(|()| real(&parts[1], im)).ok_or_else(wrong)?;
-        }
-        (_, Value::Array(list)) if list.len() == size => {
-            for (byte, number) in bytes.iter_mut().zip(list) {
-                let number = number.as_u64().and_then(|n| u8::try_from(n).ok());
-                *byte = number.ok_or_else(wrong)?;
+            Some(other) => {
+                return Err(malformed(format!(
+                    "index_location: expected start or end, found {other}"
+                )));
             }
-        }
-        (_, Value::String(text)) => {
-            let decoded = base64_simd::STANDARD.decode_to_vec(text).map_err(|_| wrong())?;
-            let fits = decoded.len().min(size);
-            bytes[..fits].copy_from_slice(&decoded[..fits]);
-        }
-        // NumPy's zero of a field of bytes.
-        (_, Value::Number(zero)) if zero.as_u64() == Some(0) => {}
-        _ => return Err(wrong()),
+        };
+        Ok((Self { chunk, codecs, at_start, checked, order }, own))
     }
-    if dtype.order() == ByteOrder::Big {
-        swap(&mut bytes, dtype.word());
-    }
-    Ok(bytes)
 }
 
-/// A real number as JSON has it, or by the name or bits that JSON lacks, into two, four or eight bytes.
-fn real(value: &Value, bytes: &mut [u8]) -> Option<()> {
-    let word = value.as_str();
-    if let Some(digits) = word.and_then(|word| word.strip_prefix("0x")) {
-        let bits = u64::from_str_radix(digits, 16).ok()?;
-        bytes.copy_from_slice(&bits.to_le_bytes()[..bytes.len()]);
-        return Some(());
+/// An attribute value as JSON. Complex numbers are lists of two, bytes their text form.
+pub(crate) fn to_json(value: &tree::Value) -> Value {
+    match value {
+        tree::Value::Bool(v) => (*v).into(),
+        tree::Value::Int(v) => (*v).into(),
+        tree::Value::UInt(v) => (*v).into(),
+        tree::Value::Float(v) => float_to_json(*v),
+        tree::Value::Complex(re, im) => vec![float_to_json(*re), float_to_json(*im)].into(),
+        tree::Value::Text(v) => v.as_str().into(),
+        tree::Value::Bytes(_) => value.to_string().into(),
+        tree::Value::List(v) => v.iter().map(to_json).collect::<Vec<_>>().into(),
     }
-    let number = match word {
-        Some("NaN") => f64::NAN,
-        Some("Infinity") => f64::INFINITY,
-        Some("-Infinity") => f64::NEG_INFINITY,
-        Some(_) => return None,
-        None => value.as_f64()?,
-    };
-    match bytes.len() {
-        8 => bytes.copy_from_slice(&number.to_le_bytes()),
-        4 => bytes.copy_from_slice(&(number as f32).to_le_bytes()),
-        2 => {
-            // Those that are used to fill.
-            let half = match number {
-                0.0 => 0_u16,
-                v if v.is_nan() => 0x7e00,
-                f64::INFINITY => 0x7c00,
-                f64::NEG_INFINITY => 0xfc00,
-                _ => return None,
+}
+
+/// A float as JSON; `NaN`, `Infinity` and `-Infinity` are strings.
+pub(crate) fn float_to_json(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or_else(
+        || {
+            let name = match value {
+                f64::INFINITY => "Infinity",
+                f64::NEG_INFINITY => "-Infinity",
+                _ => "NaN",
             };
-            bytes.copy_from_slice(&half.to_le_bytes());
-        }
-        _ => return None,
-    }
-    Some(())
+            name.into()
+        },
+        Value::Number,
+    )
 }

@@ -1,4 +1,4 @@
-//! Stores that zarr-python wrote: every value, and what is said about them.
+//! Stores written by zarr-python.
 
 use std::path::{Path, PathBuf};
 
@@ -38,33 +38,37 @@ fn array(store: &dyn Reader, path: &str, limits: &Limits) -> Array {
 }
 
 #[test]
-fn every_array_has_the_values_that_python_wrote() {
+fn every_array_has_the_values_of_zarr_python() {
     let mut seen = 0;
     for (name, arrays) in manifest().as_object().unwrap() {
         let store = open(name);
-        for (path, said) in arrays.as_object().unwrap() {
-            // A budget of little more than a chunk does not change anything.
+        for (path, expected) in arrays.as_object().unwrap() {
+            // Also with a budget of little more than a chunk.
             for limits in [Limits::default(), Limits::default().with_memory(40 << 10)] {
                 let array = array(&*store, path, &limits);
-                let place = format!("{name} {path}");
-                let lengths: Vec<u64> =
-                    said["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
-                assert_eq!(array.shape().lengths(), lengths, "{place}");
+                let array_name = format!("{name} {path}");
+                let lengths: Vec<u64> = expected["shape"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|n| n.as_u64().unwrap())
+                    .collect();
+                assert_eq!(array.shape().lengths(), lengths, "{array_name}");
                 let dtype = array.dtype().to_string();
                 let dtype = dtype.trim_end_matches("-be");
-                let wanted = match said["dtype"].as_str().unwrap() {
+                let dtype_name = match expected["dtype"].as_str().unwrap() {
                     "bool" => "bool8".to_string(),
                     "bytes40" => "text[5]".to_string(),
                     other => other.to_string(),
                 };
-                assert_eq!(dtype, wanted, "{place}");
+                assert_eq!(dtype, dtype_name, "{array_name}");
                 let bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
                 let sum: String = Sha256::digest(&bytes)
                     .iter()
                     .flat_map(|b| [b >> 4, b & 15])
                     .map(digit)
                     .collect();
-                assert_eq!(Some(sum.as_str()), said["sha256"].as_str(), "{place}");
+                assert_eq!(Some(sum.as_str()), expected["sha256"].as_str(), "{array_name}");
                 seen += 1;
             }
         }
@@ -73,24 +77,24 @@ fn every_array_has_the_values_that_python_wrote() {
 }
 
 #[test]
-fn slices_are_the_same_as_those_of_the_plain_array() {
+fn slices_equal_those_of_the_unchunked_array() {
     let limits = Limits::default();
     for name in ["v3.zarr", "v2.zarr"] {
         let store = open(name);
         let manifest = manifest();
-        let whole = array(&*store, "whole", &limits);
-        let shape = whole.shape().clone();
+        let unchunked = array(&*store, "whole", &limits);
+        let shape = unchunked.shape().clone();
         for question in ["2", ":, 3", ":, :, 5", "4:0:-2, 1:7:3, ::-1", "1:3, 2:5, 3", "0:0"] {
             let selection: Selection = question.parse().unwrap();
             for axes in [Axes::Order(Order::C), Axes::Order(Order::F), Axes::Slowest(&[1, 0, 2])] {
-                let wanted = whole.read(&selection, axes).unwrap();
+                let expected = unchunked.read(&selection, axes).unwrap();
                 let mut seen = 0;
                 for path in manifest[name].as_object().unwrap().keys() {
                     let other = array(&*store, path, &limits);
                     if other.shape() == &shape {
                         assert_eq!(
                             other.read(&selection, axes).unwrap(),
-                            wanted,
+                            expected,
                             "{path} {question}"
                         );
                         seen += 1;
@@ -103,7 +107,7 @@ fn slices_are_the_same_as_those_of_the_plain_array() {
 }
 
 #[test]
-fn dimensions_points_maps_and_attributes_are_seen() {
+fn dimensions_coordinates_scaling_and_attributes_are_read() {
     for name in ["v3.zarr", "v2.zarr"] {
         let store = open(name);
         let tree = store.tree();
@@ -123,9 +127,9 @@ fn dimensions_points_maps_and_attributes_are_seen() {
             let values = self::array(&*store, "T", &Limits::default());
             let stored = values.read(&Selection::all(), Axes::Stored).unwrap();
             let first = f64::from(convert::decode::<i16>(&stored)[1]);
-            let meant = values.read_f64(&"0, 1".parse().unwrap(), Axes::Stored).unwrap();
-            assert_eq!(meant, [first * 0.5 + 10.0]);
-            // What cannot be read is named, and the rest is there.
+            let scaled = values.read_f64(&"0, 1".parse().unwrap(), Axes::Stored).unwrap();
+            assert_eq!(scaled, [first * 0.5 + 10.0]);
+            // The array that cannot be read is a finding.
             assert_eq!(store.findings().len(), 1);
             assert!(store.findings()[0].message.contains("string"), "{:?}", store.findings());
         }
@@ -133,7 +137,7 @@ fn dimensions_points_maps_and_attributes_are_seen() {
 }
 
 #[test]
-fn files_that_are_runs_of_an_array_are_read_as_such() {
+fn files_that_are_slabs_have_a_contiguous_layout() {
     for (name, path, order) in [
         ("v3.zarr", "slabs", Order::C),
         ("v3.zarr", "fortran", Order::F),
@@ -165,7 +169,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Reads everything; what is wrong must be an error, never a panic or memory without end.
+/// Reads all arrays and returns the kinds of errors and of skipped arrays.
 fn exercise(path: &Path) -> Vec<ErrorKind> {
     let limits = Limits::default().with_memory(64 << 20);
     let mut kinds = Vec::new();
@@ -184,13 +188,13 @@ fn exercise(path: &Path) -> Vec<ErrorKind> {
 }
 
 #[test]
-fn damaged_files_are_errors_that_hurt_nobody_else() {
+fn damaged_files_are_errors_of_their_array_only() {
     let temp = tempfile::tempdir().unwrap();
     let store = temp.path().join("x.zarr");
     std::fs::create_dir(&store).unwrap();
     let from = golden().join("v3.zarr");
     std::fs::copy(from.join("zarr.json"), store.join("zarr.json")).unwrap();
-    let mut noticed = 0;
+    let mut errors = 0;
     for name in ["plain", "slabs", "zstd", "gzip", "crc32c", "sharded", "sharded_plain", "blosc"] {
         copy(&from.join(name), &store.join(name));
         let mut files = Vec::new();
@@ -208,14 +212,14 @@ fn damaged_files_are_errors_that_hurt_nobody_else() {
                     bad.truncate(at);
                 }
                 std::fs::write(&file, &bad).unwrap();
-                noticed += exercise(&store).len();
+                errors += exercise(&store).len();
             }
             std::fs::write(&file, &bytes).unwrap();
         }
         assert!(exercise(&store).is_empty(), "{name}");
         std::fs::remove_dir_all(store.join(name)).unwrap();
     }
-    assert!(noticed > 200, "{noticed}");
+    assert!(errors > 200, "{errors}");
 }
 
 fn all(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -226,7 +230,7 @@ fn all(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn metadata_that_promise_too_much_cost_nothing() {
+fn excessive_sizes_in_metadata_allocate_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let store = temp.path().join("x.zarr");
     std::fs::create_dir(&store).unwrap();
@@ -266,7 +270,7 @@ fn metadata_that_promise_too_much_cost_nothing() {
         std::fs::write(store.join("c/0"), [0; 100]).unwrap();
         assert_eq!(exercise(&store).len(), 1, "{shape} in {chunk}, {codecs}");
     }
-    // Nobody ever wrote these numbers, and nobody reads all of them here.
+    // Chunks that do not exist are the fill value.
     std::fs::write(store.join("zarr.json"), array("[1000000000000]", "[7]", bytes)).unwrap();
     let store = open_as(&Zarr, &store, &Limits::default()).unwrap();
     let values = self::array(&*store, "data", &Limits::default());

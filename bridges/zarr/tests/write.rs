@@ -1,4 +1,4 @@
-//! Trees as stores, and back.
+//! Round trips through stores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn json(path: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn names_that_files_cannot_have_come_back() {
+fn invalid_file_names_are_restored() {
     let temp = tempfile::tempdir().unwrap();
     let long = "n".repeat(300);
     let names =
@@ -58,7 +58,7 @@ fn names_that_files_cannot_have_come_back() {
 }
 
 #[test]
-fn points_are_at_the_root_for_others_and_in_their_place_for_us() {
+fn coordinates_are_at_the_root_and_restored_to_their_group() {
     let temp = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let grid = tree.group_at("Grid").unwrap();
@@ -83,13 +83,13 @@ fn points_are_at_the_root_for_others_and_in_their_place_for_us() {
     assert_eq!(desc.coords[0], Coord::Node(tree.find("Grid/x").unwrap()));
     assert_eq!(desc.coords[1], Coord::Uniform { start: 1.5, step: 0.25 });
     assert_eq!(desc.map, Some(Linear::new(-1.0, 0.5)));
-    assert!(tree.at("t").is_none() && tree.at("x").is_none(), "they were made for others");
+    assert!(tree.at("t").is_none() && tree.at("x").is_none(), "only for other readers");
     assert!(matches!(&field.attrs[1].1, Value::Float(v) if v.is_nan()));
 
-    let said = json(&path.join("field/zarr.json"));
-    assert_eq!(said["dimension_names"], serde_json::json!(["x", "t"]));
-    assert_eq!(said["codecs"][0]["name"], "transpose");
-    let attrs = &said["attributes"];
+    let document = json(&path.join("field/zarr.json"));
+    assert_eq!(document["dimension_names"], serde_json::json!(["x", "t"]));
+    assert_eq!(document["codecs"][0]["name"], "transpose");
+    let attrs = &document["attributes"];
     assert_eq!((&attrs["units"], &attrs["bad"]), (&"V".into(), &"NaN".into()));
     assert_eq!((&attrs["scale_factor"], &attrs["add_offset"]), (&0.5.into(), &(-1.0).into()));
     let t: Vec<u8> = [1.5_f64, 1.75, 2.0, 2.25].iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -103,7 +103,7 @@ fn points_are_at_the_root_for_others_and_in_their_place_for_us() {
 }
 
 #[test]
-fn attributes_that_others_change_count() {
+fn attributes_changed_by_other_programs_are_used() {
     let temp = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let id = tree.add_array(ROOT, "a", line(DType::U8, &[1])).unwrap();
@@ -115,17 +115,17 @@ fn attributes_that_others_change_count() {
     }
     let path = temp.path().join("x.zarr");
     write(tree, &path);
-    let mut said = json(&path.join("a/zarr.json"));
-    let attrs = said["attributes"].as_object_mut().unwrap();
+    let mut document = json(&path.join("a/zarr.json"));
+    let attrs = document["attributes"].as_object_mut().unwrap();
     attrs.remove("gone");
     attrs.insert("old".into(), "z".into());
     attrs.insert("new".into(), 7.into());
-    std::fs::write(path.join("a/zarr.json"), said.to_string()).unwrap();
+    std::fs::write(path.join("a/zarr.json"), document.to_string()).unwrap();
     let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
     let node = store.tree().node(store.tree().find("a").unwrap());
     assert_eq!(node.id.as_deref(), Some("identifier"));
-    let wanted = [("kept", int), ("old", "z".into()), ("new", Value::UInt(7))];
-    assert_eq!(node.attrs, wanted.map(|(name, value)| (name.to_string(), value)));
+    let expected = [("kept", int), ("old", "z".into()), ("new", Value::UInt(7))];
+    assert_eq!(node.attrs, expected.map(|(name, value)| (name.to_string(), value)));
 }
 
 struct Cells(Vec<Option<Vec<u8>>>);
@@ -145,12 +145,12 @@ impl FrameTable for Cells {
 }
 
 #[test]
-fn frames_are_a_dimension_with_times_and_come_back_as_frames() {
+fn frames_are_a_dimension_with_times_and_are_restored() {
     let temp = tempfile::tempdir().unwrap();
-    let even = vec![Some(vec![1, 2, 3, 4]), Some(vec![5, 6, 7, 8]), Some(vec![9, 10, 11, 12])];
+    let uniform = vec![Some(vec![1, 2, 3, 4]), Some(vec![5, 6, 7, 8]), Some(vec![9, 10, 11, 12])];
     let ragged = vec![Some(vec![1, 2]), None, Some(vec![3, 4, 5, 6])];
     let mut tree = Tree::new(&Limits::default());
-    for (name, cells) in [("even", &even), ("ragged", &ragged)] {
+    for (name, cells) in [("uniform", &uniform), ("ragged", &ragged)] {
         let layout = Layout::PerFrame(Arc::new(Cells(cells.clone())));
         let shape = Shape::new([cells[0].as_ref().unwrap().len() as u64 / 2, 2]);
         tree.add_array(ROOT, name, ArrayDesc::new(DType::U8, shape, layout)).unwrap();
@@ -163,7 +163,7 @@ fn frames_are_a_dimension_with_times_and_come_back_as_frames() {
     let axis = tree.frames().unwrap();
     let found: Vec<_> = (0..3).map(|k| (axis.step(k).unwrap(), axis.time(k).unwrap())).collect();
     assert_eq!(found, moments);
-    for (name, cells) in [("even", &even), ("ragged", &ragged)] {
+    for (name, cells) in [("uniform", &uniform), ("ragged", &ragged)] {
         let desc = tree.node(tree.find(name).unwrap()).array.as_ref().unwrap();
         for (frame, cell) in cells.iter().enumerate() {
             let limits = Limits::default();
@@ -173,16 +173,16 @@ fn frames_are_a_dimension_with_times_and_come_back_as_frames() {
             assert_eq!(&bytes, cell, "{name} {frame}");
         }
     }
-    let said = json(&path.join("even/zarr.json"));
-    assert_eq!(said["shape"], serde_json::json!([3, 2, 2]));
-    assert_eq!(said["dimension_names"][0], "time");
+    let document = json(&path.join("uniform/zarr.json"));
+    assert_eq!(document["shape"], serde_json::json!([3, 2, 2]));
+    assert_eq!(document["dimension_names"][0], "time");
     let rows = json(&path.join("ragged.rows/zarr.json"));
     let ragged = json(&path.join("ragged/zarr.json"));
     assert_eq!(rows["attributes"]["sample_dimension"], ragged["dimension_names"][0]);
 }
 
 #[test]
-fn long_arrays_are_several_files_of_the_same_length() {
+fn long_arrays_are_several_files_of_equal_length() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("x.zarr");
     for order in [Order::C, Order::F] {
@@ -202,7 +202,7 @@ fn long_arrays_are_several_files_of_the_same_length() {
 }
 
 #[test]
-fn a_folder_of_other_files_is_never_replaced() {
+fn a_folder_of_other_files_is_not_replaced() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("mine");
     std::fs::create_dir(&path).unwrap();
@@ -211,4 +211,67 @@ fn a_folder_of_other_files_is_never_replaced() {
     let done = write_file(&Zarr, &content, &path, Overwrite::Replace, &Limits::default());
     assert!(done.unwrap_err().to_string().contains("not replaced"));
     assert!(path.join("thesis.tex").exists());
+}
+
+#[test]
+fn metadata_json_that_does_not_fit_is_a_warning() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.zarr");
+    let mut tree = Tree::new(&Limits::default());
+    let group = tree.add_group(ROOT, "group").unwrap();
+    tree.add_array(group, "a", line(DType::U8, &[1, 2])).unwrap();
+    write(tree, &path);
+    let good = json(&path.join("zarr.json"));
+    let text = good["attributes"]["spile"].as_str().unwrap();
+    let mut nodes: serde_json::Value = serde_json::from_str(text).unwrap();
+    // The group of the array is missing, so the array cannot be placed.
+    nodes["nodes"].as_array_mut().unwrap().remove(0);
+    for text in [nodes.to_string(), "{}".to_string(), "no JSON".to_string()] {
+        let mut document = good.clone();
+        document["attributes"]["spile"] = text.into();
+        std::fs::write(path.join("zarr.json"), document.to_string()).unwrap();
+        let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
+        let codes: Vec<_> = store.findings().iter().map(|f| f.code).collect();
+        assert_eq!(codes, ["zarr-007"]);
+        let desc = store.tree().node(store.tree().find("group/a").unwrap()).array.as_ref().unwrap();
+        let array = Array::open(store.source(), store.tree(), desc, &Limits::default()).unwrap();
+        assert_eq!(array.read(&Selection::all(), Axes::Stored).unwrap(), [1, 2]);
+    }
+}
+
+#[test]
+fn an_array_that_cannot_be_read_hides_no_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.zarr");
+    let mut tree = Tree::new(&Limits::default());
+    let group = tree.add_group(ROOT, "group").unwrap();
+    for name in ["a", "b"] {
+        tree.add_array(group, name, line(DType::U8, &[1, 2])).unwrap();
+    }
+    write(tree, &path);
+    let good = json(&path.join("group/a/zarr.json"));
+    let changed = |key: &str, value: serde_json::Value| {
+        let mut document = good.clone();
+        document[key] = value;
+        document.to_string()
+    };
+    let raw = serde_json::json!(
+        { "name": "raw_bytes", "configuration": { "length_bytes": u32::MAX } }
+    );
+    let mystery = serde_json::json!([{ "name": "bytes" }, { "name": "mystery" }]);
+    for (text, code) in [
+        ("no JSON".to_string(), "zarr-002"),
+        (changed("node_type", "table".into()), "zarr-002"),
+        (changed("shape", (-1).into()), "zarr-002"),
+        (changed("codecs", mystery), "zarr-003"),
+        (changed("data_type", raw), "zarr-003"),
+    ] {
+        std::fs::write(path.join("group/a/zarr.json"), &text).unwrap();
+        let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
+        let findings: Vec<_> =
+            store.findings().iter().map(|f| (f.object.as_deref(), f.code)).collect();
+        assert_eq!(findings, [(Some("\"group/a\""), code)], "{text}");
+        assert!(store.tree().at("group/a").is_none());
+        assert!(store.tree().at("group/b").is_some());
+    }
 }

@@ -44,7 +44,7 @@ pub use spile_interchange as interchange;
 /// Small files that point into others, so that other programs read those in place.
 #[cfg(feature = "hdf5")]
 pub mod index {
-    pub use spile_hdf5::{Indexed, Left, write_index as write_h5};
+    pub use spile_hdf5::{Indexed, Skipped, write_index as write_h5};
 }
 
 mod formats;

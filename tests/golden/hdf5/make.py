@@ -169,4 +169,35 @@ with create("tracked.h5", track_order=True) as file:
         file.attrs[name] = name
     done(file)
 
+# Datasets that spile cannot decode, beside some that it can. The manifest has only the latter.
+for version, libver in [("old", ("earliest", "v110")), ("new", ("latest", "latest"))]:
+    with create(f"unsupported_{version}.h5", libver) as file:
+        data = np.arange(64, dtype="<i4").reshape(8, 8)
+        file["good"] = data
+        file.create_dataset("szip", data=data, chunks=(8, 8), compression="szip")
+        file.create_dataset("scaleoffset", data=data, chunks=(4, 4), scaleoffset=0)
+        space = h5py.h5s.create_simple((8,))
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4,))
+        plist.set_filter(32123, h5py.h5z.FLAG_OPTIONAL, ())
+        h5py.h5d.create(file.id, b"plugin", h5py.h5t.STD_I32LE, space, plist)
+        layout = h5py.VirtualLayout((8, 8), "<i4")
+        layout[...] = h5py.VirtualSource(file["good"])
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external", (3,), "<i4", external=[("external.bin", 0, 12)])
+        file.create_dataset("too many strings", (10**9,), h5py.string_dtype(), chunks=(1000,))
+        file.create_dataset("reference", data=[file["good"].ref], dtype=h5py.ref_dtype)
+        h5py.h5d.create(file.id, b"time", h5py.h5t.UNIX_D32LE, space)
+        rows = np.zeros(2, [("id", "<i4"), ("name", h5py.string_dtype())])
+        rows["name"] = b"abc"
+        file["table"] = rows
+        file["group/inner"] = data
+        file["link"] = h5py.SoftLink("/second link")
+        file["second link"] = h5py.SoftLink("/good")
+        file["group link"] = h5py.SoftLink("/group")
+        file["through"] = h5py.SoftLink("/group link/inner")
+        file["to virtual"] = h5py.SoftLink("/virtual")
+        name = pathlib.Path(file.filename).name
+        sums[name] = [hashlib.sha256(little(data)).hexdigest()] * 2
+
 (folder / "manifest.json").write_text(json.dumps(sums, indent=1, sort_keys=True) + "\n")

@@ -133,8 +133,8 @@ fn kerchunk(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Do
 
 /// HDF5 with external storage.
 fn hdf5(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
-    let Indexed { arrays, left } = write_h5(content, sink, limits)?;
-    let left_out = left.into_iter().map(|left| LeftOut { path: left.path, why: left.why });
+    let Indexed { arrays, skipped } = write_h5(content, sink, limits)?;
+    let left_out = skipped.into_iter().map(|array| LeftOut { path: array.path, why: array.reason });
     Ok(Done { arrays: arrays as u64, bytes: None, left_out: left_out.collect() })
 }
 

@@ -1,12 +1,12 @@
-//! Element types as datatype messages (section IV.A.2.d), version 1 and 3.
+//! Encoded datatype messages (section IV.A.2.d), versions 1 and 3.
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::wire::ByteOrder;
 
-/// An encoded type.
-pub(super) type Bytes = Vec<u8>;
+/// Encoded bytes.
+pub(crate) type Bytes = Vec<u8>;
 
-/// Class and version, flags, size.
+/// The common fields: class and version, class bits, size.
 fn prefix(class: u8, version: u8, bits: u32, size: u32) -> Bytes {
     let mut out = vec![version << 4 | class];
     out.extend_from_slice(&bits.to_le_bytes()[..3]);
@@ -14,12 +14,12 @@ fn prefix(class: u8, version: u8, bits: u32, size: u32) -> Bytes {
     out
 }
 
-/// An integer of all bits, little-endian.
-pub(super) fn integer(size: u32, signed: bool) -> Bytes {
+/// A little-endian integer.
+pub(crate) fn integer(size: u32, signed: bool) -> Bytes {
     ordered_integer(size, signed, ByteOrder::Little)
 }
 
-/// The bit of a type that says big-endian.
+/// The class bit of the byte order.
 fn order_bit(order: ByteOrder) -> u32 {
     u32::from(order == ByteOrder::Big)
 }
@@ -31,9 +31,9 @@ fn ordered_integer(size: u32, signed: bool, order: ByteOrder) -> Bytes {
     out
 }
 
-/// A binary number of IEEE 754, or Intel's in 16 bytes.
+/// An IEEE 754 number, or an x87 number in 16 bytes.
 fn float(size: u32, x87: bool, order: ByteOrder) -> Bytes {
-    // Sign, exponent and its size, size of the mantissa, bias, bits in all.
+    // Sign position, exponent position and size, mantissa size, bias, precision.
     let (sign, exponent, exponent_size, mantissa, bias, precision) = match (size, x87) {
         (_, true) => (79, 64, 15, 64, 16383, 80),
         (2, _) => (15, 10, 5, 10, 15, 16),
@@ -41,7 +41,7 @@ fn float(size: u32, x87: bool, order: ByteOrder) -> Bytes {
         (8, _) => (63, 52, 11, 52, 1023, 64),
         _ => (127, 112, 15, 112, 16383_u32, 128_u16),
     };
-    // Only Intel's format writes the first bit of the mantissa.
+    // x87 stores the leading bit of the mantissa.
     let implied = if x87 { 0 } else { 0x20 };
     let mut out = prefix(1, 1, (sign << 8) | implied | order_bit(order), size);
     out.extend(0_u16.to_le_bytes());
@@ -51,48 +51,48 @@ fn float(size: u32, x87: bool, order: ByteOrder) -> Bytes {
     out
 }
 
-/// Characters, padded with NULs, UTF-8.
-pub(super) fn text(size: u32) -> Bytes {
+/// A fixed string, NUL-padded, UTF-8.
+pub(crate) fn text(size: u32) -> Bytes {
     prefix(3, 1, 1 | 1 << 4, size)
 }
 
-/// Characters that end with a NUL, ASCII: what the library writes for its own attributes.
-pub(super) fn ended_text(size: u32) -> Bytes {
+/// A fixed string, NUL-terminated, ASCII: used by the library for attributes of dimension scales.
+pub(crate) fn terminated_text(size: u32) -> Bytes {
     prefix(3, 1, 0, size)
 }
 
-/// One character of a netCDF text.
-pub(super) fn character() -> Bytes {
+/// A netCDF character.
+pub(crate) fn character() -> Bytes {
     prefix(3, 1, 0, 1)
 }
 
-/// Texts of any length in UTF-8, in a heap.
-pub(super) fn any_text() -> Bytes {
+/// A variable-length UTF-8 string.
+pub(crate) fn variable_length_text() -> Bytes {
     let mut out = prefix(9, 1, 1 | 1 << 8, 16);
     out.extend(prefix(3, 1, 1 << 4, 1));
     out
 }
 
-/// A reference to an object.
-pub(super) fn reference() -> Bytes {
+/// An object reference.
+pub(crate) fn reference() -> Bytes {
     prefix(7, 1, 0, 8)
 }
 
-/// Lists of references in a heap.
-pub(super) fn references() -> Bytes {
+/// A variable-length sequence of object references.
+pub(crate) fn references() -> Bytes {
     let mut out = prefix(9, 1, 0, 16);
     out.extend(reference());
     out
 }
 
-/// Bytes without a meaning.
-pub(super) fn opaque(size: u32) -> Bytes {
-    // An empty tag is still padded to eight bytes by some writers; its length is zero here.
+/// Opaque bytes.
+pub(crate) fn opaque(size: u32) -> Bytes {
+    // The tag is empty.
     prefix(5, 1, 0, size)
 }
 
-/// Records of some fields: names, offsets, types.
-pub(super) fn compound(size: u32, members: &[(&str, u32, Bytes)]) -> Bytes {
+/// A compound of members: name, offset, datatype.
+pub(crate) fn compound(size: u32, members: &[(&str, u32, Bytes)]) -> Bytes {
     let mut out = prefix(6, 3, members.len() as u32, size);
     let width = crate::wire::bytes_for(u64::from(size));
     for (name, offset, kind) in members {
@@ -104,8 +104,8 @@ pub(super) fn compound(size: u32, members: &[(&str, u32, Bytes)]) -> Bytes {
     out
 }
 
-/// h5py's `bool`.
-pub(super) fn boolean() -> Bytes {
+/// The enumeration that h5py uses for `bool`.
+pub(crate) fn boolean() -> Bytes {
     let mut out = prefix(8, 3, 2, 1);
     out.extend(integer(1, true));
     out.extend(b"FALSE\0TRUE\0");
@@ -113,14 +113,14 @@ pub(super) fn boolean() -> Bytes {
     out
 }
 
-/// Complex numbers as h5py and netCDF libraries know them.
+/// A complex number as h5py writes it: `{r, i}`.
 fn complex(size: u32, x87: bool, order: ByteOrder) -> Bytes {
     let half = size / 2;
     compound(size, &[("r", 0, float(half, x87, order)), ("i", half, float(half, x87, order))])
 }
 
-/// A type that HDF5 has, in its byte order.
-pub(super) fn of(dtype: DType) -> Bytes {
+/// The datatype of an element type, in its byte order.
+pub(crate) fn of(dtype: DType) -> Bytes {
     let (size, order) = (dtype.size() as u32, dtype.order());
     match dtype.kind() {
         Kind::Int => ordered_integer(size, true, order),

@@ -1,104 +1,110 @@
-//! Element types (section IV.A.2.d), and which of ours they are.
+//! Datatypes (section IV.A.2.d) and the element types of core they map to.
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::wire::ByteOrder;
 
-use crate::wire::Fields;
+use super::{Fields, bytes_for};
 
-/// Types inside types; no program makes so many.
-const DEEPEST: u32 = 16;
+/// Largest nesting of datatypes.
+const MAX_DEPTH: u32 = 16;
 
-/// A type as the file tells it.
+/// A datatype of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Type {
+pub(crate) struct Datatype {
     pub(crate) size: u32,
     pub(crate) class: Class,
 }
 
-/// What the bytes of an element are.
+/// The class of a datatype and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Integer {
         signed: bool,
         order: ByteOrder,
-        whole: bool,
+        /// All bits of the element are used.
+        full_precision: bool,
     },
     Float {
         order: ByteOrder,
-        form: Option<Kind>,
+        /// IEEE or x87; `None` for other formats.
+        format: Option<Kind>,
     },
-    Text,
+    /// A time of the obsolete class 2.
+    Time,
+    String,
     Opaque,
     Compound(Vec<Member>),
-    /// Object (0), region (1) or newer references.
+    /// The reference type: object (0), region (1) or later ones.
     Reference(u8),
     Enum {
-        base: Box<Type>,
+        base: Box<Datatype>,
         members: Vec<(String, Vec<u8>)>,
     },
-    /// Elements of different lengths in a heap.
-    Many {
-        text: bool,
-        base: Box<Type>,
+    /// A sequence or string in the global heap.
+    VariableLength {
+        string: bool,
+        base: Box<Datatype>,
     },
     Array {
         dims: Vec<u64>,
-        base: Box<Type>,
+        base: Box<Datatype>,
     },
-    /// Two numbers, as the newest libraries say it.
-    Complex(Box<Type>),
+    /// The complex class of HDF5 2.
+    Complex(Box<Datatype>),
 }
 
-/// A field of a compound.
+/// A member of a compound datatype.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) offset: u64,
-    pub(crate) kind: Type,
+    pub(crate) datatype: Datatype,
 }
 
-/// Our word for a type: the element, further dimensions, and whether something is lost by it.
+/// A datatype as an element type of core.
 pub(crate) struct Element {
     pub(crate) dtype: DType,
+    /// Dimensions of an array datatype.
     pub(crate) dims: Vec<u64>,
-    /// Only bytes are left of a type that we have no word for.
-    pub(crate) bare: Option<&'static str>,
+    /// What the datatype is, if it is only available as opaque bytes.
+    pub(crate) opaque: Option<&'static str>,
 }
 
-impl Type {
+impl Datatype {
+    /// Parses a datatype message.
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
         Self::nested(fields, 0)
     }
 
     fn nested(fields: &mut Fields<'_>, depth: u32) -> Result<Self> {
-        if depth > DEEPEST {
-            return Err(fields.broken("types are nested too deeply"));
+        if depth > MAX_DEPTH {
+            return Err(fields.malformed("datatypes nested deeper than 16 levels"));
         }
         let at = fields.wire.offset();
         let first = fields.u8()?;
         let (class, version) = (first & 15, first >> 4);
         if !(1..=5).contains(&version) {
-            let message = format!("a datatype of version {version}");
+            let message = format!("datatype version {version} is not supported");
             return Err(Error::unsupported("hdf5-007", message).at(at));
         }
         let bits = fields.uint(3)? as u32;
         let size = fields.u32()?;
         let order = if bits & 1 == 0 { ByteOrder::Little } else { ByteOrder::Big };
-        let whole = |offset: u16, precision: u16| {
+        let full_precision = |offset: u16, precision: u16| {
             offset == 0 && u64::from(precision) == 8 * u64::from(size)
         };
         let class = match class {
             0 | 4 => {
-                let whole = whole(fields.u16()?, fields.u16()?);
-                Class::Integer { signed: class == 0 && bits & 8 != 0, order, whole }
+                let full_precision = full_precision(fields.u16()?, fields.u16()?);
+                Class::Integer { signed: class == 0 && bits & 8 != 0, order, full_precision }
             }
-            1 => Class::Float { order, form: float(fields, bits, size)? },
+            1 => Class::Float { order, format: float(fields, bits, size)? },
             2 => {
                 fields.skip(2)?;
-                Class::Opaque
+                Class::Time
             }
-            3 => Class::Text,
+            3 => Class::String,
             5 => {
                 fields.skip((bits & 0xff).next_multiple_of(8) as usize)?;
                 Class::Opaque
@@ -115,7 +121,7 @@ impl Type {
             8 => enumeration(fields, version, (bits & 0xffff) as usize, depth)?,
             9 => {
                 let base = Box::new(Self::nested(fields, depth + 1)?);
-                Class::Many { text: bits & 15 == 1, base }
+                Class::VariableLength { string: bits & 15 == 1, base }
             }
             10 => {
                 let rank = fields.u8()?;
@@ -131,32 +137,56 @@ impl Type {
             }
             11 => Class::Complex(Box::new(Self::nested(fields, depth + 1)?)),
             other => {
-                let message = format!("a datatype of class {other}");
+                let message = format!("datatype class {other} is not supported");
                 return Err(Error::unsupported("hdf5-009", message).at(at));
             }
         };
         Ok(Self { size, class })
     }
 
-    /// Our word for it. `at` is where the file says it.
+    /// Approximate heap memory of the description, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        const BOX: u64 = size_of::<Datatype>() as u64 + 16;
+        match &self.class {
+            Class::Compound(members) => {
+                let each = |m: &Member| m.name.len() as u64 + 2 * BOX + m.datatype.memory();
+                members.iter().map(each).sum()
+            }
+            Class::Enum { base, members } => {
+                let each =
+                    |(name, value): &(String, Vec<u8>)| (name.len() + value.len()) as u64 + 96;
+                BOX + base.memory() + members.iter().map(each).sum::<u64>()
+            }
+            Class::VariableLength { base, .. } | Class::Complex(base) => BOX + base.memory(),
+            Class::Array { dims, base } => BOX + 8 * dims.len() as u64 + base.memory(),
+            _ => 0,
+        }
+    }
+
+    /// The element type of core. Datatypes that core lacks are opaque bytes. `at` is the file offset for
+    /// errors.
     pub(crate) fn element(&self, at: u64) -> Result<Element> {
-        let plain = |dtype| Element { dtype, dims: Vec::new(), bare: None };
-        let bare =
-            |why| Element { dtype: DType::opaque(self.size), dims: Vec::new(), bare: Some(why) };
+        let plain = |dtype| Element { dtype, dims: Vec::new(), opaque: None };
+        let opaque = |what| Element {
+            dtype: DType::opaque(self.size),
+            dims: Vec::new(),
+            opaque: Some(what),
+        };
         let known = |kind, order| DType::new(kind, self.size, order);
         Ok(match &self.class {
-            Class::Integer { signed, order, whole: true } => {
+            Class::Integer { signed, order, full_precision: true } => {
                 let kind = if *signed { Kind::Int } else { Kind::UInt };
-                known(kind, *order).map_or_else(|| bare("an integer of unusual size"), plain)
+                known(kind, *order).map_or_else(|| opaque("integer of an unsupported size"), plain)
             }
-            Class::Integer { .. } => bare("an integer that does not use all of its bits"),
-            Class::Float { order, form } => {
-                let found = form.and_then(|kind| known(kind, *order));
-                found.map_or_else(|| bare("a number in an unusual form"), plain)
+            Class::Integer { .. } => opaque("integer with reduced precision"),
+            Class::Float { order, format } => {
+                let found = format.and_then(|kind| known(kind, *order));
+                found.map_or_else(|| opaque("non-IEEE floating-point number"), plain)
             }
-            Class::Text => plain(DType::text(self.size)),
+            Class::String => plain(DType::text(self.size)),
             Class::Opaque => plain(DType::opaque(self.size)),
-            Class::Reference(_) => bare("references"),
+            Class::Time => opaque("time datatype"),
+            Class::Reference(_) => opaque("reference"),
             Class::Enum { base, members } => {
                 if base.is_bool(members) {
                     plain(known(Kind::Bool, ByteOrder::Little).unwrap_or(DType::U8))
@@ -164,22 +194,22 @@ impl Type {
                     base.element(at)?
                 }
             }
-            Class::Many { .. } => bare("elements of different lengths"),
+            Class::VariableLength { .. } => opaque("variable-length data"),
             Class::Compound(members) => {
-                self.pair(members).map_or_else(|| bare("records of several fields"), plain)
+                self.complex_pair(members).map_or_else(|| opaque("compound datatype"), plain)
             }
             Class::Complex(base) => match &base.class {
-                Class::Float { order, form } => {
-                    let found = form.and_then(|form| self.complex(form, *order));
-                    found.map_or_else(|| bare("a complex number in an unusual form"), plain)
+                Class::Float { order, format } => {
+                    let found = format.and_then(|format| self.complex(format, *order));
+                    found.map_or_else(|| opaque("non-IEEE complex number"), plain)
                 }
-                _ => bare("a complex number in an unusual form"),
+                _ => opaque("non-IEEE complex number"),
             },
             Class::Array { dims, base } => {
                 let mut element = base.element(at)?;
                 let count = dims.iter().try_fold(u64::from(base.size), |n, d| n.checked_mul(*d));
                 if count != Some(u64::from(self.size)) || dims.len() > 32 {
-                    let message = "an array type whose size is not that of its elements";
+                    let message = "array datatype whose size does not match its elements";
                     return Err(Error::malformed("hdf5-009", message).at(at));
                 }
                 let mut all = dims.clone();
@@ -189,7 +219,7 @@ impl Type {
         })
     }
 
-    /// The enumeration that h5py makes of `bool`.
+    /// Whether the enumeration is h5py's `bool`.
     fn is_bool(&self, members: &[(String, Vec<u8>)]) -> bool {
         let is = |k: usize, name: &str, value: u8| {
             members.get(k).is_some_and(|(n, v)| n == name && v[..] == [value])
@@ -197,8 +227,8 @@ impl Type {
         self.size == 1 && members.len() == 2 && is(0, "FALSE", 0) && is(1, "TRUE", 1)
     }
 
-    fn complex(&self, form: Kind, order: ByteOrder) -> Option<DType> {
-        let kind = match form {
+    fn complex(&self, format: Kind, order: ByteOrder) -> Option<DType> {
+        let kind = match format {
             Kind::Float => Kind::Complex,
             Kind::X87 => Kind::ComplexX87,
             _ => return None,
@@ -206,17 +236,19 @@ impl Type {
         DType::new(kind, self.size, order)
     }
 
-    /// Two real numbers of the same type one after the other are a complex one: h5py's `r` and `i`,
-    /// and what others call them.
-    fn pair(&self, members: &[Member]) -> Option<DType> {
+    /// A complex type for a compound of two floats of the same type: h5py's `r` and `i`, and the names
+    /// that other programs use.
+    fn complex_pair(&self, members: &[Member]) -> Option<DType> {
         let [re, im] = members else { return None };
         let name = |m: &Member| m.name.to_lowercase();
         let names = [("r", "i"), ("re", "im"), ("real", "imag"), ("real", "imaginary")];
         let named = names.iter().any(|(r, i)| name(re) == *r && name(im) == *i);
-        let halves = re.kind == im.kind && re.offset == 0 && im.offset == u64::from(re.kind.size);
-        let filled = u64::from(self.size) == 2 * u64::from(re.kind.size);
-        let Class::Float { order, form: Some(form) } = re.kind.class else { return None };
-        (named && halves && filled).then(|| self.complex(form, order)).flatten()
+        let halves = re.datatype == im.datatype
+            && re.offset == 0
+            && im.offset == u64::from(re.datatype.size);
+        let filled = u64::from(self.size) == 2 * u64::from(re.datatype.size);
+        let Class::Float { order, format: Some(format) } = re.datatype.class else { return None };
+        (named && halves && filled).then(|| self.complex(format, order)).flatten()
     }
 }
 
@@ -225,7 +257,7 @@ fn member(fields: &mut Fields<'_>, version: u8, size: u32, depth: u32) -> Result
     let offset = if version < 3 {
         u64::from(fields.u32()?)
     } else {
-        fields.uint(crate::wire::bytes_for(u64::from(size)))?
+        fields.uint(bytes_for(u64::from(size)))?
     };
     let mut dims: Vec<u64> = Vec::new();
     if version == 1 {
@@ -234,23 +266,23 @@ fn member(fields: &mut Fields<'_>, version: u8, size: u32, depth: u32) -> Result
         let lengths: Vec<u32> = (0..4).map(|_| fields.u32()).collect::<Result<_>>()?;
         dims.extend(lengths.iter().take(usize::from(rank)).map(|n| u64::from(*n)));
     }
-    let base = Type::nested(fields, depth + 1)?;
-    let kind = if dims.is_empty() {
+    let base = Datatype::nested(fields, depth + 1)?;
+    let datatype = if dims.is_empty() {
         base
     } else {
         let count = dims.iter().try_fold(u64::from(base.size), |n, d| n.checked_mul(*d));
         let size = count.and_then(|n| u32::try_from(n).ok());
-        let size = size.ok_or_else(|| fields.broken("a field that is larger than any record"))?;
-        Type { size, class: Class::Array { dims, base: Box::new(base) } }
+        let size = size.ok_or_else(|| fields.malformed("member size exceeds 4 GiB"))?;
+        Datatype { size, class: Class::Array { dims, base: Box::new(base) } }
     };
-    if offset.checked_add(u64::from(kind.size)).is_none_or(|end| end > u64::from(size)) {
-        return Err(fields.broken(format!("field \"{name}\" reaches out of its record")));
+    if offset.checked_add(u64::from(datatype.size)).is_none_or(|end| end > u64::from(size)) {
+        return Err(fields.malformed(format!("member \"{name}\" exceeds its compound")));
     }
-    Ok(Member { name, offset, kind })
+    Ok(Member { name, offset, datatype })
 }
 
 fn enumeration(fields: &mut Fields<'_>, version: u8, count: usize, depth: u32) -> Result<Class> {
-    let base = Type::nested(fields, depth + 1)?;
+    let base = Datatype::nested(fields, depth + 1)?;
     let names: Vec<String> =
         (0..count).map(|_| padded_name(fields, version < 3)).collect::<Result<_>>()?;
     let mut members = Vec::new();
@@ -260,7 +292,7 @@ fn enumeration(fields: &mut Fields<'_>, version: u8, count: usize, depth: u32) -
     Ok(Class::Enum { base: Box::new(base), members })
 }
 
-/// A name up to its NUL, in old versions filled up to a multiple of eight bytes.
+/// A NUL-terminated name; old versions pad it to a multiple of eight bytes.
 fn padded_name(fields: &mut Fields<'_>, padded: bool) -> Result<String> {
     let mut name = Vec::new();
     loop {
@@ -275,25 +307,26 @@ fn padded_name(fields: &mut Fields<'_>, padded: bool) -> Result<String> {
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Which of our kinds a floating-point number is, by where its parts lie.
+/// The floating-point format, from the positions of sign, exponent and mantissa; `None` if it is
+/// neither IEEE nor x87.
 fn float(fields: &mut Fields<'_>, bits: u32, size: u32) -> Result<Option<Kind>> {
     let (offset, precision) = (fields.u16()?, fields.u16()?);
     let parts: [u8; 4] = fields.wire.array()?;
     let bias = fields.u32()?;
     let sign = (bits >> 8 & 0xff) as u8;
     let implied = bits >> 4 & 3 == 2;
-    // A VAX has both bits of the byte order set.
+    // VAX byte order sets both bits.
     let vax = bits & 0x40 != 0;
     let [exponent, exponent_size, mantissa, mantissa_size] = parts;
-    let form = (size, precision, sign, exponent, exponent_size, mantissa, mantissa_size, bias);
-    let ieee = match form {
+    let parts = (size, precision, sign, exponent, exponent_size, mantissa, mantissa_size, bias);
+    let ieee = match parts {
         (2, 16, 15, 10, 5, 0, 10, 15)
         | (4, 32, 31, 23, 8, 0, 23, 127)
         | (8, 64, 63, 52, 11, 0, 52, 1023)
         | (16, 128, 127, 112, 15, 0, 112, 16383) => implied,
         _ => false,
     };
-    let x87 = form == (16, 80, 79, 64, 15, 0, 64, 16383) && !implied;
+    let x87 = parts == (16, 80, 79, 64, 15, 0, 64, 16383) && !implied;
     Ok(match (offset, vax) {
         (0, false) if ieee => Some(Kind::Float),
         (0, false) if x87 => Some(Kind::X87),

@@ -1,29 +1,31 @@
-//! Messages about the elements of a dataset but their type: how many, what fills them, what is done
-//! to them before they are stored.
+//! Dataset messages except the datatype: dataspace, fill value, filter pipeline, data layout, external
+//! files.
 
-use spile_core::error::{Error, Result};
+use spile_core::error::Result;
 
-use crate::wire::Fields;
+use super::Fields;
 
-/// More dimensions than the library allows.
-const MOST: u8 = 32;
+/// Largest rank of a dataspace (H5S_MAX_RANK); also used for the number of filters (H5Z_MAX_NFILTERS).
+const MAX_RANK: u8 = 32;
 
-/// Extents of a dataset or an attribute (section IV.A.2.b).
+/// The dataspace of a dataset or an attribute (section IV.A.2.b).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Space {
+pub(crate) struct Dataspace {
     pub(crate) dims: Vec<u64>,
-    /// How far each may grow; nothing is without end.
-    pub(crate) most: Vec<Option<u64>>,
-    /// No elements at all, not even one.
+    /// Maximum lengths; `None` is unlimited.
+    pub(crate) max_dims: Vec<Option<u64>>,
+    /// A null dataspace: no elements.
     pub(crate) null: bool,
 }
 
-impl Space {
+impl Dataspace {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
-        let version = fields.version(&[1, 2], "a dataspace")?;
+        let version = fields.version(&[1, 2], "dataspace")?;
         let rank = fields.u8()?;
-        if rank > MOST {
-            return Err(fields.broken(format!("{rank} dimensions")));
+        if rank > MAX_RANK {
+            return Err(
+                fields.malformed(format!("dataspace of rank {rank}, the maximum is {MAX_RANK}"))
+            );
         }
         let flags = fields.u8()?;
         let kind = fields.u8()?;
@@ -34,17 +36,17 @@ impl Space {
         let dims: Vec<u64> = (0..rank).map(|_| fields.length()).collect::<Result<_>>()?;
         let unlimited =
             if fields.sizes.length == 8 { u64::MAX } else { (1 << (8 * fields.sizes.length)) - 1 };
-        let most = if flags & 1 != 0 {
-            let most: Vec<u64> = (0..rank).map(|_| fields.length()).collect::<Result<_>>()?;
-            most.into_iter().map(|n| (n != unlimited).then_some(n)).collect()
+        let max_dims = if flags & 1 != 0 {
+            let lengths: Vec<u64> = (0..rank).map(|_| fields.length()).collect::<Result<_>>()?;
+            lengths.into_iter().map(|n| (n != unlimited).then_some(n)).collect()
         } else {
             dims.iter().copied().map(Some).collect()
         };
-        Ok(Self { dims, most, null })
+        Ok(Self { dims, max_dims, null })
     }
 }
 
-/// One step of what is done to a chunk before it is stored.
+/// A filter of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) id: u16,
@@ -52,12 +54,14 @@ pub(crate) struct Filter {
     pub(crate) values: Vec<u32>,
 }
 
-/// Filters, first to last when writing (section IV.A.2.l).
-pub(crate) fn filters(fields: &mut Fields<'_>) -> Result<Vec<Filter>> {
-    let version = fields.version(&[1, 2], "a filter pipeline")?;
+/// The filter pipeline, in the order of encoding (section IV.A.2.l).
+pub(crate) fn filter_pipeline(fields: &mut Fields<'_>) -> Result<Vec<Filter>> {
+    let version = fields.version(&[1, 2], "filter pipeline")?;
     let count = fields.u8()?;
-    if count > MOST {
-        return Err(fields.broken(format!("{count} filters")));
+    if count > MAX_RANK {
+        return Err(
+            fields.malformed(format!("pipeline of {count} filters, the maximum is {MAX_RANK}"))
+        );
     }
     if version == 1 {
         fields.skip(6)?;
@@ -70,7 +74,7 @@ pub(crate) fn filters(fields: &mut Fields<'_>) -> Result<Vec<Filter>> {
         let values = fields.u16()?;
         let name_len = usize::from(name_len);
         let padded = if version == 1 { name_len.next_multiple_of(8) } else { name_len };
-        let name = fields.name(padded)?;
+        let name = fields.string(padded)?;
         let count = values;
         let values = (0..count).map(|_| fields.u32()).collect::<Result<_>>()?;
         if version == 1 && count % 2 == 1 {
@@ -81,12 +85,13 @@ pub(crate) fn filters(fields: &mut Fields<'_>) -> Result<Vec<Filter>> {
     Ok(found)
 }
 
-/// The value of elements that were never written, where one is given (sections IV.A.2.e and f).
-pub(crate) fn fill(fields: &mut Fields<'_>, old: bool) -> Result<Option<Vec<u8>>> {
+/// The bytes of the fill value, if one is defined (sections IV.A.2.e and f). `old` selects the old
+/// message type.
+pub(crate) fn fill_value(fields: &mut Fields<'_>, old: bool) -> Result<Option<Vec<u8>>> {
     let defined = if old {
         true
     } else {
-        match fields.version(&[1, 2, 3], "a fill value")? {
+        match fields.version(&[1, 2, 3], "fill value")? {
             3 => fields.u8()? & 0x20 != 0,
             version => {
                 fields.skip(2)?;
@@ -103,21 +108,21 @@ pub(crate) fn fill(fields: &mut Fields<'_>, old: bool) -> Result<Option<Vec<u8>>
     Ok((!value.is_empty()).then_some(value))
 }
 
-/// A file that holds raw data, and which part of it (section IV.A.2.h).
+/// External data files (section IV.A.2.h).
 #[derive(Clone, Debug)]
-pub(crate) struct External {
+pub(crate) struct ExternalFiles {
     pub(crate) heap: u64,
-    /// Place of the name in the heap, first byte, number of bytes.
+    /// Offset of the file name in the heap, offset in the file, length in bytes.
     pub(crate) slots: Vec<(u64, u64, u64)>,
 }
 
-impl External {
+impl ExternalFiles {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
-        fields.version(&[1], "a list of external files")?;
+        fields.version(&[1], "external data files message")?;
         fields.skip(3)?;
         fields.u16()?;
         let used = fields.u16()?;
-        let heap = fields.needed("the names of external files")?;
+        let heap = fields.required_address("heap of external file names")?;
         let slot = |fields: &mut Fields<'_>| -> Result<_> {
             Ok((fields.length()?, fields.length()?, fields.length()?))
         };
@@ -126,49 +131,48 @@ impl External {
     }
 }
 
-/// How a dataset's elements are kept (section IV.A.2.i).
+/// The data layout of a dataset (section IV.A.2.i).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Storage {
-    /// In the message itself.
+pub(crate) enum DataLayout {
+    /// Data in the message itself.
     Compact(Vec<u8>),
-    /// In one place; nothing was written yet without an address.
+    /// Data at one address; `None` if storage was never allocated.
     Contiguous(Option<u64>),
-    /// In pieces.
-    Chunked(Chunking),
-    /// Mosaics of other datasets.
+    Chunked(ChunkedLayout),
+    /// A mapping to parts of other datasets.
     Virtual,
 }
 
-/// Pieces of equal shape and the index that finds them.
+/// Chunks of equal shape and their index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chunking {
-    /// Lengths of a piece.
+pub(crate) struct ChunkedLayout {
+    /// Lengths of a chunk.
     pub(crate) dims: Vec<u64>,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub(crate) element: u64,
-    pub(crate) index: Index,
+    pub(crate) index: ChunkIndex,
     pub(crate) address: Option<u64>,
-    /// Pieces that reach over the edge are stored as they are.
-    pub(crate) plain_edges: bool,
+    /// Partial chunks at the edges are stored without filters.
+    pub(crate) unfiltered_edges: bool,
 }
 
-/// Kinds of indexes.
+/// Types of chunk indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Index {
-    FirstTree,
-    /// One piece; its stored bytes and mask where filters were used.
+pub(crate) enum ChunkIndex {
+    BTreeV1,
+    /// One chunk; its stored size and filter mask if there are filters.
     Single(Option<(u64, u32)>),
     Implicit,
     FixedArray,
     ExtensibleArray,
-    SecondTree,
+    BTreeV2,
 }
 
-impl Storage {
+impl DataLayout {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
-        // Version 5 only differs in the records of the indexes.
-        match fields.version(&[1, 2, 3, 4, 5], "a data layout")? {
-            1 | 2 => Self::first(fields),
+        // Version 5 differs only in the records of the indexes.
+        match fields.version(&[1, 2, 3, 4, 5], "data layout")? {
+            1 | 2 => Self::version_1(fields),
             version => {
                 let class = fields.u8()?;
                 match (class, version) {
@@ -181,17 +185,19 @@ impl Storage {
                         let rank = fields.u8()?;
                         let address = fields.address()?;
                         let dims = lengths(fields, rank, 4)?;
-                        chunking(fields, dims, Index::FirstTree, address, false)
+                        chunked(fields, dims, ChunkIndex::BTreeV1, address, false)
                     }
-                    (2, _) => Self::fourth(fields),
+                    (2, _) => Self::chunked_version_4(fields),
                     (3, _) => Ok(Self::Virtual),
-                    (other, _) => Err(fields.broken(format!("a data layout of class {other}"))),
+                    (other, _) => {
+                        Err(fields.malformed(format!("unknown data layout class {other}")))
+                    }
                 }
             }
         }
     }
 
-    fn first(fields: &mut Fields<'_>) -> Result<Self> {
+    fn version_1(fields: &mut Fields<'_>) -> Result<Self> {
         let rank = fields.u8()?;
         let class = fields.u8()?;
         fields.skip(5)?;
@@ -205,64 +211,61 @@ impl Storage {
             2 => {
                 let address = fields.address()?;
                 let dims = lengths(fields, rank, 4)?;
-                chunking(fields, dims, Index::FirstTree, address, false)
+                chunked(fields, dims, ChunkIndex::BTreeV1, address, false)
             }
-            other => Err(fields.broken(format!("a data layout of class {other}"))),
+            other => Err(fields.malformed(format!("unknown data layout class {other}"))),
         }
     }
 
-    fn fourth(fields: &mut Fields<'_>) -> Result<Self> {
+    fn chunked_version_4(fields: &mut Fields<'_>) -> Result<Self> {
         let flags = fields.u8()?;
         let rank = fields.u8()?;
         let width = fields.u8()?;
         if !(1..=8).contains(&width) {
-            return Err(fields.broken(format!("lengths of chunks in {width} bytes")));
+            return Err(
+                fields.malformed(format!("chunk lengths of {width} bytes, expected 1 to 8"))
+            );
         }
         let dims = lengths(fields, rank, usize::from(width))?;
         let index = match fields.u8()? {
-            1 if flags & 2 != 0 => Index::Single(Some((fields.length()?, fields.u32()?))),
-            1 => Index::Single(None),
-            2 => Index::Implicit,
+            1 if flags & 2 != 0 => ChunkIndex::Single(Some((fields.length()?, fields.u32()?))),
+            1 => ChunkIndex::Single(None),
+            2 => ChunkIndex::Implicit,
             3 => {
                 fields.skip(1)?;
-                Index::FixedArray
+                ChunkIndex::FixedArray
             }
             4 => {
                 fields.skip(5)?;
-                Index::ExtensibleArray
+                ChunkIndex::ExtensibleArray
             }
             5 => {
                 fields.skip(6)?;
-                Index::SecondTree
+                ChunkIndex::BTreeV2
             }
-            other => return Err(fields.broken(format!("a chunk index of type {other}"))),
+            other => return Err(fields.malformed(format!("unknown chunk index type {other}"))),
         };
         let address = fields.address()?;
-        chunking(fields, dims, index, address, flags & 1 != 0)
+        chunked(fields, dims, index, address, flags & 1 != 0)
     }
 }
 
 fn lengths(fields: &mut Fields<'_>, rank: u8, width: usize) -> Result<Vec<u64>> {
-    if rank > MOST + 1 {
-        return Err(fields.broken(format!("{rank} dimensions of chunks")));
+    if rank > MAX_RANK + 1 {
+        return Err(fields.malformed(format!("chunks of rank {rank}")));
     }
     (0..rank).map(|_| fields.uint(width)).collect()
 }
 
-/// The last length is that of an element.
-fn chunking(
+/// The last of `dims` is the size of an element.
+fn chunked(
     fields: &Fields<'_>,
     mut dims: Vec<u64>,
-    index: Index,
+    index: ChunkIndex,
     address: Option<u64>,
-    plain_edges: bool,
-) -> Result<Storage> {
+    unfiltered_edges: bool,
+) -> Result<DataLayout> {
     let element = dims.pop().filter(|_| dims.iter().all(|n| *n > 0));
-    let element = element.ok_or_else(|| fields.broken("chunks without elements"))?;
-    Ok(Storage::Chunked(Chunking { dims, element, index, address, plain_edges }))
-}
-
-/// Something that is legal and not read here.
-pub(crate) fn unsupported(at: u64, message: impl Into<String>) -> Error {
-    Error::unsupported("hdf5-010", message).at(at)
+    let element = element.ok_or_else(|| fields.malformed("chunk with a length of 0"))?;
+    Ok(DataLayout::Chunked(ChunkedLayout { dims, element, index, address, unfiltered_edges }))
 }

@@ -1,84 +1,85 @@
-//! Values of attributes.
+//! Values as attributes of a new file.
 
 use spile_core::dtype::DType;
 use spile_core::tree::Value;
 
-use super::file::{Attribute, Data, LONGEST, Outline, Slot};
-use super::types::{self, Bytes};
+use crate::write::datatype::{self, Bytes};
+use crate::write::{Attribute, Data, FilePlan, HeapObject, MAX_MESSAGE};
 
-/// Which rules hold.
+/// The conventions of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rules {
+pub(crate) enum Flavor {
     Hdf5,
     NetCdf,
 }
 
-/// One element: its type and its bytes.
+/// An element of an attribute.
 enum Element {
     Number(DType, Bytes),
     Text(String),
 }
 
-/// An attribute, or nothing where the file cannot say it so; the description does.
+/// An attribute, or `None` if the flavor cannot express the value; the metadata JSON has it.
 pub(super) fn attribute(
-    outline: &mut Outline,
-    rules: Rules,
+    plan: &mut FilePlan,
+    flavor: Flavor,
     name: &str,
     value: &Value,
 ) -> Option<Attribute> {
-    if name.len() > LONGEST / 2 || name.contains('\0') || name.is_empty() {
+    if name.len() > MAX_MESSAGE / 2 || name.contains('\0') || name.is_empty() {
         return None;
     }
     let (dims, elements) = match value {
         Value::List(values) => rectangle(values)?,
         other => (Vec::new(), vec![other]),
     };
-    // netCDF knows lines only, and complex numbers not at all.
-    let (dims, elements): (Vec<u64>, Vec<Element>) = match (rules, &elements[..]) {
-        (Rules::NetCdf, _) if dims.len() > 1 => return None,
-        (Rules::NetCdf, [Value::Complex(re, im)]) if dims.is_empty() => {
+    // netCDF attributes have one dimension and no complex numbers.
+    let (dims, elements): (Vec<u64>, Vec<Element>) = match (flavor, &elements[..]) {
+        (Flavor::NetCdf, _) if dims.len() > 1 => return None,
+        (Flavor::NetCdf, [Value::Complex(re, im)]) if dims.is_empty() => {
             (vec![2], [*re, *im].map(float).into())
         }
-        (Rules::NetCdf, [Value::Bytes(bytes)]) if dims.is_empty() && !bytes.is_empty() => {
+        (Flavor::NetCdf, [Value::Bytes(bytes)]) if dims.is_empty() && !bytes.is_empty() => {
             let bytes: Vec<_> =
                 bytes.iter().map(|b| Element::Number(DType::U8, vec![*b])).collect();
             (vec![bytes.len() as u64], bytes)
         }
-        (Rules::NetCdf, [Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_)]) => {
-            // A number is a line of one there.
-            (vec![1], elements.into_iter().map(|v| element(rules, v)).collect::<Option<_>>()?)
+        (Flavor::NetCdf, [Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_)]) => {
+            // netCDF writes numbers as arrays of length 1.
+            (vec![1], elements.into_iter().map(|v| element(flavor, v)).collect::<Option<_>>()?)
         }
-        _ => (dims, elements.into_iter().map(|v| element(rules, v)).collect::<Option<_>>()?),
+        _ => (dims, elements.into_iter().map(|v| element(flavor, v)).collect::<Option<_>>()?),
     };
-    let (kind, data) = encode(outline, rules, &dims, elements)?;
+    let (kind, data) = encode(plan, flavor, &dims, elements)?;
     let name = name.to_string();
     Some(Attribute { name, kind, dims, data })
 }
 
 fn encode(
-    outline: &mut Outline,
-    rules: Rules,
+    plan: &mut FilePlan,
+    flavor: Flavor,
     dims: &[u64],
     elements: Vec<Element>,
 ) -> Option<(Bytes, Data)> {
     if let [Element::Text(text)] = &elements[..]
-        && rules == Rules::NetCdf
+        && flavor == Flavor::NetCdf
         && dims.is_empty()
-        && text.len() < LONGEST / 2
+        && text.len() < MAX_MESSAGE / 2
     {
         let mut bytes = text.clone().into_bytes();
         bytes.resize(bytes.len().max(1), 0);
-        return Some((types::text(bytes.len() as u32), Data::Raw(bytes)));
+        return Some((datatype::text(bytes.len() as u32), Data::Raw(bytes)));
     }
-    let mut texts = Vec::new();
+    let mut strings = Vec::new();
     let mut numbers = Vec::new();
     let mut dtype = None;
     for element in elements {
         match element {
-            Element::Text(text) if text.is_empty() => texts.push(None),
+            Element::Text(text) if text.is_empty() => strings.push(None),
             Element::Text(text) => {
                 let len = u32::try_from(text.len()).ok()?;
-                texts.push(Some((len, outline.slot(Slot::Text(text.into_bytes())))));
+                strings
+                    .push(Some((len, plan.add_heap_object(HeapObject::Text(text.into_bytes())))));
             }
             Element::Number(own, bytes) => {
                 if *dtype.get_or_insert(own) != own {
@@ -88,12 +89,12 @@ fn encode(
             }
         }
     }
-    match (dtype, texts.is_empty()) {
-        (Some(dtype), true) if numbers.len() < LONGEST - 1024 => {
-            Some((types::of(dtype), Data::Raw(numbers)))
+    match (dtype, strings.is_empty()) {
+        (Some(dtype), true) if numbers.len() < MAX_MESSAGE - 1024 => {
+            Some((datatype::of(dtype), Data::Raw(numbers)))
         }
-        (None, false) if texts.len() * 16 < LONGEST / 2 => {
-            Some((types::any_text(), Data::Slots(texts)))
+        (None, false) if strings.len() * 16 < MAX_MESSAGE / 2 => {
+            Some((datatype::variable_length_text(), Data::Heap(strings)))
         }
         _ => None,
     }
@@ -103,37 +104,38 @@ fn float(value: f64) -> Element {
     Element::Number(DType::F64, value.to_le_bytes().into())
 }
 
-fn element(rules: Rules, value: &Value) -> Option<Element> {
+fn element(flavor: Flavor, value: &Value) -> Option<Element> {
     Some(match value {
         Value::Bool(v) => {
-            let dtype = if rules == Rules::NetCdf { "int8" } else { "bool8" };
+            let dtype = if flavor == Flavor::NetCdf { "int8" } else { "bool8" };
             Element::Number(dtype.parse().ok()?, vec![u8::from(*v)])
         }
         Value::Int(v) => Element::Number(DType::I64, v.to_le_bytes().into()),
         Value::UInt(v) => Element::Number(DType::U64, v.to_le_bytes().into()),
         Value::Float(v) => float(*v),
-        Value::Complex(re, im) if rules == Rules::Hdf5 => {
+        Value::Complex(re, im) if flavor == Flavor::Hdf5 => {
             let bytes = [re.to_le_bytes(), im.to_le_bytes()].concat();
             Element::Number("complex128".parse().ok()?, bytes)
         }
-        // A NUL would end it for other readers.
+        // A NUL would end the string for other readers.
         Value::Text(text) if !text.contains('\0') => Element::Text(text.clone()),
-        Value::Bytes(bytes) if rules == Rules::Hdf5 && !bytes.is_empty() => {
-            let size = u32::try_from(bytes.len()).ok().filter(|n| (*n as usize) < LONGEST / 2)?;
+        Value::Bytes(bytes) if flavor == Flavor::Hdf5 && !bytes.is_empty() => {
+            let size =
+                u32::try_from(bytes.len()).ok().filter(|n| (*n as usize) < MAX_MESSAGE / 2)?;
             Element::Number(DType::opaque(size), bytes.clone())
         }
         _ => return None,
     })
 }
 
-/// Lengths of nested lists and what is in them, if all are equally long. Lists that mix whole and
-/// real numbers, or are empty, are none.
+/// Shape and elements of nested lists. `None` if lists have different lengths, are empty, or mix kinds of
+/// values.
 fn rectangle(values: &[Value]) -> Option<(Vec<u64>, Vec<&Value>)> {
     let first = values.first()?;
     let Value::List(_) = first else {
-        let alike =
+        let same_kind =
             values.iter().all(|v| std::mem::discriminant(v) == std::mem::discriminant(first));
-        return alike.then(|| (vec![values.len() as u64], values.iter().collect()));
+        return same_kind.then(|| (vec![values.len() as u64], values.iter().collect()));
     };
     let mut lengths: Option<Vec<u64>> = None;
     let mut all = Vec::new();

@@ -1,0 +1,395 @@
+//! Any dataset as HDF5 or NetCDF-4.
+//!
+//! Every array of the [flat](spile_core::flat) tree becomes one contiguous dataset. Names and coordinates
+//! of dimensions become dimension scales. Metadata that HDF5 cannot express are stored as JSON in the
+//! attribute [`DESCRIPTION`] of the root group. All metadata precede the data, so each byte is written
+//! once.
+
+mod external;
+mod scales;
+mod value;
+
+use std::collections::{HashMap, HashSet};
+
+use spile_core::axes::Dimensions;
+use spile_core::convert;
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::flat::Flat;
+use spile_core::format::Reader;
+use spile_core::layout::ArrayDesc;
+use spile_core::limits::Limits;
+use spile_core::shape::Order;
+use spile_core::sink::Sink;
+use spile_core::tree::{NodeId, ROOT, Value};
+use spile_core::wire::ByteOrder;
+
+use crate::to_tree::scales::{DESCRIPTION, is_reserved};
+use crate::write::{
+    Attribute, Data, DatasetType, FilePlan, HeapObject, MAX_ATTRIBUTES, ObjectKind, datatype,
+};
+use external::ExternalFile;
+pub use external::{Indexed, Skipped, write_index};
+pub(crate) use value::Flavor;
+use value::attribute;
+
+/// Coordinates of a uniform dimension that are written at once.
+const COORDINATES: u64 = 1 << 16;
+
+/// Rank from which on arrays are refused; the library allows 32 dimensions.
+const MAX_RANK: usize = 32;
+
+/// The source of the data of a dataset.
+#[derive(Clone, Copy, Debug)]
+enum DataSource {
+    Array(NodeId),
+    Uniform { start: f64, step: f64, len: u64 },
+}
+
+struct Writer<'a> {
+    flat: Flat<'a>,
+    dimensions: Dimensions,
+    flavor: Flavor,
+    plan: FilePlan,
+    /// Objects of nodes.
+    objects: HashMap<NodeId, usize>,
+    /// Paths in the file.
+    paths: HashMap<NodeId, String>,
+    /// Names of links, by group object.
+    names: HashMap<usize, UniqueNames>,
+    data: Vec<(usize, DataSource)>,
+    /// The scale object of each dimension, and the dimensions that use each scale.
+    scales: Vec<Option<usize>>,
+    uses: HashMap<usize, Vec<(usize, u32)>>,
+    /// netCDF: string length dimensions by length, and named datatypes by encoding.
+    string_dimensions: HashMap<u64, usize>,
+    named_datatypes: HashMap<Vec<u8>, usize>,
+    dimension_ids: u64,
+    /// Set if datasets refer to the bytes of the source file.
+    external: Option<ExternalFile>,
+}
+
+/// Writes `content` as an HDF5 or NetCDF-4 file.
+pub(crate) fn write_tree(
+    content: &dyn Reader,
+    sink: &Sink,
+    flavor: Flavor,
+    limits: &Limits,
+) -> Result<()> {
+    let mut writer = Writer::new(content, flavor, limits)?;
+    writer.add_nodes()?;
+    writer.add_scales();
+    writer.attach_scales();
+    writer.add_root_attributes(limits)?;
+    writer.write(sink)
+}
+
+impl<'a> Writer<'a> {
+    fn new(content: &'a dyn Reader, flavor: Flavor, limits: &Limits) -> Result<Self> {
+        let flat = Flat::new(content, limits)?;
+        let dimensions = Dimensions::of(flat.tree());
+        Ok(Self {
+            scales: vec![None; dimensions.list().len()],
+            flat,
+            dimensions,
+            flavor,
+            plan: FilePlan::default(),
+            objects: HashMap::new(),
+            paths: HashMap::new(),
+            names: HashMap::new(),
+            data: Vec::new(),
+            uses: HashMap::new(),
+            string_dimensions: HashMap::new(),
+            named_datatypes: HashMap::new(),
+            dimension_ids: 0,
+            external: None,
+        })
+    }
+
+    /// Adds the groups and arrays of the tree.
+    fn add_nodes(&mut self) -> Result<()> {
+        let root = self.plan.add(ObjectKind::Group(Vec::new()));
+        self.objects.insert(ROOT, root);
+        self.paths.insert(ROOT, String::new());
+        let nodes: Vec<NodeId> = self.flat.tree().iter().map(|(id, _)| id).collect();
+        let mut renamed = HashMap::new();
+        for id in nodes {
+            let node = self.flat.tree().node(id).clone();
+            let parent = self.objects[&node.parent];
+            let name = self.unique_name(parent, &node.name);
+            let path = match self.paths[&node.parent].as_str() {
+                "" => name.clone(),
+                prefix => format!("{prefix}/{name}"),
+            };
+            if node.array.is_some() && path != node.path {
+                renamed.insert(node.path.clone(), path.clone());
+            }
+            self.paths.insert(id, path);
+            let object = match &node.array {
+                None => self.plan.add(ObjectKind::Group(Vec::new())),
+                Some(array) => {
+                    let in_array = |e: Error| e.in_object(format!("\"{}\"", node.path));
+                    match self.array(id, &node.path, array).map_err(in_array)? {
+                        Some(object) => object,
+                        None => continue,
+                    }
+                }
+            };
+            self.plan.link(parent, &name, object);
+            self.objects.insert(id, object);
+        }
+        self.flat.description.moved(&renamed);
+        Ok(())
+    }
+
+    /// Adds the dataset of an array; `None` if the array is skipped.
+    fn array(&mut self, id: NodeId, path: &str, array: &ArrayDesc) -> Result<Option<usize>> {
+        if self.external.is_some() {
+            return self.external_dataset(id, path, array);
+        }
+        let object = self.dataset(array)?;
+        self.data.push((object, DataSource::Array(id)));
+        Ok(Some(object))
+    }
+
+    /// Adds a dataset. Fails with `Unsupported` if the rank is too large.
+    fn dataset(&mut self, array: &ArrayDesc) -> Result<usize> {
+        if array.shape.rank() >= MAX_RANK {
+            let message =
+                format!("arrays of {} dimensions are not supported in HDF5", array.shape.rank());
+            return Err(Error::unsupported("hdf5-030", message));
+        }
+        let mut dims = array.shape.lengths().to_vec();
+        let mut bytes = array.shape.bytes(array.dtype.size())?;
+        // Core reads elements as little-endian.
+        let dtype = array.dtype.with_order(ByteOrder::Little);
+        let kind = match (self.flavor, netcdf_type(dtype)) {
+            (Flavor::Hdf5, _) | (_, NetCdfType::Native) => DatasetType::Own(datatype::of(dtype)),
+            (_, NetCdfType::Float32) => {
+                bytes = array.shape.bytes(DType::F32.size())?;
+                DatasetType::Own(datatype::of(DType::F32))
+            }
+            (_, NetCdfType::Integer) => {
+                let (size, signed) = (dtype.size() as u32, dtype.kind() == Kind::Bool);
+                DatasetType::Own(datatype::integer(size, signed))
+            }
+            (_, NetCdfType::Compound) => DatasetType::Committed(self.named_complex(dtype)),
+            (_, NetCdfType::Characters) => {
+                dims.push(dtype.size().max(1) as u64);
+                DatasetType::Own(datatype::character())
+            }
+        };
+        Ok(self.plan.add(ObjectKind::Dataset { kind, dims, bytes, external: None }))
+    }
+
+    /// The named datatype that netCDF uses for complex numbers.
+    fn named_complex(&mut self, dtype: DType) -> usize {
+        let encoded = datatype::of(dtype);
+        if let Some(object) = self.named_datatypes.get(&encoded) {
+            return *object;
+        }
+        let name = if dtype.size() == 8 {
+            "_PFNC_FLOAT_COMPLEX_TYPE"
+        } else {
+            "_PFNC_DOUBLE_COMPLEX_TYPE"
+        };
+        let object = self.plan.add(ObjectKind::Type(encoded.clone()));
+        self.link_root(name, object);
+        self.named_datatypes.insert(encoded, object);
+        object
+    }
+
+    /// Adds a link to the root group for an object that is not in the tree; returns its name.
+    fn link_root(&mut self, name: &str, object: usize) -> String {
+        let name = self.unique_name(0, name);
+        self.plan.link(0, &name, object);
+        name
+    }
+
+    /// A valid link name that is not used in the group yet.
+    fn unique_name(&mut self, group: usize, name: &str) -> String {
+        let name = self.valid_name(name);
+        self.names.entry(group).or_default().add(name)
+    }
+
+    /// Adds attributes to an object. Reserved and repeated names are only in the metadata JSON.
+    fn add_attributes(&mut self, object: usize, attrs: &[(String, Value)]) {
+        let present = self.plan.objects[object].attributes.iter().map(|a| a.name.clone());
+        let mut present: HashSet<String> = present.collect();
+        for (name, value) in attrs {
+            let name = self.valid_name(name);
+            let full = self.plan.objects[object].attributes.len() >= MAX_ATTRIBUTES;
+            if full || is_reserved(&name) || present.contains(&name) {
+                continue;
+            }
+            if let Some(made) = attribute(&mut self.plan, self.flavor, &name, value) {
+                self.plan.objects[object].attributes.push(made);
+                present.insert(name);
+            }
+        }
+    }
+
+    /// Adds the scaling of an array (CF conventions, section 8.1), and the type of netCDF booleans.
+    fn add_scaling(&mut self, object: usize, array: Option<&ArrayDesc>) {
+        let Some(array) = array else { return };
+        let mut attrs = Vec::new();
+        if let Some(map) = array.map {
+            attrs.push(("scale_factor".to_string(), Value::Float(map.slope)));
+            attrs.push(("add_offset".to_string(), Value::Float(map.intercept)));
+        }
+        let is_bool = array.dtype.kind() == Kind::Bool && array.dtype.size() == 1;
+        if self.flavor == Flavor::NetCdf && is_bool {
+            attrs.push(("dtype".to_string(), Value::from("bool")));
+        }
+        self.add_attributes(object, &attrs);
+    }
+
+    /// Adds `sample_dimension` to the row counts of a ragged array (CF conventions, section 9.3.3).
+    fn add_sample_dimension(&mut self, object: usize, path: &str, parent: NodeId) {
+        let tree = self.flat.tree();
+        let Some(stem) = path.strip_suffix(".rows") else { return };
+        let Some(id) = tree.at(stem).filter(|id| tree.node(*id).parent == parent) else { return };
+        let name = self.dimensions.names(id).next().map(Value::from);
+        if let Some(name) = name {
+            let attrs = [("sample_dimension".to_string(), name)];
+            self.add_attributes(object, &attrs);
+        }
+    }
+
+    /// Adds the attributes of the root group and the metadata JSON.
+    fn add_root_attributes(&mut self, limits: &Limits) -> Result<()> {
+        if self.flavor == Flavor::NetCdf {
+            let text = concat!("version=2,spile=", env!("CARGO_PKG_VERSION"));
+            let value = Value::from(text);
+            let made = attribute(&mut self.plan, self.flavor, "_NCProperties", &value);
+            self.plan.objects[0].attributes.extend(made);
+        }
+        let attrs = self.flat.tree().attrs().clone();
+        self.add_attributes(0, &attrs);
+        let text = self.flat.description.text(limits)?.into_bytes();
+        let len = u32::try_from(text.len()).map_err(|_| {
+            Error::unsupported("hdf5-030", "the metadata JSON of this file exceeds 4 GiB")
+        })?;
+        let heap_object = self.plan.add_heap_object(HeapObject::Text(text));
+        self.plan.objects[0].attributes.push(Attribute {
+            name: DESCRIPTION.into(),
+            kind: datatype::variable_length_text(),
+            dims: Vec::new(),
+            data: Data::Heap(vec![Some((len, heap_object))]),
+        });
+        Ok(())
+    }
+
+    /// A name that the format allows. HDF5 forbids slashes and dots as names; netCDF also control
+    /// characters, trailing spaces, more than 256 bytes, and most punctuation as first character.
+    fn valid_name(&self, name: &str) -> String {
+        let mut out = name.replace(['/', '\0'], "_");
+        if out == "." || out == ".." || out.is_empty() {
+            out = "_".repeat(out.len().max(1));
+        }
+        if self.flavor == Flavor::NetCdf {
+            out = out.replace(|c: char| c.is_control(), "_");
+            out.truncate(out.trim_end_matches(' ').len());
+            let first = out.chars().next().unwrap_or(' ');
+            if !(first.is_alphanumeric() || first == '_' || !first.is_ascii()) {
+                out.insert(0, '_');
+            }
+            while out.len() > 240 {
+                out.pop();
+            }
+        }
+        out
+    }
+
+    /// Writes all metadata, then all data.
+    fn write(&self, sink: &Sink) -> Result<()> {
+        let offsets = self.plan.write(sink)?;
+        for (object, source) in &self.data {
+            if let Some(at) = offsets[*object] {
+                self.write_data(sink, at, *source)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_data(&self, sink: &Sink, at: u64, source: DataSource) -> Result<()> {
+        match source {
+            DataSource::Array(id) => {
+                let node = self.flat.tree().node(id);
+                let dtype = node.array.as_ref().map_or(DType::U8, |array| array.dtype);
+                let in_array = |e: Error| e.in_object(format!("\"{}\"", node.path));
+                let to_f32 = self.flavor == Flavor::NetCdf
+                    && matches!(netcdf_type(dtype), NetCdfType::Float32);
+                let size = if to_f32 { DType::F32.size() } else { dtype.size() } as u64;
+                let write = |first: u64, bytes: &[u8]| {
+                    if !to_f32 {
+                        return sink.write_all_at(at + first * size, bytes);
+                    }
+                    let (mut numbers, mut out) = (Vec::new(), Vec::new());
+                    convert::to_f64(dtype.with_order(ByteOrder::Little), None, bytes, &mut numbers);
+                    convert::from_f64(DType::F32, None, &numbers, &mut out);
+                    sink.write_all_at(at + first * size, &out)
+                };
+                self.flat.for_each(id, Order::C, write).map_err(in_array)
+            }
+            DataSource::Uniform { start, step, len } => {
+                let mut buffer = Vec::new();
+                for first in (0..len).step_by(COORDINATES as usize) {
+                    buffer.clear();
+                    for k in first..len.min(first + COORDINATES) {
+                        buffer.extend((start + k as f64 * step).to_le_bytes());
+                    }
+                    sink.write_all_at(at + first * 8, &buffer)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How netCDF stores an element type.
+enum NetCdfType {
+    Native,
+    /// As float32, which holds all values.
+    Float32,
+    /// As an integer of the same size.
+    Integer,
+    Compound,
+    /// As characters along an additional dimension.
+    Characters,
+}
+
+fn netcdf_type(dtype: DType) -> NetCdfType {
+    match (dtype.kind(), dtype.size()) {
+        (Kind::Int | Kind::UInt, _) | (Kind::Float, 4 | 8) => NetCdfType::Native,
+        (Kind::Float, 2) => NetCdfType::Float32,
+        (Kind::Bool, _) | (Kind::Opaque, 1) => NetCdfType::Integer,
+        (Kind::Complex, 8 | 16) => NetCdfType::Compound,
+        _ => NetCdfType::Characters,
+    }
+}
+
+/// Names in use in a group.
+#[derive(Default)]
+struct UniqueNames {
+    used: HashSet<String>,
+    /// Last number that was appended to a name, so that many equal names take linear time.
+    last: HashMap<String, u64>,
+}
+
+impl UniqueNames {
+    /// Adds `name`, or the first of `name_2`, `name_3`... that is not in use; returns it.
+    fn add(&mut self, name: String) -> String {
+        if self.used.insert(name.clone()) {
+            return name;
+        }
+        let last = self.last.entry(name.clone()).or_insert(1);
+        loop {
+            *last += 1;
+            let numbered = format!("{name}_{last}");
+            if self.used.insert(numbered.clone()) {
+                return numbered;
+            }
+        }
+    }
+}
