@@ -7,11 +7,11 @@ use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-use crate::codec::stream_numbers;
 use crate::event::{Event, Form};
-use crate::number::Scalar;
 use crate::read::File;
-use crate::schema::incomplete;
+use crate::scalar::Scalar;
+use crate::semantics::incomplete;
+use crate::text_codec::stream_numbers;
 use crate::wire::Type;
 
 /// Limits of the original library, which cuts what is longer without a word.
@@ -33,12 +33,12 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
         report.note("iotk-030", "Fortran records without tags: their types are not known").at(0);
         return Ok(());
     }
-    for remark in file.remarks() {
-        let message = remark.message.clone();
-        if remark.grave {
-            report.error(remark.code, message).at(remark.offset);
+    for warning in file.diagnostics() {
+        let message = warning.message.clone();
+        if warning.is_error {
+            report.error(warning.code, message).at(warning.offset);
         } else {
-            report.warn(remark.code, message).at(remark.offset);
+            report.warn(warning.code, message).at(warning.offset);
         }
     }
     for (id, element) in file.index().elements().iter().enumerate() {
@@ -50,7 +50,7 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
             report.absorb(error.at(element.offset))?;
         }
         let unknown =
-            element.tag.raw("type").filter(|name| Type::named(name.trim_ascii()).is_none());
+            element.tag.get_raw("type").filter(|name| Type::from_name(name.trim_ascii()).is_none());
         if let Some(name) = unknown {
             let message = format!("type \"{}\" is unknown; read as text", name.escape_ascii());
             report.warn("iotk-036", message).in_object(object()).at(element.offset);
@@ -90,7 +90,7 @@ fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
     }
     let dtype = known.array.dtype;
     let place = |e: Error| e.in_object(format!("element {}", file.index().path(id)));
-    match Scalar::of(dtype).filter(|_| element.tag.raw("fmt").is_none()) {
+    match Scalar::of(dtype).filter(|_| element.tag.get_raw("fmt").is_none()) {
         Some((scalar, _)) => {
             let total = known.array.shape.bytes(dtype.size()).map_err(place)?;
             let (source, mut each) = (file.source(), |_: &[u8]| Ok(()));

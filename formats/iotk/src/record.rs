@@ -6,7 +6,7 @@
 //! is cut into sub-records: a negative leading marker says that another one follows, a negative
 //! trailing marker that one came before.
 
-mod write;
+mod writer;
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-pub use write::RecordWriter;
+pub use writer::RecordWriter;
 
 /// The longest sub-record that compilers write behind four-byte markers.
 pub const SUBRECORD: u64 = 2_147_483_639;

@@ -3,9 +3,9 @@
 use spile_core::error::Result;
 use spile_core::format::{Reader as _, Region, Role};
 
+use crate::event::text::BYTE_ORDER_MARK;
 use crate::event::{Event, Form, Item};
 use crate::read::File;
-use crate::text::MARK;
 use crate::wire::Tag;
 
 /// Bytes between tags that are looked at to see whether they are blanks.
@@ -55,7 +55,7 @@ pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -
 /// What stands between two events of a text, unless it is blank and follows something.
 fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
     let shown = file.source().read_vec(from, (to - from).min(BETWEEN))?;
-    let plain = shown.strip_prefix(MARK).unwrap_or(&shown).trim_ascii_start();
+    let plain = shown.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&shown).trim_ascii_start();
     let blank = plain.is_empty();
     if file.form() != Form::Text || (blank && from > 0) {
         return Ok(None);
@@ -71,7 +71,7 @@ fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
 
 /// A name as far as it is shown: there are very long ones.
 fn title(tag: &Tag) -> String {
-    let title = tag.title();
+    let title = tag.name_lossy();
     match title.char_indices().nth(NAME) {
         Some((cut, _)) => format!("{}...", &title[..cut]),
         None => title,

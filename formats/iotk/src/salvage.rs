@@ -1,6 +1,8 @@
 //! What can be saved of a damaged file: every element that is whole and everything around it. The
 //! bytes are copied as they are; elements whose ends are lost in a damage are closed there.
 
+mod resync;
+
 use std::io::Write as _;
 
 use spile_core::error::{Error, Result};
@@ -11,12 +13,12 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::data::{Described, describe};
+use self::resync::{Survey, survey};
+use crate::element_data::{ElementData, describe_data};
 use crate::event::Form;
 use crate::index::Index;
-use crate::number::Style;
 use crate::record::SUBRECORD;
-use crate::resync::{Survey, survey};
+use crate::scalar::Style;
 use crate::wire::Tag;
 use crate::write::{Target, Writer};
 
@@ -47,8 +49,8 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             continue;
         }
         let Some(data) = element.data.first() else { continue };
-        let sound = describe(&element.tag, element.kind, data, form, source, limits)
-            .and_then(Described::sound)
+        let sound = describe_data(&element.tag, element.kind, data, form, source, limits)
+            .and_then(ElementData::checked)
             .and_then(|known| {
                 Array::open(source, &Tree::new(limits), &known.array, limits).map(drop)
             });

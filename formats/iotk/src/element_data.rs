@@ -10,28 +10,28 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 
-use crate::codec::{Numbers, Strings, integer_kind};
 use crate::event::{Data, Form};
-use crate::number::Scalar;
+use crate::scalar::Scalar;
+use crate::text_codec::{Numbers, Strings, integer_kind};
+use crate::tokens::words;
 use crate::wire::{Tag, Type};
-use crate::words::words;
 
 /// What the data of an element are.
 #[derive(Clone, Debug)]
-pub struct Described {
+pub struct ElementData {
     /// Fortran type; nothing where the tag does not say.
     pub kind: Option<Type>,
     /// Type, shape and place of the elements.
     pub array: ArrayDesc,
     /// A departure from the letter of the format that does no harm: code and sentence.
-    pub remark: Option<(&'static str, String)>,
+    pub warning: Option<(&'static str, String)>,
     /// Why they cannot be what the tag says. The rest of the file is none the worse for it.
     pub fault: Option<(&'static str, String)>,
 }
 
-impl Described {
+impl ElementData {
     /// The data, unless there is something wrong with them.
-    pub fn sound(self) -> Result<Self> {
+    pub fn checked(self) -> Result<Self> {
         match self.fault {
             Some((code, message)) => Err(Error::malformed(code, message)),
             None => Ok(self),
@@ -40,14 +40,14 @@ impl Described {
 }
 
 /// Describes the data of the element that begins with `tag`.
-pub(crate) fn describe(
+pub(crate) fn describe_data(
     tag: &Tag,
     kind: Option<Type>,
     data: &Data,
     form: Form,
     source: &Source,
     limits: &Limits,
-) -> Result<Described> {
+) -> Result<ElementData> {
     let described = match form {
         Form::Binary(framing) => binary(tag, kind, data, framing.order),
         Form::Text => text(tag, kind, data, source, limits),
@@ -59,7 +59,7 @@ pub(crate) fn describe(
             let shape = Shape::new([data.parts.len()]);
             let array = ArrayDesc::new(DType::opaque(1), shape, layout);
             let fault = Some((error.code(), error.message().to_string()));
-            Ok(Described { kind, array, remark: None, fault })
+            Ok(ElementData { kind, array, warning: None, fault })
         }
         other => other.map_err(|e| e.at(data.parts.offset())),
     }
@@ -67,15 +67,15 @@ pub(crate) fn describe(
 
 /// The number of elements that a tag promises: `size`, or the product of `n1`, `n2`, ...
 fn promised(tag: &Tag) -> Result<Option<(u64, Shape)>> {
-    let shape = match (tag.count("size"), tag.count("rank")) {
+    let shape = match (tag.get_u64("size"), tag.get_u64("rank")) {
         (Some(size), _) => Shape::new([size]),
         (None, Some(rank @ 1..=7)) => {
             let lengths: Option<Vec<u64>> =
-                (1..=rank).map(|k| tag.count(&format!("n{k}"))).collect();
+                (1..=rank).map(|k| tag.get_u64(&format!("n{k}"))).collect();
             let Some(lengths) = lengths else { return Ok(None) };
             Shape::new(lengths)
         }
-        (None, None) if tag.raw("type").is_none() => Shape::scalar(),
+        (None, None) if tag.get_raw("type").is_none() => Shape::scalar(),
         _ => return Ok(None),
     };
     let message = || format!("an array of {shape} elements fits no file");
@@ -85,7 +85,7 @@ fn promised(tag: &Tag) -> Result<Option<(u64, Shape)>> {
 
 /// Packed elements (seed section 3). Where record and kind disagree the record is right: the
 /// numbers of kinds differ between compilers, its length does not.
-fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<Described> {
+fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<ElementData> {
     let len = data.parts.len();
     let layout = || -> Result<Layout> {
         Ok(Layout::Plain { extents: data.parts.extents()?, order: Order::F })
@@ -97,9 +97,9 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
             Err(_) => (DType::opaque(1), Shape::new([len])),
         };
         let array = ArrayDesc::new(dtype, shape, layout()?);
-        return Ok(Described { kind: None, array, remark: None, fault: None });
+        return Ok(ElementData { kind: None, array, warning: None, fault: None });
     };
-    let told = if kind == Type::Character { tag.count("len") } else { tag.count("kind") };
+    let told = if kind == Type::Character { tag.get_u64("len") } else { tag.get_u64("kind") };
     let by_kind = told.and_then(|k| kind.dtype(k, order));
     let promised = promised(tag)?;
     let count = match (&promised, by_kind) {
@@ -115,7 +115,7 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
             let same = by_kind.filter(|dtype| dtype.size() as u64 == size);
             same.or_else(|| kind.dtype(k, order))
         });
-    let mut remark = None;
+    let mut warning = None;
     let dtype = match (by_kind, by_record) {
         // Text is cut to its length; a longer record has blanks or nothing to say behind it.
         (Some(dtype), _) if kind == Type::Character => dtype,
@@ -123,7 +123,7 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
         (_, Some(by_record)) => {
             let kind = told.map_or("no kind".to_string(), |k| format!("kind {k}"));
             let message = format!("{kind}, but the record has {by_record} elements");
-            remark = Some(("iotk-034", message));
+            warning = Some(("iotk-034", message));
             by_record
         }
         (Some(by_kind), None) => by_kind,
@@ -142,10 +142,10 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
     }
     if needed < len {
         let message = format!("the record has {len} bytes, {needed} of them are used");
-        remark.get_or_insert(("iotk-035", message));
+        warning.get_or_insert(("iotk-035", message));
     }
     let array = ArrayDesc::new(dtype, shape, layout()?);
-    Ok(Described { kind: Some(kind), array, remark, fault: None })
+    Ok(ElementData { kind: Some(kind), array, warning, fault: None })
 }
 
 /// Text that stands for numbers or strings; it is parsed when it is asked for.
@@ -155,9 +155,9 @@ fn text(
     data: &Data,
     source: &Source,
     limits: &Limits,
-) -> Result<Described> {
+) -> Result<ElementData> {
     let extents = data.parts.extents()?;
-    let formatted = tag.raw("fmt").is_some();
+    let formatted = tag.get_raw("fmt").is_some();
     let plain = data.literal || formatted;
     let load = || -> Result<Vec<u8>> {
         limits.allow(data.parts.len(), "the text of an element")?;
@@ -171,7 +171,7 @@ fn text(
     let make = |kind, dtype, shape, codec: Arc<dyn Codec>| {
         let layout = Layout::Text { extents: extents.clone(), codec, order: Order::F };
         let array = ArrayDesc::new(dtype, shape, layout);
-        Described { kind, array, remark: None, fault: None }
+        ElementData { kind, array, warning: None, fault: None }
     };
     let number = kind.filter(|kind| *kind != Type::Character);
     let Some(number) = number else {
@@ -179,21 +179,22 @@ fn text(
             let (dtype, shape) = (DType::opaque(1), Shape::new([data.parts.len()]));
             let layout = Layout::Plain { extents: extents.clone(), order: Order::F };
             let array = ArrayDesc::new(dtype, shape, layout);
-            return Ok(Described { kind: None, array, remark: None, fault: None });
+            return Ok(ElementData { kind: None, array, warning: None, fault: None });
         }
         let promised = kind.map_or(Ok(None), |_| promised(tag))?;
         let (count, shape) = promised.unwrap_or((1, Shape::new([1])));
-        let len = match tag.count("len").filter(|_| kind.is_some()) {
+        let len = match tag.get_u64("len").filter(|_| kind.is_some()) {
             Some(len) => len,
             None => Strings::longest(&load()?, plain, count),
         };
         let len = u32::try_from(len)
             .map_err(|_| Error::malformed("iotk-010", format!("strings of {len} bytes")))?;
-        let codec = Strings { len: len as usize, plain, star: tag.raw("fmt") == Some(b"*"), base };
+        let codec =
+            Strings { len: len as usize, plain, star: tag.get_raw("fmt") == Some(b"*"), base };
         return Ok(make(kind, DType::text(len), shape, Arc::new(codec)));
     };
     // Our own attribute names the kind where the tag has the number of another compiler.
-    let named = tag.count("spile_kind").or_else(|| tag.count("kind"));
+    let named = tag.get_u64("spile_kind").or_else(|| tag.get_u64("kind"));
     let given = named.and_then(|k| number.dtype(k, ByteOrder::Little));
     // Text without a kind is read as what it becomes in a binary file.
     let dtype = match (given, number) {
@@ -204,18 +205,18 @@ fn text(
         (None, Type::Logical) => number.dtype(4, ByteOrder::Little),
         (None, _) => number.dtype(8, ByteOrder::Little),
     };
-    let Some((dtype, (scalar, halves))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
+    let Some((dtype, (scalar, components))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
         return Err(Error::malformed("iotk-010", "no such kind"));
     };
-    let width = tag.raw("fmt").and_then(field_width);
+    let width = tag.get_raw("fmt").and_then(field_width);
     let shape = match promised(tag)? {
         // A number has a character and something behind it, so more than this cannot be there.
-        Some((count, _)) if count.saturating_mul(halves as u64) > data.parts.len() => {
+        Some((count, _)) if count.saturating_mul(components as u64) > data.parts.len() => {
             let message = format!("{count} numbers promised in {} bytes", data.parts.len());
             return Err(Error::malformed("iotk-013", message));
         }
         Some((_, shape)) => shape,
-        None => Shape::new([words(&load()?).count() as u64 / halves as u64]),
+        None => Shape::new([words(&load()?).count() as u64 / components as u64]),
     };
     let codec = Numbers { scalar, width, base, parts: data.parts.count() };
     Ok(make(Some(number), dtype, shape, Arc::new(codec)))

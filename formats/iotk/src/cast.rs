@@ -8,7 +8,7 @@ use spile_core::layout::Linear;
 use spile_core::wire::ByteOrder;
 
 /// Turns little-endian elements of one type into those of another.
-pub(crate) struct Recast {
+pub(crate) struct Cast {
     from: DType,
     map: Option<Linear>,
     to: DType,
@@ -16,9 +16,9 @@ pub(crate) struct Recast {
     out: Vec<u8>,
 }
 
-impl Recast {
+impl Cast {
     pub(crate) fn new(from: DType, map: Option<Linear>, to: DType) -> Self {
-        let (from, to) = (halves(from).0, halves(to).0);
+        let (from, to) = (components(from).0, components(to).0);
         let (from, to) = (from.with_order(ByteOrder::Little), to.with_order(ByteOrder::Little));
         Self { from, map, to, numbers: Vec::new(), out: Vec::new() }
     }
@@ -45,7 +45,7 @@ impl Recast {
 }
 
 /// What is written for elements of `dtype`: themselves, or what Fortran has in their place, and how
-/// many for each. Unsigned integers and halves become the next wider kind, bytes without a meaning
+/// many for each. Unsigned integers and components become the next wider kind, bytes without a meaning
 /// integers of one byte, mapped numbers what they stand for.
 pub(crate) fn fortran(dtype: DType, map: Option<Linear>) -> (DType, u64) {
     let fixed = |kind, size| DType::new(kind, size, ByteOrder::Little).unwrap_or(dtype);
@@ -62,7 +62,7 @@ pub(crate) fn fortran(dtype: DType, map: Option<Linear>) -> (DType, u64) {
 }
 
 /// Complex numbers as what they are made of.
-pub(crate) fn halves(dtype: DType) -> (DType, u64) {
+pub(crate) fn components(dtype: DType) -> (DType, u64) {
     let half = match dtype.kind() {
         Kind::Complex => Kind::Float,
         Kind::ComplexX87 => Kind::X87,

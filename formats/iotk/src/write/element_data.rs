@@ -12,8 +12,8 @@ use spile_core::shape::Order;
 use spile_core::wire::ByteOrder;
 
 use super::{Out, Writer};
-use crate::number::{Scalar, Style};
-use crate::recast::{Recast, fortran};
+use crate::cast::{Cast, fortran};
+use crate::scalar::{Scalar, Style};
 use crate::wire::escape;
 
 /// Bytes of numbers that are formatted at once; their text is about three times as long.
@@ -27,7 +27,7 @@ impl<W: Write> Writer<W> {
         let (dtype, each) = fortran(stored, map);
         let count = array.shape().count().unwrap_or(0).saturating_mul(each);
         let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
-        let recast = || (dtype != stored || map.is_some()).then(|| Recast::new(stored, map, dtype));
+        let recast = || (dtype != stored || map.is_some()).then(|| Cast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,
             Out::Binary(_) => {

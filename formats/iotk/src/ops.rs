@@ -15,12 +15,12 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::codec::{integer_kind, stream_numbers, stream_words};
-use crate::data::{Described, describe};
-use crate::event::{Data, Event, Events, Form, Item, says_qe_syntax};
-use crate::number::{Scalar, Style};
+use crate::element_data::{ElementData, describe_data};
+use crate::event::{Data, Event, Events, Form, Item, declared_qe_syntax};
+use crate::scalar::{Scalar, Style};
+use crate::text_codec::{integer_kind, stream_numbers, stream_tokens};
+use crate::tokens::words;
 use crate::wire::{Control, Tag, Type, escape};
-use crate::words::words;
 use crate::write::{Target, Writer};
 
 /// What a conversion did.
@@ -100,7 +100,7 @@ impl<W: Write> Converter<'_, W> {
 
     /// Writes one event; true if the next one was written with it.
     fn take(&mut self, item: &Item, next: Option<&Item>) -> Result<bool> {
-        self.qe_syntax = says_qe_syntax(&item.event).or(self.qe_syntax);
+        self.qe_syntax = declared_qe_syntax(&item.event).or(self.qe_syntax);
         match &item.event {
             Event::Instruction(tag) => self.instruction(tag, item)?,
             Event::Comment(text) => {
@@ -181,22 +181,22 @@ impl<W: Write> Converter<'_, W> {
         self.started = true;
         let indent = self.indent(item);
         let flag = if self.target == Target::Text { "F" } else { "T" };
-        let own = tag.name() == b"iotk" && tag.raw("binary").is_some();
-        let tag = if own { tag.with("binary", flag, "") } else { tag.clone() };
+        let own = tag.name() == b"iotk" && tag.get_raw("binary").is_some();
+        let tag = if own { tag.with_attribute("binary", flag, "") } else { tag.clone() };
         self.writer.tag(Control::Instruction, tag.text(), indent)
     }
 
     /// A begin tag with the data behind it.
     fn element(&mut self, tag: &Tag, kind: Type, data: &Data, item: &Item) -> Result<()> {
-        let place = |e: Error| e.in_object(format!("element {}", tag.title()));
-        let known = describe(tag, Some(kind), data, self.form, self.source, self.limits);
-        let known = known.and_then(Described::sound).map_err(place)?;
-        if let Some(("iotk-035", message)) = &known.remark {
-            self.done.lost.push(format!("element {}: {message}", tag.title()));
+        let place = |e: Error| e.in_object(format!("element {}", tag.name_lossy()));
+        let known = describe_data(tag, Some(kind), data, self.form, self.source, self.limits);
+        let known = known.and_then(ElementData::checked).map_err(place)?;
+        if let Some(("iotk-035", message)) = &known.warning {
+            self.done.lost.push(format!("element {}: {message}", tag.name_lossy()));
         }
         let indent = self.indent(item);
         // With `qe_syntax` a scalar stands on one line with its tags.
-        let inline = tag.raw("type").is_none() && known.array.shape.rank() == 0;
+        let inline = tag.get_raw("type").is_none() && known.array.shape.rank() == 0;
         match self.target {
             Target::Text => self.as_text(tag, &known, inline, indent).map_err(place),
             Target::Binary(..) => {
@@ -212,13 +212,13 @@ impl<W: Write> Converter<'_, W> {
         self.writer.begin_at(tag, indent)
     }
 
-    fn as_text(&mut self, tag: &Tag, known: &Described, inline: bool, indent: u32) -> Result<()> {
-        let fmt = tag.raw("fmt").map(<[u8]>::to_vec);
+    fn as_text(&mut self, tag: &Tag, known: &ElementData, inline: bool, indent: u32) -> Result<()> {
+        let fmt = tag.get_raw("fmt").map(<[u8]>::to_vec);
         let mut new = tag.clone();
         let mut plain = false;
-        let mut columns = tag.count("columns").unwrap_or(1);
+        let mut columns = tag.get_u64("columns").unwrap_or(1);
         if self.library() {
-            new = new.without("kind");
+            new = new.without_attribute("kind");
             if let Some(fmt) = &fmt {
                 plain = true;
                 columns = strings_a_line(fmt, known).ok_or_else(|| {
@@ -229,13 +229,13 @@ impl<W: Write> Converter<'_, W> {
             }
         } else {
             // Data under a format lose digits and signs; ours are written without it.
-            new = new.renamed("fmt", "spile_fmt");
-            let actual = Type::of(known.array.dtype).map(|(_, kind)| kind);
+            new = new.with_renamed("fmt", "spile_fmt");
+            let actual = Type::of_dtype(known.array.dtype).map(|(_, kind)| kind);
             let numeric = known.kind != Some(Type::Character);
-            if let Some(actual) = actual.filter(|k| numeric && tag.count("kind") != Some(*k))
+            if let Some(actual) = actual.filter(|k| numeric && tag.get_u64("kind") != Some(*k))
                 && self.form != Form::Text
             {
-                new = new.with("spile_kind", &actual.to_string(), "kind");
+                new = new.with_attribute("spile_kind", &actual.to_string(), "kind");
             }
         }
         self.begin(&new, inline, indent)?;
@@ -250,7 +250,7 @@ impl<W: Write> Converter<'_, W> {
         &mut self,
         tag: &Tag,
         kind: Type,
-        known: Described,
+        known: ElementData,
         data: &Data,
         inline: bool,
         indent: u32,
@@ -287,39 +287,39 @@ impl<W: Write> Converter<'_, W> {
         &mut self,
         tag: &Tag,
         kind: Type,
-        mut known: Described,
+        mut known: ElementData,
         data: &Data,
         inline: bool,
         indent: u32,
     ) -> Result<()> {
-        let mut new = tag.without("spile_kind");
+        let mut new = tag.without_attribute("spile_kind");
         if !self.library() {
-            new = new.renamed("spile_fmt", "fmt");
+            new = new.with_renamed("spile_fmt", "fmt");
         }
         let count = known.array.shape.count().unwrap_or(0);
-        if tag.raw("type").is_some() && tag.count("size").is_none() {
-            new = new.with("size", &count.to_string(), "type");
+        if tag.get_raw("type").is_some() && tag.get_u64("size").is_none() {
+            new = new.with_attribute("size", &count.to_string(), "type");
         }
         let numeric = kind != Type::Character;
-        if numeric && tag.count("spile_kind").is_none() {
-            let number = match tag.count("kind").filter(|_| !self.library()) {
+        if numeric && tag.get_u64("spile_kind").is_none() {
+            let number = match tag.get_u64("kind").filter(|_| !self.library()) {
                 Some(number) => number,
                 None if self.library() => 4,
                 None => self.kind_for(kind, data)?,
             };
             let dtype = kind.dtype(number, self.form.order());
             known.array.dtype = dtype.unwrap_or(known.array.dtype);
-            let number = Type::of(known.array.dtype).map_or(number, |(_, kind)| kind);
-            new = new.with("kind", &number.to_string(), "size");
-        } else if self.library() && tag.raw("type").is_none() {
+            let number = Type::of_dtype(known.array.dtype).map_or(number, |(_, kind)| kind);
+            new = new.with_attribute("kind", &number.to_string(), "size");
+        } else if self.library() && tag.get_raw("type").is_none() {
             // With `qe_syntax` the library tells a kind of strings, too.
-            new = new.with("kind", "4", "");
-        } else if !numeric && tag.raw("type").is_some() && tag.count("len").is_none() {
-            new = new.with("len", &known.array.dtype.size().to_string(), "size");
+            new = new.with_attribute("kind", "4", "");
+        } else if !numeric && tag.get_raw("type").is_some() && tag.get_u64("len").is_none() {
+            new = new.with_attribute("len", &known.array.dtype.size().to_string(), "size");
         }
         self.begin(&new, inline, indent)?;
         let dtype = known.array.dtype;
-        let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.raw("fmt").is_none()) else {
+        let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.get_raw("fmt").is_none()) else {
             let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
             return self.writer.array(&array, 1);
         };
@@ -340,7 +340,7 @@ impl<W: Write> Converter<'_, W> {
             Type::Real | Type::Complex => {}
         }
         let mut fits = true;
-        stream_words(self.source, data, self.limits, &mut |text| {
+        stream_tokens(self.source, data, self.limits, &mut |text| {
             fits = fits && words(text).all(|(_, word)| fits_double(word));
             Ok(())
         })?;
@@ -358,7 +358,7 @@ impl<W: Write> Converter<'_, W> {
         // How long it is without its escapes is only known when it is there as a whole.
         self.limits.allow(data.parts.len(), "text in an element without a type")?;
         let none = Tag::default();
-        let known = describe(&none, None, data, self.form, self.source, self.limits)?;
+        let known = describe_data(&none, None, data, self.form, self.source, self.limits)?;
         let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
         let text = array.read(&Selection::all(), Axes::Stored)?;
         let blank = text.trim_ascii().is_empty();
@@ -370,7 +370,7 @@ impl<W: Write> Converter<'_, W> {
 }
 
 /// How many strings of full length a format puts on a line: `(3a5)`, or `(a)` for one.
-fn strings_a_line(fmt: &[u8], known: &Described) -> Option<u64> {
+fn strings_a_line(fmt: &[u8], known: &ElementData) -> Option<u64> {
     if known.array.dtype.kind() != Kind::Text {
         return None;
     }

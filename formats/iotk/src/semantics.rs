@@ -1,6 +1,8 @@
 //! What Quantum ESPRESSO means by its files: planes that are one density, bands that are one set
 //! of wavefunctions. Nothing is copied; the new arrays lie where their parts do, in both forms.
 
+pub(crate) mod qe_save;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -233,7 +235,7 @@ pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
     for element in index.elements() {
         let inside = || element.children.iter().map(|id| &index.elements()[*id]);
         let Some(info) = inside().find(|e| e.tag.name() == b"INFO") else { continue };
-        let number = |key: &str| info.tag.count(key);
+        let number = |key: &str| info.tag.get_u64(key);
         let density = element.tag.name().ends_with(b"CHARGE-DENSITY");
         let (whole, part, parts, wanted) = match (number("nr3"), number("igwx"), number("nbnd")) {
             (Some(planes), _, _) if density => ("charge density", "z.", "planes", planes),
@@ -266,15 +268,15 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
             inside.find(|element| element.tag.name() == name.as_bytes())
         })
     };
-    let name = root.tag.title();
+    let name = root.tag.name_lossy();
     let mut rows: Vec<(String, Value)> = Vec::new();
     let mut say = |what: &str, value: String| rows.push((what.into(), Value::Text(value)));
     let info = child("INFO");
-    let get = |key: &str| info.and_then(|e| e.tag.text_of(key)).unwrap_or_else(|| "?".into());
+    let get = |key: &str| info.and_then(|e| e.tag.get_text(key)).unwrap_or_else(|| "?".into());
     if name == "UPF" {
         say("holds", "pseudopotential".into());
         let header = child("PP_HEADER");
-        let value = |key: &str| header.and_then(|e| e.tag.text_of(key));
+        let value = |key: &str| header.and_then(|e| e.tag.get_text(key));
         for (what, key) in
             [("element", "element"), ("valence", "z_valence"), ("functional", "functional")]
         {
@@ -284,7 +286,7 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         }
     } else if let Some(creator) = child("HEADER/CREATOR") {
         let tag = &creator.tag;
-        let word = |key: &str| tag.text_of(key).unwrap_or_default();
+        let word = |key: &str| tag.get_text(key).unwrap_or_default();
         say("holds", "description of a calculation".into());
         say("program", format!("{} {}", word("NAME"), word("VERSION")));
         for (what, path) in [
@@ -300,9 +302,9 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         }
     } else if let Some(density) = child("CHARGE-DENSITY/INFO") {
         let tag = &density.tag;
-        let n = |key: &str| tag.text_of(key).unwrap_or_else(|| "?".into());
+        let n = |key: &str| tag.get_text(key).unwrap_or_else(|| "?".into());
         say("holds", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
-    } else if info.is_some_and(|e| e.tag.raw("igwx").is_some()) {
+    } else if info.is_some_and(|e| e.tag.get_raw("igwx").is_some()) {
         let (bands, waves) = (get("nbnd"), get("igwx"));
         say("holds", format!("wavefunctions, {bands} bands of {waves} plane waves"));
         say(
@@ -311,7 +313,7 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         );
     } else if child("EIGENVALUES").is_some() {
         say("holds", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
-        if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.text_of("UNITS")) {
+        if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.get_text("UNITS")) {
             say("units", units);
         }
     } else if name == "G-VECTORS" {

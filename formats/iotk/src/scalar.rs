@@ -7,7 +7,7 @@
 use spile_core::decimal::{Value, Wide};
 use spile_core::dtype::{DType, Kind};
 
-use crate::wire::logical;
+use crate::wire::parse_logical;
 
 /// How numbers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Scalar {
                 put_integer(digits.parse().ok()?, size, out)
             }
             Self::Bool(size) => {
-                let value = u64::from(logical(word)?);
+                let value = u64::from(parse_logical(word)?);
                 let bits = match text.split_once('_') {
                     Some((_, hex)) => u64::from_str_radix(hex, 16).ok()?,
                     None => value,
@@ -318,7 +318,7 @@ pub(crate) fn put_integer(value: i64, size: usize, out: &mut Vec<u8>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::words;
+    use crate::tokens::words;
     use proptest::prelude::*;
 
     fn read(scalar: Scalar, text: &str) -> Option<Vec<u8>> {

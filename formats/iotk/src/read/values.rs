@@ -10,11 +10,11 @@ use spile_core::select::Selection;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
-use crate::codec::stream_numbers;
+use crate::cast::{Cast, components};
 use crate::event::Form;
-use crate::number::Scalar;
 use crate::read::File;
-use crate::recast::{Recast, halves};
+use crate::scalar::Scalar;
+use crate::text_codec::stream_numbers;
 
 impl File {
     /// The numbers of the element at `path`, into memory of the caller; false if it is not there or
@@ -24,8 +24,8 @@ impl File {
         let Some(element) = self.index().find(path) else { return Ok(false) };
         let place = |e: Error| e.in_object(format!("element {path}"));
         let Some(known) = self.data(element)? else { return Ok(false) };
-        let known = known.sound().map_err(place)?;
-        let (part, parts) = halves(known.array.dtype);
+        let known = known.checked().map_err(place)?;
+        let (part, parts) = components(known.array.dtype);
         let found = known.array.shape.count().unwrap_or(0).saturating_mul(parts);
         if found != out.len() as u64 {
             let message = format!("there are {found} numbers, not {}", out.len());
@@ -36,7 +36,7 @@ impl File {
         let data = self.index().elements()[element].data.first();
         if same
             && self.form() == Form::Text
-            && tag.raw("fmt").is_none()
+            && tag.get_raw("fmt").is_none()
             && let (Some((scalar, _)), Some(data)) = (Scalar::of(part), data)
         {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
@@ -53,7 +53,7 @@ impl File {
             array.read_into(out.as_mut_bytes()).map_err(place)?;
         } else {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
-            let mut change = Recast::new(part, None, T::DTYPE);
+            let mut change = Cast::new(part, None, T::DTYPE);
             let all = array.all().map_err(place)?;
             all.stream(|_, bytes| filler.take(change.apply(bytes)?)).map_err(place)?;
         }
@@ -65,7 +65,7 @@ impl File {
     pub fn read<T: Number + IntoBytes + Default>(&self, path: &str) -> Result<Option<Vec<T>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(known) = self.data(element)? else { return Ok(None) };
-        let (_, parts) = halves(known.array.dtype);
+        let (_, parts) = components(known.array.dtype);
         let count = known.array.shape.count().unwrap_or(0).saturating_mul(parts);
         let bytes = count.saturating_mul(T::SIZE as u64);
         let bytes = self.limits().allow(bytes, "the numbers of an element");

@@ -100,7 +100,7 @@ pub(crate) fn read(text: &[u8]) -> Option<(f64, usize)> {
 }
 
 /// The whole number at the beginning of `text` and its length, if it surely fits.
-pub(crate) fn read_whole(text: &[u8]) -> Option<(i64, usize)> {
+pub(crate) fn read_integer(text: &[u8]) -> Option<(i64, usize)> {
     let negative = text.first() == Some(&b'-');
     let first = usize::from(negative || text.first() == Some(&b'+'));
     let mut digits = 0;
@@ -214,9 +214,9 @@ mod tests {
             assert_eq!(read(text.as_bytes()), None, "{text}");
         }
         assert_eq!(read(b"1.5 2"), Some((1.5, 3)));
-        assert_eq!(read_whole(b"-12,"), Some((-12, 3)));
-        assert_eq!(read_whole(b"1234567890123456789"), None);
-        assert_eq!(read_whole(b"-9223372036854775808"), None);
+        assert_eq!(read_integer(b"-12,"), Some((-12, 3)));
+        assert_eq!(read_integer(b"1234567890123456789"), None);
+        assert_eq!(read_integer(b"-9223372036854775808"), None);
     }
 
     #[test]

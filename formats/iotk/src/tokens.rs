@@ -6,8 +6,8 @@
 use spile_core::decimal::Wide;
 use spile_core::error::Error;
 
-use crate::float;
-use crate::number::{Scalar, put_integer};
+use crate::fast_float;
+use crate::scalar::{Scalar, put_integer};
 
 /// What can be part of a number; everything else separates, but for the asterisk: a repeat count
 /// and a number that Fortran could not print are no separators. A table, because this is asked of
@@ -39,34 +39,34 @@ pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// Where the last word of `text` begins if the text may end inside it.
-pub(crate) fn last_word(text: &[u8]) -> usize {
+pub(crate) fn last_token_start(text: &[u8]) -> usize {
     text.iter().rposition(|b| !is_part(*b)).map_or(0, |k| k + 1)
 }
 
 /// Appends all numbers of `text`; an error has its place in the text.
-pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadWord> {
+pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadToken> {
     match scalar {
-        Scalar::F64 => parse_words(scalar, text, out, |text, out| {
-            let (value, len) = float::read(text)?;
+        Scalar::F64 => parse_tokens(scalar, text, out, |text, out| {
+            let (value, len) = fast_float::read(text)?;
             out.extend_from_slice(&value.to_le_bytes());
             Some(len)
         }),
-        Scalar::Int(size) => parse_words(scalar, text, out, |text, out| {
-            let (value, len) = float::read_whole(text)?;
+        Scalar::Int(size) => parse_tokens(scalar, text, out, |text, out| {
+            let (value, len) = fast_float::read_integer(text)?;
             put_integer(value, size, out).map(|()| len)
         }),
-        _ => parse_words(scalar, text, out, |_, _| None),
+        _ => parse_tokens(scalar, text, out, |_, _| None),
     }
 }
 
 /// Most words are plain numbers, which `quick` reads and gives their length; others get a closer
 /// look.
-fn parse_words(
+fn parse_tokens(
     scalar: Scalar,
     text: &[u8],
     out: &mut Vec<u8>,
     quick: impl Fn(&[u8], &mut Vec<u8>) -> Option<usize>,
-) -> Result<(), BadWord> {
+) -> Result<(), BadToken> {
     let ends = |at: usize| text.get(at).is_none_or(|b| !is_part(*b));
     let mut at = 0;
     while at < text.len() {
@@ -84,7 +84,7 @@ fn parse_words(
         }
         let rest = &text[at..];
         let word = &rest[..rest.iter().position(|b| !is_part(*b)).unwrap_or(rest.len())];
-        let bad = || BadWord { at, word: word[..word.len().min(40)].escape_ascii().to_string() };
+        let bad = || BadToken { at, word: word[..word.len().min(40)].escape_ascii().to_string() };
         scalar.parse(word, out).ok_or_else(bad)?;
         at += word.len();
     }
@@ -93,12 +93,12 @@ fn parse_words(
 
 /// A word that is no number of the wanted type.
 #[derive(Debug)]
-pub(crate) struct BadWord {
+pub(crate) struct BadToken {
     pub(crate) at: usize,
     word: String,
 }
 
-impl BadWord {
+impl BadToken {
     pub(crate) fn error(&self, scalar: Scalar) -> Error {
         let wanted = match scalar {
             Scalar::Int(size) => format!("integer({size})"),

@@ -14,7 +14,7 @@ use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
 use crate::read::File;
-use crate::schema;
+use crate::semantics;
 
 /// The file that has all others.
 const MAIN: &str = "data-file.xml";
@@ -122,7 +122,7 @@ impl<'a> Members<'a> {
         for (element, node) in file.links() {
             let element = &file.index().elements()[*element];
             // What is no IOTK file has no tree.
-            if element.tag.flag("iotk_raw") == Some(true) {
+            if element.tag.get_bool("iotk_raw") == Some(true) {
                 continue;
             }
             match file.link_target(element, &self.folder) {
@@ -135,7 +135,8 @@ impl<'a> Members<'a> {
                 }
             }
         }
-        let (len, summary, tree) = (file.source().len(), schema::summary(&file), file.into_tree());
+        let (len, summary, tree) =
+            (file.source().len(), semantics::summary(&file), file.into_tree());
         self.nodes += tree.len() as u64;
         let needed = self.nodes.saturating_mul(NODE_BYTES);
         self.limits.allow(needed, "the trees of the linked files")?;
@@ -169,7 +170,7 @@ fn join(members: &[Member], source: &Source, limits: &Limits) -> Result<Tree> {
         };
         places.push(graft(&mut tree, place, link.is_some(), &member.tree, start)?);
     }
-    schema::add_bands(&mut tree, limits)?;
+    semantics::add_bands(&mut tree, limits)?;
     Ok(tree)
 }
 

@@ -7,9 +7,9 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 
 use crate::event::Data;
-use crate::number::Scalar;
+use crate::scalar::Scalar;
+use crate::tokens::{last_token_start, parse_all, words};
 use crate::wire::unescape;
-use crate::words::{last_word, parse_all, words};
 
 /// Text that one thread parses at a time, and how many such pieces are in hand at once.
 const PIECE: usize = 256 << 10;
@@ -66,7 +66,7 @@ impl Numbers {
                 Some(text) if self.width.is_some() => {
                     text.iter().rposition(|b| *b == b'\n').map_or(stored.len(), |k| from + k + 1)
                 }
-                Some(text) => match last_word(text) {
+                Some(text) => match last_token_start(text) {
                     0 => stored.len(),
                     word => from + word,
                 },
@@ -130,7 +130,7 @@ pub(crate) fn stream_numbers(
     let (base, parts) = (data.parts.offset(), data.parts.count());
     let numbers = Numbers { scalar, width: None, base, parts };
     let (mut at, mut done) = (0, 0);
-    stream_words(source, data, limits, &mut |text| {
+    stream_tokens(source, data, limits, &mut |text| {
         numbers.parse_pieces(text, at, &mut |bytes| {
             done += bytes.len() as u64;
             if done > total {
@@ -148,7 +148,7 @@ pub(crate) fn stream_numbers(
 }
 
 /// A text of any length, a part at a time, cut between words.
-pub(crate) fn stream_words(
+pub(crate) fn stream_tokens(
     source: &Source,
     data: &Data,
     limits: &Limits,
@@ -167,7 +167,7 @@ pub(crate) fn stream_words(
             text.resize(limits.allow(kept as u64 + len, "a word")?, 0);
             source.read_exact_at(from, &mut text[kept..])?;
             from += len;
-            let word = last_word(&text);
+            let word = last_token_start(&text);
             each(&text[..word])?;
             text.drain(..word);
         }
@@ -178,7 +178,7 @@ pub(crate) fn stream_words(
 /// The kind of integers whose tag does not tell: the default kind of programs if all fit in it.
 pub(crate) fn integer_kind(source: &Source, data: &Data, limits: &Limits) -> Result<u64> {
     let mut fits = true;
-    stream_words(source, data, limits, &mut |text| {
+    stream_tokens(source, data, limits, &mut |text| {
         let mut bytes = Vec::with_capacity(4);
         fits = fits
             && words(text).all(|(_, word)| {
