@@ -20,7 +20,7 @@ const TEXT: &str = r#"<?xml version="1.0" encoding="ISO-8859-1"?>
 <!-- before the root -->
 <?style sheet="a.css"?>
 <Root id="007" label="1.10" plus="+5" digits="123456789012345678901" n="3" x="0.5" pad="  12"
-  tau="0.100000000000000E+000 0.20" z="1.0,-2.50" big="1.000000000000000E+300" f="F">
+tau="0.100000000000000E+000 0.20" z="1.0,-2.50" big="1.000000000000000E+300" f="F">
   <!-- first child -->
   <a type="real" size="2" kind="8" weight=" 0.50">
  1.0

@@ -126,7 +126,7 @@ impl TextEvents {
                 let (item, _) = self.tag(mark)?;
                 from = item.end;
                 // All comments are kept until the end of the data.
-                comment_bytes += 2 * size_of::<Item>() as u64 + (item.end - item.offset);
+                comment_bytes += 4 * size_of::<Item>() as u64 + (item.end - item.offset);
                 self.limits.allow(comment_bytes, "comments inside data").map_err(|e| e.at(mark))?;
                 self.ready.push_back(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
