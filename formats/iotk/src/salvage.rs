@@ -1,5 +1,5 @@
-//! What can be saved of a damaged file: every element that is whole and everything around it. The
-//! bytes are copied as they are; elements whose ends are lost in a damage are closed there.
+//! Recovery of damaged files: all complete elements and the tags around them. Bytes are copied
+//! unchanged; elements whose end tags are lost are closed after the damage.
 
 mod resync;
 
@@ -24,10 +24,10 @@ use crate::write::{Target, Writer};
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let form = Form::detect(source)?
-        .ok_or_else(|| Error::not_this_format("iotk-001", "no tag can be read").at(0))?;
+        .ok_or_else(|| Error::not_this_format("iotk-001", "expected a tag, found none").at(0))?;
     let Survey { index, gaps, closed, error } = survey(source, form, limits)?;
     if index.elements().is_empty() {
-        let nothing = || Error::malformed("iotk-019", "nothing can be saved").at(0);
+        let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
         return Err(error.unwrap_or_else(nothing));
     }
     let mut saved = Salvage::default();
@@ -68,7 +68,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     holes.sort_by_key(|hole| hole.from);
     let mut at = 0;
     for hole in holes {
-        // A hole inside another one is gone already.
+        // This hole is inside the previous one.
         if hole.from < at {
             continue;
         }
@@ -80,7 +80,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     Ok(saved)
 }
 
-/// Bytes that are left out, and the elements that end there, innermost first.
+/// Bytes that are not copied, and the elements to close there, innermost first.
 struct Hole {
     from: u64,
     to: u64,

@@ -1,7 +1,7 @@
-//! The words of a text, and the numbers that they are.
+//! Splits text into tokens and parses them as numbers.
 //!
-//! Between numbers stands everything that cannot be part of one; a repeat count such as `3*1.0` is
-//! one word, and no number.
+//! Tokens are separated by all bytes that cannot be part of a number. A repeat count such as `3*1.0`
+//! is one token and not a number.
 
 use spile_core::decimal::Wide;
 use spile_core::error::Error;
@@ -9,9 +9,8 @@ use spile_core::error::Error;
 use crate::fast_float;
 use crate::scalar::{Scalar, put_integer};
 
-/// What can be part of a number; everything else separates, but for the asterisk: a repeat count
-/// and a number that Fortran could not print are no separators. A table, because this is asked of
-/// every byte of a text.
+/// Bytes that can be part of a token. The asterisk is one, because it is in repeat counts and in
+/// `***`, which Fortran prints for numbers that do not fit.
 static PART: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -27,8 +26,8 @@ fn is_part(byte: u8) -> bool {
     PART[usize::from(byte)]
 }
 
-/// The words of a text and their places.
-pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+/// The tokens of `text` and their byte positions.
+pub(crate) fn tokens(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
         at += text[at..].iter().position(|b| is_part(*b))?;
@@ -38,12 +37,12 @@ pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// Where the last word of `text` begins if the text may end inside it.
+/// The position of the last token of `text` if the text ends inside it, else the length.
 pub(crate) fn last_token_start(text: &[u8]) -> usize {
     text.iter().rposition(|b| !is_part(*b)).map_or(0, |k| k + 1)
 }
 
-/// Appends all numbers of `text`; an error has its place in the text.
+/// Appends all numbers of `text` as little-endian bytes. The error has the position in the text.
 pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadToken> {
     match scalar {
         Scalar::F64 => parse_tokens(scalar, text, out, |text, out| {
@@ -59,8 +58,8 @@ pub(crate) fn parse_all(scalar: Scalar, text: &[u8], out: &mut Vec<u8>) -> Resul
     }
 }
 
-/// Most words are plain numbers, which `quick` reads and gives their length; others get a closer
-/// look.
+/// Parses tokens with `quick`, which returns the length of a plain number; others are parsed with
+/// [`Scalar::parse`].
 fn parse_tokens(
     scalar: Scalar,
     text: &[u8],
@@ -83,38 +82,39 @@ fn parse_tokens(
             out.truncate(before);
         }
         let rest = &text[at..];
-        let word = &rest[..rest.iter().position(|b| !is_part(*b)).unwrap_or(rest.len())];
-        let bad = || BadToken { at, word: word[..word.len().min(40)].escape_ascii().to_string() };
-        scalar.parse(word, out).ok_or_else(bad)?;
-        at += word.len();
+        let token = &rest[..rest.iter().position(|b| !is_part(*b)).unwrap_or(rest.len())];
+        let shown = || token[..token.len().min(40)].escape_ascii().to_string();
+        scalar.parse(token, out).ok_or_else(|| BadToken { at, token: shown() })?;
+        at += token.len();
     }
     Ok(())
 }
 
-/// A word that is no number of the wanted type.
+/// A token that is not a number of the expected type.
 #[derive(Debug)]
 pub(crate) struct BadToken {
     pub(crate) at: usize,
-    word: String,
+    token: String,
 }
 
 impl BadToken {
     pub(crate) fn error(&self, scalar: Scalar) -> Error {
-        let wanted = match scalar {
+        let expected = match scalar {
             Scalar::Int(size) => format!("integer({size})"),
             Scalar::Bool(_) => "logical".into(),
             Scalar::Wide(Wide::X87) => "real(10)".into(),
             _ => format!("real({})", scalar.size()),
         };
-        let error = Error::malformed("iotk-012", format!("\"{}\" is no {wanted}", self.word));
-        if self.word.contains("**") {
+        let error =
+            Error::malformed("iotk-012", format!("expected {expected}, found \"{}\"", self.token));
+        if self.token.contains("**") {
             return error.hint(
-                "`***` is what Fortran prints for a number that does not fit: the \
-                 value was lost when the file was written",
+                "Fortran prints `***` for a number that does not fit its field; the value was lost \
+                 when the file was written",
             );
         }
-        if self.word.contains('*') {
-            return error.hint("repeat counts are not part of the format");
+        if self.token.contains('*') {
+            return error.hint("IOTK has no repeat counts");
         }
         error
     }

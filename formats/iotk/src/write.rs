@@ -321,7 +321,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes text between tags, on separate lines.
-    pub(crate) fn loose_text(&mut self, text: &[u8]) -> Result<()> {
+    pub(crate) fn untyped_text(&mut self, text: &[u8]) -> Result<()> {
         match &mut self.out {
             Out::Text(out) => {
                 let mut plain = Vec::with_capacity(text.len() + 1);
