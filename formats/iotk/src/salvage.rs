@@ -49,12 +49,12 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             continue;
         }
         let Some(data) = element.data.first() else { continue };
-        let sound = describe_data(&element.tag, element.kind, data, form, source, limits)
+        let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
             .and_then(ElementData::checked)
             .and_then(|known| {
                 Array::open(source, &Tree::new(limits), &known.array, limits).map(drop)
             });
-        match sound {
+        match readable {
             Ok(()) => saved.kept.push(index.path(id)),
             Err(_) if closed.contains(&id) => {
                 saved.lost.push(format!("data of {}", index.path(id)));

@@ -1,5 +1,6 @@
 //! IOTK to IOTK through the tree: comments, instructions and the spelling of attributes are kept.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -150,7 +151,7 @@ fn a_million_attributes_of_one_element_take_seconds() {
     let start = Instant::now();
     let mut text = "<R".to_string();
     for k in 0..1_000_000 {
-        text.push_str(&format!(" a{k}='{k}.50'"));
+        write!(text, " a{k}=' {k}.50'").unwrap();
     }
     text.push_str("/>");
     let folder = tempfile::tempdir().unwrap();
@@ -161,6 +162,7 @@ fn a_million_attributes_of_one_element_take_seconds() {
     Iotk.write(&file, &mut sink, &limits).unwrap();
     sink.commit().unwrap();
     let again = File::open(&path, &limits).unwrap();
-    assert_eq!(again.tree().node(again.tree().find("R").unwrap()).attrs.len(), 1_000_000);
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    // The last one is `iotk_spelling`.
+    assert_eq!(again.tree().node(again.tree().find("R").unwrap()).attrs.len(), 1_000_001);
+    assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
 }

@@ -180,9 +180,10 @@ fn event(control: Control, tag: Tag) -> Event {
 /// Extracts the tag from a record: from the first opening delimiter to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    let starts =
-        |at: &usize, mark: &[u8]| written[*at] == mark[0] && written[*at..].starts_with(mark);
-    let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
+    let starts = |at: &usize, delimiter: &[u8]| {
+        written[*at] == delimiter[0] && written[*at..].starts_with(delimiter)
+    };
+    let last = |delimiter: &[u8]| (0..written.len()).rev().find(|at| starts(at, delimiter));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
         let message = format!("expected a tag of type {control:?}, found \"{shown}\"");

@@ -103,37 +103,41 @@ impl TextEvents {
         let mut from = start;
         let mut comment_bytes = 0;
         loop {
-            let mark = self.markup(from)?;
-            let to = mark.unwrap_or(self.window.len());
+            let tag_start = self.markup(from)?;
+            let to = tag_start.unwrap_or(self.window.len());
             blank &= self.is_blank(from, to)?;
             push(&mut parts, from, to);
             let data = |parts: Option<Parts>| {
                 let parts = parts.unwrap_or_else(|| Parts::one(to, 0));
                 Some(Item::data(Data { parts, literal }, start, to))
             };
-            let Some(mark) = mark else {
+            let Some(tag_start) = tag_start else {
                 self.at = to;
                 return Ok(if blank { self.ready.pop_front() } else { data(parts) });
             };
             let mut head = [0; 9];
-            let found = self.window.get(mark, 9)?;
+            let found = self.window.get(tag_start, 9)?;
             head[..found.len()].copy_from_slice(found);
             if head == *b"<![CDATA[" {
-                let end = self.find(mark + 9, b"]]>")?.ok_or_else(|| unclosed(mark, "CDATA"))?;
-                push(&mut parts, mark + 9, end);
+                let end = self
+                    .find(tag_start + 9, b"]]>")?
+                    .ok_or_else(|| unclosed(tag_start, "CDATA"))?;
+                push(&mut parts, tag_start + 9, end);
                 (literal, blank, from) = (true, false, end + 3);
             } else if head.starts_with(b"<!--") && (!blank || self.is_typed()) {
-                let (item, _) = self.tag(mark)?;
+                let (item, _) = self.tag(tag_start)?;
                 from = item.end;
                 // All comments are kept until the end of the data.
                 comment_bytes += 4 * size_of::<Item>() as u64 + (item.end - item.offset);
-                self.limits.allow(comment_bytes, "comments inside data").map_err(|e| e.at(mark))?;
+                self.limits
+                    .allow(comment_bytes, "comments inside data")
+                    .map_err(|e| e.at(tag_start))?;
                 self.ready.push_back(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
-                from = self.declaration(mark)?;
+                from = self.declaration(tag_start)?;
             } else {
                 let typed = self.is_typed();
-                let (item, formatted) = self.tag(mark)?;
+                let (item, formatted) = self.tag(tag_start)?;
                 self.at = item.end;
                 self.open = match &item.event {
                     Event::Begin(tag) => Some(Open {

@@ -86,15 +86,15 @@ impl<W: Write> RecordWriter<W> {
         self.sub_len = self.sub;
         self.left -= self.sub;
         let sign = if self.left > 0 { -1 } else { 1 };
-        self.mark(sign * self.sub_len as i64)
+        self.write_marker(sign * self.sub_len as i64)
     }
 
     fn end_part(&mut self) -> Result<()> {
         let sign = if self.first { 1 } else { -1 };
-        self.mark(sign * self.sub_len as i64)
+        self.write_marker(sign * self.sub_len as i64)
     }
 
-    fn mark(&mut self, value: i64) -> Result<()> {
+    fn write_marker(&mut self, value: i64) -> Result<()> {
         let (bytes, len) = self.framing.encode(value);
         self.out.write_all(&bytes[..len])?;
         Ok(())

@@ -46,7 +46,7 @@ pub(crate) fn write_lines(tag: &[u8], style: Style, out: &mut impl Write) -> Res
 
 /// True if a parser of the text form finds the end of the tag where it is.
 pub(crate) fn representable(control: Control, text: &[u8]) -> bool {
-    let contains = |mark: &[u8]| text.windows(mark.len()).any(|w| w == mark);
+    let contains = |delimiter: &[u8]| text.windows(delimiter.len()).any(|w| w == delimiter);
     match control {
         Control::Comment => !contains(b"-->"),
         Control::Instruction => !contains(b"?>"),
