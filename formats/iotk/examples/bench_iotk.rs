@@ -1,26 +1,26 @@
-//! The work of `cargo xtask bench iotk`.
+//! Tasks of `cargo xtask bench iotk`.
 //!
-//! A line on standard input, or an argument, is a task, and is answered by a line with its seconds and its bytes:
+//! Each line on standard input, or each argument, is a task. The output is one line per task: seconds
+//! and bytes.
 //!
-//! | task | what is done | bytes |
+//! | task | operation | bytes |
 //! |---|---|---|
-//! | `write-binary FILE COUNT` | one array of doubles | of the numbers |
-//! | `read-binary FILE COUNT` | into memory that is there | of the numbers |
-//! | `write-text FILE COUNT` | the same, all digits | of the numbers |
-//! | `read-text FILE COUNT` | | of the numbers |
-//! | `to-text FROM TO COUNT` | conversion | of the numbers |
-//! | `to-binary FROM TO COUNT` | | of the numbers |
-//! | `place FILE COUNT` | | before the numbers |
-//! | `make-tags FILE COUNT` | a file of many small elements | of the file |
-//! | `index FILE COUNT` | all tags | of the file |
-//! | `open FILE COUNT` | the same and the tree view | of the file |
-//! | `scan FILE COUNT` | all elements by name, in their order | of the file |
-//! | `last FILE COUNT` | the last element by name, index made before | read from the file |
-//! | `missing FILE COUNT` | a name that is not there, index made before | read from the file |
+//! | `write-binary FILE COUNT` | write one array of doubles | of the numbers |
+//! | `read-binary FILE COUNT` | read into allocated memory | of the numbers |
+//! | `write-text FILE COUNT` | write as text, all digits | of the numbers |
+//! | `read-text FILE COUNT` | read from text | of the numbers |
+//! | `to-text FROM TO COUNT` | convert binary to text | of the numbers |
+//! | `to-binary FROM TO COUNT` | convert text to binary | of the numbers |
+//! | `place FILE COUNT` | find the offset of the numbers | before the numbers |
+//! | `make-tags FILE COUNT` | write many small elements | of the file |
+//! | `index FILE COUNT` | index all tags | of the file |
+//! | `open FILE COUNT` | index all tags and build the tree | of the file |
+//! | `scan FILE COUNT` | find all elements by name, in file order | of the file |
+//! | `last FILE COUNT` | find the last element in a complete index | read from the file |
+//! | `missing FILE COUNT` | search a missing name in a complete index | read from the file |
 //!
-//! Memory is used again from task to task and is filled before the clock starts. The clock of a
-//! file being written runs until the file has its name. What is read is compared with what was
-//! written after the clock has stopped.
+//! Memory is reused between tasks and is filled before the timer starts. The time to write a file
+//! includes the final rename. Values that were read are compared after the timer has stopped.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Numbers that are used again and again. They begin with a page, as those of the peers do: copies
-/// to where `malloc` begins, 16 bytes behind it, are slower by a third.
+/// A reusable buffer of numbers, aligned to a page as in the other implementations. Copies to the
+/// alignment of `malloc`, 16 bytes after a page, are slower by a third.
 #[derive(Default)]
 struct Memory(Vec<f64>);
 
@@ -81,10 +81,10 @@ impl Memory {
 }
 
 fn task(line: &str, numbers: &mut Memory) -> Result<(Duration, u64)> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [task, from, .., count] = words[..] else { return Err("is not a task".into()) };
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [task, from, .., count] = fields[..] else { return Err("unknown task".into()) };
     let (from, count) = (Path::new(from), count.parse::<usize>()?);
-    let to = Path::new(words[words.len() - 2]);
+    let to = Path::new(fields[fields.len() - 2]);
     let bytes = 8 * count as u64;
     let time = match task {
         "write-binary" => write_numbers(to, Target::default(), count, numbers)?,
@@ -93,24 +93,24 @@ fn task(line: &str, numbers: &mut Memory) -> Result<(Duration, u64)> {
         "to-text" => converted(from, to, Target::Text)?,
         "to-binary" => converted(from, to, Target::default())?,
         "make-tags" => make_tags(to, count)?,
-        "place" => return Ok((Duration::ZERO, place(from)?)),
+        "place" => return Ok((Duration::ZERO, data_offset(from)?)),
         _ => return search(task, from, count),
     };
     Ok((time, bytes))
 }
 
-/// All digits, many sizes.
+/// A number with all digits; the magnitude varies with `k`.
 fn value(k: usize) -> f64 {
     (0.37 * k as f64).sin() * 10_f64.powi((k % 41) as i32 - 20)
 }
 
-/// Where the numbers begin.
-fn place(file: &Path) -> Result<u64> {
+/// Offset of the first number.
+fn data_offset(file: &Path) -> Result<u64> {
     let file = File::open(file, &Limits::default())?;
     let (_, _, array) = file.tree().arrays().next().ok_or("no array")?;
     match &array.layout {
         Layout::Plain { extents, .. } => Ok(extents.parts().first().ok_or("no bytes")?.offset),
-        _ => Err("not plain bytes".into()),
+        _ => Err("not stored as plain bytes".into()),
     }
 }
 
@@ -145,7 +145,7 @@ fn read_numbers(file: &Path, count: usize, numbers: &mut Memory) -> Result<Durat
     file.read_into("Root/x", numbers)?;
     let time = start.elapsed();
     if numbers.iter().zip(1..).any(|(number, k)| number.to_bits() != value(k).to_bits()) {
-        return Err("other numbers came back".into());
+        return Err("the numbers differ from those written".into());
     }
     Ok(time)
 }
@@ -191,11 +191,11 @@ fn search(task: &str, file: &Path, count: usize) -> Result<(Duration, u64)> {
     }
     let names: Vec<String> = (1..=count).map(name).collect();
     let begun = Instant::now();
-    let form = Form::detect(&source)?.ok_or("no IOTK file")?;
+    let form = Form::detect(&source)?.ok_or("not an IOTK file")?;
     let index = Index::build(&source, form, &limits)?;
     let built = begun.elapsed();
     let mut cursor = Cursor::new(&index);
-    // The first name that is looked for pays for the table of names.
+    // The first search builds the table of names.
     cursor.begin("Root").ok_or("no Root")?;
     let before = source.bytes_read();
     let start = Instant::now();
@@ -213,11 +213,11 @@ fn search(task: &str, file: &Path, count: usize) -> Result<(Duration, u64)> {
         }
         "missing" => {
             if cursor.scan("missing").is_some() {
-                return Err("a name was found that is not there".into());
+                return Err("a missing name was found".into());
             }
             (start.elapsed(), source.bytes_read() - before)
         }
-        _ => return Err("is not a task".into()),
+        _ => return Err("unknown task".into()),
     };
     Ok((time, bytes))
 }

@@ -1,5 +1,5 @@
-//! The rules, each with its code. Codes up to iotk-029 are errors raised while reading; those from
-//! iotk-030 on are findings about files that can be read.
+//! Rules, each with a code. Codes up to iotk-029 are errors while reading; codes from iotk-030 on are
+//! findings about files that can be read.
 
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader as _;
@@ -7,14 +7,14 @@ use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-use crate::codec::stream_numbers;
 use crate::event::{Event, Form};
-use crate::number::Scalar;
 use crate::read::File;
-use crate::schema::incomplete;
+use crate::scalar::Scalar;
+use crate::semantics::incomplete;
+use crate::text_codec::stream_numbers;
 use crate::wire::Type;
 
-/// Limits of the original library, which cuts what is longer without a word.
+/// Limits of the original library in bytes. It truncates longer names, lines and tags silently.
 const NAME: usize = 256;
 const LINE: u64 = 4_096;
 const TAG: usize = 65_535;
@@ -22,46 +22,46 @@ const TAG: usize = 65_535;
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
     match File::from_source(source.clone(), limits) {
-        Ok(file) => look(&file, limits, strict, &mut report)?,
+        Ok(file) => check_file(&file, limits, strict, &mut report)?,
         Err(error) => report.absorb(error)?,
     }
     Ok(report)
 }
 
-fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Result<()> {
+fn check_file(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Result<()> {
     if !file.raw_records().is_empty() {
-        report.note("iotk-030", "Fortran records without tags: their types are not known").at(0);
+        report.note("iotk-030", "Fortran records without tags; element types are unknown").at(0);
         return Ok(());
     }
-    for remark in file.remarks() {
-        let message = remark.message.clone();
-        if remark.grave {
-            report.error(remark.code, message).at(remark.offset);
+    for warning in file.diagnostics() {
+        let message = warning.message.clone();
+        if warning.is_error {
+            report.error(warning.code, message).at(warning.offset);
         } else {
-            report.warn(remark.code, message).at(remark.offset);
+            report.warn(warning.code, message).at(warning.offset);
         }
     }
     for (id, element) in file.index().elements().iter().enumerate() {
         let object = || format!("element {}", file.index().path(id));
-        // Text is only known to be numbers once it was parsed.
+        // Numbers in text are parsed to validate them.
         if file.form() == Form::Text
             && let Err(error) = parse(file, id, limits)
         {
             report.absorb(error.at(element.offset))?;
         }
         let unknown =
-            element.tag.raw("type").filter(|name| Type::named(name.trim_ascii()).is_none());
+            element.tag.get_raw("type").filter(|name| Type::from_name(name.trim_ascii()).is_none());
         if let Some(name) = unknown {
-            let message = format!("type \"{}\" is unknown; read as text", name.escape_ascii());
+            let message = format!("unknown type \"{}\"; read as text", name.escape_ascii());
             report.warn("iotk-036", message).in_object(object()).at(element.offset);
         }
         if element.data.len() > 1 && element.kind.is_some() {
-            let message = "more than one piece of data; the tree shows all but the first as text";
+            let message = "more than one piece of data; all but the first are read as text";
             report.warn("iotk-037", message).in_object(object()).at(element.offset);
         }
         if strict && element.tag.name().len() > NAME {
             let message =
-                format!("a name of {} bytes; the library keeps {NAME}", element.tag.name().len());
+                format!("a name of {} bytes; the library reads {NAME}", element.tag.name().len());
             report.note("iotk-040", message).in_object(object()).at(element.offset);
         }
         if strict && element.tag.text().len() > TAG {
@@ -71,17 +71,16 @@ fn look(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Resu
         }
     }
     for part in incomplete(file.index()) {
-        let message = format!("{} of the {} are there", part.there, part.whole);
+        let message = format!("incomplete {}: {} found", part.array, part.found);
         report.warn("iotk-038", message).at(part.offset);
     }
     if strict {
-        look_closely(file, limits, report)?;
+        check_strict(file, limits, report)?;
     }
     Ok(())
 }
 
-/// Parses the data of an element, if they are numbers or strings: numbers in parts, however many
-/// there are.
+/// Parses the numbers or strings of an element; numbers in parts, in bounded memory.
 fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
     let element = &file.index().elements()[id];
     let (Some(known), Some(data)) = (file.data(id)?, element.data.first()) else { return Ok(()) };
@@ -89,19 +88,19 @@ fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
         return Ok(());
     }
     let dtype = known.array.dtype;
-    let place = |e: Error| e.in_object(format!("element {}", file.index().path(id)));
-    match Scalar::of(dtype).filter(|_| element.tag.raw("fmt").is_none()) {
+    let in_element = |e: Error| e.in_object(format!("element {}", file.index().path(id)));
+    match Scalar::of(dtype).filter(|_| element.tag.get_raw("fmt").is_none()) {
         Some((scalar, _)) => {
-            let total = known.array.shape.bytes(dtype.size()).map_err(place)?;
+            let total = known.array.shape.bytes(dtype.size()).map_err(in_element)?;
             let (source, mut each) = (file.source(), |_: &[u8]| Ok(()));
-            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(place)
+            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(in_element)
         }
         None => file.array(id).map(drop),
     }
 }
 
-/// What readers need not mind.
-fn look_closely(file: &File, limits: &Limits, report: &mut Report) -> Result<()> {
+/// Rules of strict mode, which do not affect reading.
+fn check_strict(file: &File, limits: &Limits, report: &mut Report) -> Result<()> {
     if file.index().roots().len() > 1 {
         let second = file.index().elements()[file.index().roots()[1]].offset;
         report.note("iotk-041", "several root elements").at(second);
@@ -113,7 +112,7 @@ fn look_closely(file: &File, limits: &Limits, report: &mut Report) -> Result<()>
     while let Some(item) = events.next()? {
         match &item.event {
             Event::Comment(text) if text.windows(2).any(|w| w == b"--") => {
-                report.note("iotk-043", "`--` in a comment is not XML").at(item.offset);
+                report.note("iotk-043", "`--` in a comment is not valid XML").at(item.offset);
             }
             Event::Data(data) if file.form() == Form::Text => {
                 for part in data.parts.iter().filter(|part| part.len > LINE) {

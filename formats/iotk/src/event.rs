@@ -1,16 +1,19 @@
-//! What is in a file, one thing after the other: the same events from both forms.
+//! The content of a file as a sequence of events, identical for both forms.
+
+pub(crate) mod binary;
+pub(crate) mod text;
 
 use spile_core::error::Result;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 
-use crate::binary::BinaryEvents;
+use self::binary::BinaryEvents;
+use self::text::{BYTE_ORDER_MARK, TextEvents};
 use crate::record::{Framing, Parts};
-use crate::text::{MARK, TextEvents};
-use crate::wire::{Tag, Type, logical};
+use crate::wire::{Tag, Type, parse_logical};
 
-/// Which of the two forms a file has.
+/// The form of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Fortran records.
@@ -20,7 +23,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form of the bytes in `source`: text begins with `<`, records with their length.
+    /// Detects the form of `source` from its first bytes: text begins with `<`, records with their
+    /// length. Returns `None` if it is neither.
     pub fn detect(source: &Source) -> Result<Option<Self>> {
         let head = spile_core::wire::fetch(source, 0, 512)?;
         if looks_like_text(&head) {
@@ -29,7 +33,7 @@ impl Form {
         Ok(Framing::detect(source)?.map(Self::Binary))
     }
 
-    /// Byte order of numbers.
+    /// Byte order of numbers; little for text.
     pub fn order(self) -> ByteOrder {
         match self {
             Self::Binary(framing) => framing.order,
@@ -38,13 +42,13 @@ impl Form {
     }
 }
 
-/// Text whose first mark is that of a tag. A byte-order mark and blank lines may come before.
+/// True if `head` begins with a tag, after an optional byte-order mark and white space.
 pub(crate) fn looks_like_text(head: &[u8]) -> bool {
-    let head = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
     matches!(head, [b'<', b'?' | b'!' | b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }
 
-/// One thing in a file.
+/// A tag, or the data of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `<name ...>`
@@ -53,57 +57,59 @@ pub enum Event {
     End(Tag),
     /// `<name .../>`
     Empty(Tag),
-    /// `<!--...-->`, without the marks.
+    /// `<!--...-->`, without the delimiters.
     Comment(Vec<u8>),
     /// `<?name ...?>`
     Instruction(Tag),
-    /// What stands between the tags of an element.
+    /// The content between the tags of an element.
     Data(Data),
 }
 
-/// The data of an element, still in the file.
+/// The data of an element: byte ranges of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Packed elements, or the text that stands for them.
+    /// Packed binary elements, or their text.
     pub parts: Parts,
-    /// Text that is meant letter for letter (`CDATA`).
+    /// `CDATA`: escapes are not resolved.
     pub literal: bool,
 }
 
-/// An event and its place.
+/// An event and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Behind the last byte.
+    /// Offset after the last byte.
     pub end: u64,
     /// Blanks between the beginning of the line and the tag.
     pub indent: u32,
-    /// What it is.
+    /// The event.
     pub event: Event,
     /// The type of the data that a begin tag announces.
     pub kind: Option<Type>,
-    /// A departure from the letter of the format that does no harm: code and sentence.
-    pub remark: Option<Box<(&'static str, String)>>,
+    /// Number of attributes of a begin or empty tag.
+    pub attributes: usize,
+    /// A deviation from the format that loses no data: code and message.
+    pub warning: Option<Box<(&'static str, String)>>,
 }
 
 impl Item {
-    /// A piece of data.
     pub(crate) fn data(data: Data, offset: u64, end: u64) -> Self {
-        Self { offset, end, indent: 0, event: Event::Data(data), kind: None, remark: None }
+        let (event, kind, warning) = (Event::Data(data), None, None);
+        Self { offset, end, indent: 0, event, kind, attributes: 0, warning }
     }
 }
 
 /// The events of a file.
 pub enum Events {
-    /// From records.
+    /// Reads Fortran records.
     Binary(BinaryEvents),
-    /// From XML.
+    /// Reads XML.
     Text(TextEvents),
 }
 
 impl Events {
-    /// Starts at the beginning of `source`.
+    /// Events from the beginning of `source`.
     pub fn new(source: &Source, form: Form, limits: &Limits) -> Self {
         match form {
             Form::Binary(framing) => Self::Binary(BinaryEvents::new(source, framing, limits)),
@@ -111,7 +117,7 @@ impl Events {
         }
     }
 
-    /// Goes on at another place, where a tag or a record begins.
+    /// Continues at `offset`, where a tag or a record begins.
     pub(crate) fn seek(&mut self, offset: u64) {
         match self {
             Self::Binary(events) => events.seek(offset),
@@ -119,7 +125,15 @@ impl Events {
         }
     }
 
-    /// The next event, or nothing at the end of the file.
+    /// Bytes examined so far, including those examined more than once.
+    pub(crate) fn scanned(&self) -> u64 {
+        match self {
+            Self::Binary(events) => events.scanned(),
+            Self::Text(events) => events.scanned(),
+        }
+    }
+
+    /// The next event, or `None` at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {
         match self {
@@ -129,52 +143,53 @@ impl Events {
     }
 }
 
-/// The type of the data that follow a begin tag, if any do: those of a known `type`, and with
-/// `qe_syntax` those of a tag that is itself called `real`, `integer` and so on. Where no head says
-/// whether there is such a syntax, a rank or kind shows it. Data marked as truncated were left out
-/// on purpose.
+/// The type of the data after a begin tag: the attribute `type`, or with `qe_syntax` the name of the
+/// tag (`real`, `integer`, ...).
 fn data_type(tag: &Tag, named: Option<&[u8]>, qe_syntax: bool) -> Option<Type> {
     match named {
-        Some(name) => Type::named(name.trim_ascii()),
-        None if qe_syntax => Type::named(tag.name()),
+        Some(name) => Type::from_name(name.trim_ascii()),
+        None if qe_syntax => Type::from_name(tag.name()),
         None => None,
     }
 }
 
-/// What is asked of a begin tag before anything else, in one walk through its attributes: there may
-/// be very many tags.
-pub(crate) struct Look {
-    /// The type of the data that follow.
+/// Properties of a begin or empty tag that the parsers need, found in one pass over its attributes.
+pub(crate) struct BeginTag {
+    /// The type of the data that follow. `None` if the data are marked as left out (`trunc`).
     pub(crate) kind: Option<Type>,
-    /// They stand there under a format.
+    /// The data are written with a Fortran format.
     pub(crate) formatted: bool,
     /// All attributes have quoted values.
-    pub(crate) sound: bool,
+    pub(crate) well_formed: bool,
+    pub(crate) attributes: usize,
 }
 
-impl Look {
-    pub(crate) fn at(tag: &Tag, qe_syntax: Option<bool>) -> Self {
-        let (mut formatted, mut sound, mut shape, mut left_out) = (false, true, false, false);
-        let mut named = None;
+impl BeginTag {
+    /// `qe_syntax` is the declaration in the head. Without one, a `rank` or `kind` attribute implies
+    /// it.
+    pub(crate) fn inspect(tag: &Tag, qe_syntax: Option<bool>) -> Self {
+        let (mut formatted, mut well_formed, mut shape, mut left_out) = (false, true, false, false);
+        let (mut named, mut attributes) = (None, 0);
         for attribute in tag.attributes() {
-            sound &= attribute.sound;
+            attributes += 1;
+            well_formed &= attribute.well_formed;
             match attribute.name {
                 b"type" if named.is_none() => named = Some(attribute.value),
                 b"rank" | b"kind" => shape = true,
                 b"fmt" => formatted = true,
-                b"trunc" => left_out = logical(attribute.value.trim_ascii()) == Some(true),
+                b"trunc" => left_out = parse_logical(attribute.value.trim_ascii()) == Some(true),
                 _ => {}
             }
         }
         let kind = data_type(tag, named, qe_syntax.unwrap_or(shape)).filter(|_| !left_out);
-        Self { kind, formatted, sound }
+        Self { kind, formatted, well_formed, attributes }
     }
 }
 
-/// What `<?iotk qe_syntax="..."?>` says, if this is it.
-pub(crate) fn says_qe_syntax(event: &Event) -> Option<bool> {
+/// The value of `<?iotk qe_syntax="..."?>`, if `event` is that instruction.
+pub(crate) fn declared_qe_syntax(event: &Event) -> Option<bool> {
     match event {
-        Event::Instruction(tag) if tag.name() == b"iotk" => tag.flag("qe_syntax"),
+        Event::Instruction(tag) if tag.name() == b"iotk" => tag.get_bool("qe_syntax"),
         _ => None,
     }
 }

@@ -1,22 +1,24 @@
 //! IOTK: the input/output tool kit of Quantum ESPRESSO up to 6.x, Yambo and WanT.
 //!
-//! Specification: G. Bussi, *IOTK binary files* (2016), and the library itself, version 1.2; what
-//! is unclear there is decided in `FORMAT.md`. A file is a tree of tags with attributes and data,
-//! either in Fortran records or as XML text; UPF v2 pseudopotentials are such texts.
+//! Specification: G. Bussi, *IOTK binary files* (2016), and the library, version 1.2; `FORMAT.md`
+//! has the decisions on unclear points. A file is a tree of tags with attributes and data, either in
+//! Fortran records or as XML text. UPF v2 pseudopotentials are such texts.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `record` | Fortran records, useful for any unformatted file |
-//! | `wire` `number` `float` `words` | tags, attributes, types; numbers as text |
-//! | `event` `binary` `text` | the same events from both forms |
-//! | `index` | [`Index`] of all elements; [`Cursor`], the library's way to search |
-//! | `data` `codec` | what data are; numbers and strings taken out of text |
-//! | `read` `get` | [`File`], its tree view, its values |
-//! | `schema` `save` | what Quantum ESPRESSO means by its files; its folders |
-//! | `write` `spell` `recast` `plant` | [`Writer`] for both forms; any tree as an IOTK file |
-//! | `convert` | from one form to the other |
-//! | `check` `regions` | the rules; which bytes are what |
-//! | `salvage` `resync` | what can be saved of a damaged file |
+//! | `record` | Fortran records, for any unformatted file |
+//! | `wire` | tags, attributes, types |
+//! | `scalar` `fast_float` `tokens` | numbers as text |
+//! | `event` | tags and data as events, identical for both forms |
+//! | `index` | [`Index`] of all elements; [`Cursor`], search by the rule of the library |
+//! | `element_data` `text_codec` | type, shape and decoding of the data of an element |
+//! | `read` | [`File`] and its values |
+//! | `to_tree` `from_tree` | file to tree; any dataset to an IOTK file |
+//! | `write` `cast` | [`Writer`] for both forms; conversion to types that Fortran has |
+//! | `semantics` | meaning of the files and folders of Quantum ESPRESSO |
+//! | `ops` | conversion between the two forms |
+//! | `check` `regions` | rules; the byte ranges of a file |
+//! | `salvage` | recovery of damaged files |
 //!
 //! ```
 //! use spile_core::{limits::Limits, source::Source};
@@ -36,38 +38,33 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod binary;
+mod cast;
 mod check;
-mod codec;
-mod convert;
-mod data;
+mod element_data;
 mod event;
-mod float;
-mod get;
+mod fast_float;
+mod from_tree;
 mod index;
-mod number;
-mod plant;
+mod ops;
 mod read;
-mod recast;
 pub mod record;
 mod regions;
-mod resync;
 mod salvage;
-mod save;
-mod schema;
-mod spell;
-mod text;
+mod scalar;
+mod semantics;
+mod text_codec;
+mod to_tree;
+mod tokens;
 pub mod wire;
-mod words;
 mod write;
 
-pub use convert::{Converted, convert};
-pub use data::Described;
+pub use element_data::ElementData;
 pub use event::{Data, Event, Events, Form, Item};
-pub use index::{Cursor, Element, Index, Pieces};
-pub use number::Style;
+pub use index::{Cursor, Element, Index, Markup, Pieces};
+pub use ops::{Converted, convert};
 pub use read::File;
-pub use save::Save;
+pub use scalar::Style;
+pub use semantics::qe_save::Save;
 pub use write::{Target, Writer};
 
 use spile_core::description::Holds;
@@ -80,7 +77,7 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-/// The format, for the registry.
+/// The IOTK format.
 pub struct Iotk;
 
 static INFO: FormatInfo = FormatInfo {
@@ -103,9 +100,9 @@ impl Format for Iotk {
     fn probe(&self, head: Head<'_>) -> Score {
         let contains = |text: &[u8]| head.bytes.windows(text.len()).any(|w| w == text);
         if event::looks_like_text(head.bytes) {
-            let sure = contains(b"<?iotk ") || contains(b"<UPF ");
-            // Any other XML may be ours: files without a head are.
-            return if sure { 95 } else { 30 };
+            let certain = contains(b"<?iotk ") || contains(b"<UPF ");
+            // IOTK files without a head are plain XML.
+            return if certain { 95 } else { 30 };
         }
         match record::Framing::detect_head(head.bytes) {
             Some(_) if contains(b"<?iotk ") => 100,
@@ -119,7 +116,7 @@ impl Format for Iotk {
         Ok(Box::new(File::from_source(source, limits)?))
     }
 
-    /// `prefix.save` of Quantum ESPRESSO.
+    /// Opens a folder `prefix.save` of Quantum ESPRESSO.
     fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
         Ok(Save::open(folder, limits)?.map(|save| Box::new(save) as Box<dyn Reader>))
     }
@@ -130,18 +127,18 @@ impl Format for Iotk {
 
     fn holds(&self) -> Option<Holds> {
         Some(Holds {
-            rank: write::MOST_DIMENSIONS,
+            rank: write::MAX_RANK,
             order: Order::F,
             frames: false,
-            dtype: plant::is_own_type,
+            dtype: from_tree::is_own_type,
             byte: DType::I8,
-            name: plant::is_tag_name,
+            name: from_tree::is_tag_name,
             adds: &[],
         })
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        plant::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

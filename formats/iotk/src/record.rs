@@ -1,12 +1,12 @@
 //! Records of a Fortran unformatted file: `length | bytes | length`.
 //!
-//! Nothing here knows about tags, so it serves any file that a Fortran program wrote with
-//! `form='unformatted'`. Markers have four or eight bytes in either byte order; no file says which,
-//! so [`Framing::detect`] tries them on the first record. A record longer than the compiler's limit
-//! is cut into sub-records: a negative leading marker says that another one follows, a negative
-//! trailing marker that one came before.
+//! This module is independent of tags and reads any file that a Fortran program wrote with
+//! `form='unformatted'`. Markers have four or eight bytes in either byte order, which is not stored;
+//! [`Framing::detect`] tries all on the first record. A record longer than the limit of the compiler
+//! is split into sub-records: a negative leading marker means that another one follows, a negative
+//! trailing marker that one precedes.
 
-mod write;
+mod writer;
 
 use std::borrow::Cow;
 
@@ -16,18 +16,18 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-pub use write::RecordWriter;
+pub use writer::RecordWriter;
 
-/// The longest sub-record that compilers write behind four-byte markers.
+/// The longest sub-record that compilers write with four-byte markers, in bytes.
 pub const SUBRECORD: u64 = 2_147_483_639;
 
-/// Bytes looked at together while markers are read.
+/// Bytes that are read at once while markers are read.
 const WINDOW: usize = 64 << 10;
 
-/// How the records of a file are marked.
+/// The record markers of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    /// Bytes of a marker: 4 or 8.
+    /// Size of a marker in bytes: 4 or 8.
     pub marker: u64,
     /// Byte order of markers and data.
     pub order: ByteOrder,
@@ -47,7 +47,7 @@ impl Framing {
         Self { marker: 8, order: ByteOrder::Big },
     ];
 
-    /// The framing in which the first record is whole, if there is one.
+    /// The framing in which the first record is complete, or `None`.
     pub fn detect(source: &Source) -> Result<Option<Self>> {
         for framing in Self::ALL {
             if framing.plausible(&fetch(source, 0, 16)?) {
@@ -58,12 +58,12 @@ impl Framing {
                 }
             }
         }
-        // The first record of an IOTK file has four bytes; a damaged end does not hide that.
+        // The first record of an IOTK file has four bytes, even if its end is damaged.
         let head = fetch(source, 0, 8)?;
         Ok(Self::ALL.into_iter().find(|framing| framing.read(&head) == Some(4)))
     }
 
-    /// The framing of a file whose beginning is `head`, from these bytes alone.
+    /// The framing of a file that begins with `head`, from these bytes only.
     pub(crate) fn detect_head(head: &[u8]) -> Option<Self> {
         let agrees = |framing: &Self| {
             let (Some(lead), marker) = (framing.read(head), framing.marker) else { return false };
@@ -75,14 +75,14 @@ impl Framing {
         Self::ALL.into_iter().find(agrees)
     }
 
-    /// A length of zero says nothing about marker and byte order unless it is the shortest.
+    /// A length of zero is accepted for the default framing only.
     fn plausible(self, head: &[u8]) -> bool {
         self.read(head).is_some_and(|lead| lead != 0 || self == Self::default())
     }
 
     /// The marker at the beginning of `bytes`.
     fn read(self, bytes: &[u8]) -> Option<i64> {
-        // The most frequent of all by far.
+        // Fast path for the most frequent framing.
         if self == Self::default() {
             return bytes.first_chunk().map(|raw| i64::from(i32::from_le_bytes(*raw)));
         }
@@ -90,7 +90,7 @@ impl Framing {
         if self.marker == 8 { wire.i64().ok() } else { wire.i32().ok().map(i64::from) }
     }
 
-    /// The first record in `bytes`, if it is there as a whole and in one piece.
+    /// The first record in `bytes`, if it is complete and not split into sub-records.
     pub(crate) fn first(self, bytes: &[u8]) -> Option<&[u8]> {
         let lead = self.read(bytes)?;
         let (from, len) = (self.marker as usize, usize::try_from(lead).ok()?);
@@ -98,7 +98,7 @@ impl Framing {
         (self.read(&bytes[from + len..]) == Some(lead)).then_some(record)
     }
 
-    /// The integer at the beginning of `bytes`, which is not a marker.
+    /// The four-byte integer at the beginning of `bytes`.
     pub(crate) fn integer(self, bytes: &[u8]) -> Option<i32> {
         let raw = *bytes.first_chunk()?;
         Some(match self.order {
@@ -119,7 +119,7 @@ impl Framing {
     }
 }
 
-/// Byte ranges that read as one; almost always a single one, which takes no memory of its own.
+/// Byte ranges of the file that form one sequence. A single one is stored without an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
     first: Extent,
@@ -147,22 +147,22 @@ impl Parts {
         1 + self.rest.len()
     }
 
-    /// Bytes in all. They lie in one file, so the sum fits.
+    /// Total number of bytes.
     pub fn len(&self) -> u64 {
         self.iter().fold(0, |sum, part| sum.saturating_add(part.len))
     }
 
-    /// No bytes.
+    /// True if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// First byte.
+    /// Offset of the first byte.
     pub fn offset(&self) -> u64 {
         self.first.offset
     }
 
-    /// The ranges as core wants them.
+    /// The ranges as [`Extents`].
     pub fn extents(&self) -> Result<Extents> {
         if self.rest.is_empty() {
             return Ok(Extents::one(self.first.offset, self.first.len));
@@ -170,7 +170,7 @@ impl Parts {
         Extents::several(self.iter().collect())
     }
 
-    /// The same without the first `n` bytes.
+    /// The ranges without the first `n` bytes.
     pub fn skip(&self, mut n: u64) -> Self {
         let mut left = self.iter().map(|part| {
             let cut = n.min(part.len);
@@ -179,7 +179,7 @@ impl Parts {
         });
         let first = left.next().unwrap_or(self.first);
         let rest: Vec<Extent> = left.collect();
-        // A range that is used up says nothing any more.
+        // An empty first range is dropped.
         match rest.split_first() {
             Some((next, rest)) if first.len == 0 => Self { first: *next, rest: rest.to_vec() },
             _ => Self { first, rest },
@@ -187,18 +187,18 @@ impl Parts {
     }
 }
 
-/// One record: where its bytes lie.
+/// The location of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// First byte of the first marker.
+    /// Offset of the first marker.
     pub offset: u64,
-    /// The bytes between the markers; several ranges where there are sub-records.
+    /// The bytes between the markers; several ranges if there are sub-records.
     pub parts: Parts,
-    /// Behind the last marker.
+    /// Offset after the last marker.
     pub end: u64,
 }
 
-/// The records of a file, one after the other. Only markers are read.
+/// The records of a file in order. Only markers are read.
 pub struct Records {
     window: Window,
     framing: Framing,
@@ -207,27 +207,27 @@ pub struct Records {
 }
 
 impl Records {
-    /// Starts at the first byte.
+    /// Records from the beginning of `source`.
     pub fn new(source: Source, framing: Framing, limits: &Limits) -> Self {
         Self { window: Window::new(source), framing, at: 0, limits: *limits }
     }
 
-    /// Where the next record begins.
+    /// Offset of the next record.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Goes on at another record.
+    /// Continues at the record at `offset`.
     pub fn seek(&mut self, offset: u64) {
         self.at = offset;
     }
 
-    /// What is in memory from the next record on: `least` bytes unless the file ends before.
+    /// The bytes in memory from the next record on: at least `least` unless the file ends before.
     pub(crate) fn ahead(&mut self, least: usize) -> Result<&[u8]> {
         self.window.rest(self.at, least)
     }
 
-    /// The next record, or nothing at the end of the file.
+    /// The next record, or `None` at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Record>> {
         let offset = self.at;
@@ -237,30 +237,31 @@ impl Records {
         }
         let mut parts: Option<Parts> = None;
         loop {
-            let place = |e: Error| e.in_object(format!("record at byte {offset}"));
-            let lead = self.marker(at).map_err(place)?;
+            let in_record = |e: Error| e.in_object(format!("record at byte {offset}"));
+            let lead = self.marker(at).map_err(in_record)?;
             let (data, len) = (at + self.framing.marker, lead.unsigned_abs());
             let end = data.checked_add(len).filter(|end| *end <= self.window.len());
             let Some(end) = end else {
                 let message = format!(
-                    "a record of {} goes past the end of the file, {}",
+                    "unexpected end of file: expected a record of {}, the file has {}",
                     human_bytes(len),
                     human_bytes(self.window.len())
                 );
                 return Err(Error::truncated("iotk-003", message).at(at));
             };
-            let trail = self.marker(end).map_err(place)?;
-            // The sign of the second marker says whether a sub-record came before.
-            let wanted = if parts.is_some() { -(len as i64) } else { len as i64 };
-            if trail != wanted {
-                let message = format!("the record begins with length {lead} and ends with {trail}");
+            let trail = self.marker(end).map_err(in_record)?;
+            // The second marker is negative if a sub-record precedes.
+            let expected = if parts.is_some() { -(len as i64) } else { len as i64 };
+            if trail != expected {
+                let message =
+                    format!("expected {expected} in the trailing record marker, found {trail}");
                 return Err(Error::malformed("iotk-004", message).at(end));
             }
             match &mut parts {
                 Some(parts) => {
                     parts.push(data, len);
                     let table = (parts.count() * size_of::<Extent>()) as u64;
-                    self.limits.allow(table, "the list of sub-records").map_err(place)?;
+                    self.limits.allow(table, "the list of sub-records").map_err(in_record)?;
                 }
                 None => parts = Some(Parts::one(data, len)),
             }
@@ -273,7 +274,7 @@ impl Records {
         Ok(parts.map(|parts| Record { offset, parts, end: at }))
     }
 
-    /// The first `len` bytes of a record, or as many as it has.
+    /// Reads the first `len` bytes of a record into `out`, or all if it is shorter.
     pub fn beginning(&mut self, record: &Record, len: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         for part in record.parts.iter() {
@@ -293,12 +294,12 @@ impl Records {
         let (framing, size) = (self.framing, self.framing.marker as usize);
         let bytes = self.window.get(at, size)?;
         framing.read(bytes).ok_or_else(|| {
-            Error::truncated("iotk-003", "the file ends inside a record marker").at(at)
+            Error::truncated("iotk-003", "unexpected end of file inside a record marker").at(at)
         })
     }
 }
 
-/// A piece of the file that is in memory, so that markers that lie close together cost one read.
+/// A block of the file in memory, so that nearby markers need one read.
 pub(crate) struct Window {
     source: Source,
     base: u64,
@@ -314,10 +315,11 @@ impl Window {
         self.source.len()
     }
 
-    /// `len` bytes at `at`, at most as many as a window holds; fewer at the end of the file.
+    /// `len` bytes at `at`, at most the size of a window; fewer at the end of the file.
     pub(crate) fn get(&mut self, at: u64, len: usize) -> Result<&[u8]> {
-        let have = self.base + self.bytes.len() as u64;
-        if at < self.base || at.saturating_add(len as u64) > have {
+        let end = self.base + self.bytes.len() as u64;
+        let missing = at.saturating_add(len as u64) > end && end < self.source.len();
+        if at < self.base || missing {
             self.bytes.resize(WINDOW, 0);
             let got = self.source.read_at_most(at, &mut self.bytes)?;
             self.bytes.truncate(got);
@@ -328,14 +330,14 @@ impl Window {
         Ok(&self.bytes[from..to])
     }
 
-    /// What is in memory from `at` on: at least `least` bytes unless the file ends before.
+    /// The bytes in memory from `at` on: at least `least` unless the file ends before.
     pub(crate) fn rest(&mut self, at: u64, least: usize) -> Result<&[u8]> {
         self.get(at, least)?;
         let from = ((at - self.base) as usize).min(self.bytes.len());
         Ok(&self.bytes[from..])
     }
 
-    /// All bytes from `from` to `to`; the window stays where it is.
+    /// The bytes from `from` to `to`; the window is not moved.
     pub(crate) fn part(&self, from: u64, to: u64, limits: &Limits) -> Result<Cow<'_, [u8]>> {
         let len = to.saturating_sub(from);
         limits.allow(len, "a tag")?;
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_that_contradict_each_other_are_found_where_they_are() {
+    fn markers_that_disagree_are_reported_with_their_offset() {
         let mut bytes = write(Framing::default(), SUBRECORD, &[vec![1; 8], vec![2; 8]]);
         bytes[16 + 12] = 9;
         let mut reader =
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_of_all_lengths_is_no_length() {
+    fn the_minimum_integer_is_not_a_record_length() {
         let mut bytes = i64::MIN.to_le_bytes().to_vec();
         bytes.resize(64, 7);
         assert_eq!(Framing::detect_head(&bytes), None);
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_keeps_to_the_length_it_was_told() {
+    fn the_writer_rejects_records_of_another_length_than_declared() {
         let mut writer = RecordWriter::new(Vec::new(), Framing::default(), 4).unwrap();
         writer.begin(6).unwrap();
         writer.write(&[0; 5]).unwrap();

@@ -1,20 +1,20 @@
-//! Which bytes of a file are what.
+//! The byte ranges of a file and their roles.
 
 use spile_core::error::Result;
 use spile_core::format::{Reader as _, Region, Role};
 
+use crate::event::text::BYTE_ORDER_MARK;
 use crate::event::{Event, Form, Item};
 use crate::read::File;
-use crate::text::MARK;
 use crate::wire::Tag;
 
-/// Bytes between tags that are looked at to see whether they are blanks.
+/// Bytes between tags that are examined to see whether they are blanks.
 const BETWEEN: u64 = 4 << 10;
 
-/// Characters of a name that are shown.
+/// Maximum number of characters of a displayed name.
 const NAME: usize = 40;
 
-/// Hands out all regions, in the order of the file.
+/// Passes all regions to `each`, in file order.
 pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
     for (k, record) in file.raw_records().iter().enumerate() {
         let (offset, len) = (record.offset, record.end - record.offset);
@@ -30,7 +30,7 @@ pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -
     let mut end = 0;
     loop {
         let item = events.next()?;
-        // Comments inside data are told after them, and declared with them.
+        // Comments inside data are events after the data; the region of the data includes them.
         if item.as_ref().is_some_and(|item| item.offset < end || item.end == item.offset) {
             continue;
         }
@@ -41,7 +41,7 @@ pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -
                     last.take().map_or(Ok(()), &mut *each)?;
                     each(region)?;
                 }
-                // The end of a line, and the indent of the next.
+                // Line end and indent are part of the previous region.
                 None => last.iter_mut().for_each(|last| last.len = offset - last.offset),
             }
         }
@@ -52,10 +52,10 @@ pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -
     }
 }
 
-/// What stands between two events of a text, unless it is blank and follows something.
+/// The region between two events of a text; `None` for blanks that are part of the previous region.
 fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
     let shown = file.source().read_vec(from, (to - from).min(BETWEEN))?;
-    let plain = shown.strip_prefix(MARK).unwrap_or(&shown).trim_ascii_start();
+    let plain = shown.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&shown).trim_ascii_start();
     let blank = plain.is_empty();
     if file.form() != Form::Text || (blank && from > 0) {
         return Ok(None);
@@ -69,9 +69,9 @@ fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
     Ok(Some(Region { offset: from, len: to - from, role, name: name.into(), value }))
 }
 
-/// A name as far as it is shown: there are very long ones.
+/// The name of a tag, truncated to [`NAME`] characters.
 fn title(tag: &Tag) -> String {
-    let title = tag.title();
+    let title = tag.name_lossy();
     match title.char_indices().nth(NAME) {
         Some((cut, _)) => format!("{}...", &title[..cut]),
         None => title,
@@ -87,7 +87,7 @@ fn region(item: &Item, element: &mut String) -> Region {
         }
         Event::End(tag) => (Role::Header, format!("end {}", title(tag)), String::new()),
         Event::Empty(tag) => (Role::Header, format!("empty {}", title(tag)), text(tag.text())),
-        Event::Comment(words) => (Role::Text, "comment".to_string(), text(words)),
+        Event::Comment(comment) => (Role::Text, "comment".to_string(), text(comment)),
         Event::Instruction(tag) => {
             (Role::Header, "processing instruction".to_string(), text(tag.text()))
         }

@@ -1,5 +1,7 @@
-//! What can be saved of a damaged file: every element that is whole and everything around it. The
-//! bytes are copied as they are; elements whose ends are lost in a damage are closed there.
+//! Recovery of damaged files: all complete elements and the tags around them. Bytes are copied
+//! unchanged; elements whose end tags are lost are closed after the damage.
+
+mod resync;
 
 use std::io::Write as _;
 
@@ -11,21 +13,21 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::data::{Described, describe};
+use self::resync::{Survey, survey};
+use crate::element_data::{ElementData, describe_data};
 use crate::event::Form;
 use crate::index::Index;
-use crate::number::Style;
 use crate::record::SUBRECORD;
-use crate::resync::{Survey, survey};
+use crate::scalar::Style;
 use crate::wire::Tag;
 use crate::write::{Target, Writer};
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let form = Form::detect(source)?
-        .ok_or_else(|| Error::not_this_format("iotk-001", "no tag can be read").at(0))?;
+        .ok_or_else(|| Error::not_this_format("iotk-001", "expected a tag, found none").at(0))?;
     let Survey { index, gaps, closed, error } = survey(source, form, limits)?;
     if index.elements().is_empty() {
-        let nothing = || Error::malformed("iotk-019", "nothing can be saved").at(0);
+        let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
         return Err(error.unwrap_or_else(nothing));
     }
     let mut saved = Salvage::default();
@@ -47,12 +49,12 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             continue;
         }
         let Some(data) = element.data.first() else { continue };
-        let sound = describe(&element.tag, element.kind, data, form, source, limits)
-            .and_then(Described::sound)
+        let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
+            .and_then(ElementData::checked)
             .and_then(|known| {
                 Array::open(source, &Tree::new(limits), &known.array, limits).map(drop)
             });
-        match sound {
+        match readable {
             Ok(()) => saved.kept.push(index.path(id)),
             Err(_) if closed.contains(&id) => {
                 saved.lost.push(format!("data of {}", index.path(id)));
@@ -66,7 +68,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     holes.sort_by_key(|hole| hole.from);
     let mut at = 0;
     for hole in holes {
-        // A hole inside another one is gone already.
+        // This hole is inside the previous one.
         if hole.from < at {
             continue;
         }
@@ -78,7 +80,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     Ok(saved)
 }
 
-/// Bytes that are left out, and the elements that end there, innermost first.
+/// Bytes that are not copied, and the elements to close there, innermost first.
 struct Hole {
     from: u64,
     to: u64,

@@ -1,11 +1,11 @@
-//! Tags, as they stand in both forms: control codes, names, attributes, escapes, data types.
+//! Tags of both forms: control codes, names, attributes, escapes, data types.
 
 use std::borrow::Cow;
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::wire::ByteOrder;
 
-/// What a tag is (seed section 2, the table of control codes).
+/// The kind of a tag (seed section 2, the table of control codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// `<name ...>`
@@ -35,7 +35,7 @@ impl Control {
         })
     }
 
-    /// What stands before and behind the text of a tag.
+    /// The opening and closing delimiter of a tag.
     pub(crate) fn delimiters(self) -> (&'static [u8], &'static [u8]) {
         match self {
             Self::Begin => (b"<", b">"),
@@ -47,16 +47,16 @@ impl Control {
     }
 }
 
-/// A tag without its delimiters, letter for letter: `pippo a="1"`.
+/// The bytes of a tag between its delimiters, unchanged: `pippo a="1"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     text: Vec<u8>,
-    /// Length of the name, which is asked for all the time.
+    /// Length of the name in bytes.
     name: usize,
 }
 
 impl Tag {
-    /// A tag from what stands between its delimiters.
+    /// A tag from the bytes between its delimiters.
     pub fn new(text: impl Into<Vec<u8>>) -> Self {
         let text = text.into();
         let name = text.iter().position(|b| is_space(*b)).unwrap_or(text.len());
@@ -68,7 +68,7 @@ impl Tag {
         &self.text
     }
 
-    /// The same, given away.
+    /// Consumes the tag and returns the text between the delimiters.
     pub(crate) fn into_text(self) -> Vec<u8> {
         self.text
     }
@@ -78,57 +78,57 @@ impl Tag {
         &self.text[..self.name]
     }
 
-    /// The name as text; bytes that are not UTF-8 are replaced.
-    pub fn title(&self) -> String {
+    /// The name as a string; invalid UTF-8 is replaced.
+    pub fn name_lossy(&self) -> String {
         String::from_utf8_lossy(self.name()).into_owned()
     }
 
-    /// Names and values, the latter as they stand there, escapes and all.
+    /// Iterates over the attributes in file order; escapes in values are not resolved.
     pub fn attributes(&self) -> Attributes<'_> {
         Attributes { text: &self.text, at: self.name }
     }
 
-    /// The value of the first attribute of that name, escapes resolved.
+    /// The value of the first attribute named `name`, with escapes resolved.
     pub fn get(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        self.raw(name).map(|value| unescape(value))
+        self.get_raw(name).map(|value| unescape(value))
     }
 
-    /// The value as it stands there.
-    pub fn raw(&self, name: &str) -> Option<&[u8]> {
+    /// The value of the first attribute named `name`, with escapes not resolved.
+    pub fn get_raw(&self, name: &str) -> Option<&[u8]> {
         self.attributes().find(|a| a.name == name.as_bytes()).map(|a| a.value)
     }
 
-    /// The value as text.
-    pub fn text_of(&self, name: &str) -> Option<String> {
+    /// The value of the attribute `name` as a string; invalid UTF-8 is replaced.
+    pub fn get_text(&self, name: &str) -> Option<String> {
         self.get(name).map(|value| String::from_utf8_lossy(&value).into_owned())
     }
 
-    /// The value as a whole number that is not negative.
-    pub fn count(&self, name: &str) -> Option<u64> {
-        std::str::from_utf8(self.raw(name)?).ok()?.trim().parse().ok()
+    /// The value of the attribute `name` as an unsigned integer.
+    pub fn get_u64(&self, name: &str) -> Option<u64> {
+        std::str::from_utf8(self.get_raw(name)?).ok()?.trim().parse().ok()
     }
 
-    /// The value as a logical, as the library reads it.
-    pub fn flag(&self, name: &str) -> Option<bool> {
-        logical(self.raw(name)?.trim_ascii())
+    /// The value of the attribute `name` as a logical, by the rules of the library.
+    pub fn get_bool(&self, name: &str) -> Option<bool> {
+        parse_logical(self.get_raw(name)?.trim_ascii())
     }
 
-    /// The same tag with another value for an attribute, or with the attribute added behind
-    /// `after`, or at the end. Everything else stays letter for letter.
-    pub fn with(&self, name: &str, value: &str, after: &str) -> Self {
+    /// A copy with the value of attribute `name` replaced. A missing attribute is inserted after
+    /// the attribute `after`, or at the end. All other bytes are unchanged.
+    pub fn with_attribute(&self, name: &str, value: &str, after: &str) -> Self {
         let mut text = self.text.clone();
         if let Some(a) = self.attributes().find(|a| a.name == name.as_bytes()) {
             text.splice(a.start..a.end, format!("{name}=\"{value}\"").into_bytes());
             return Self::new(text);
         }
-        let behind = self.attributes().find(|a| a.name == after.as_bytes());
-        let at = behind.map_or(self.text.trim_ascii_end().len(), |a| a.end);
+        let previous = self.attributes().find(|a| a.name == after.as_bytes());
+        let at = previous.map_or(self.text.trim_ascii_end().len(), |a| a.end);
         text.splice(at..at, format!(" {name}=\"{value}\"").into_bytes());
         Self::new(text)
     }
 
-    /// The same tag without an attribute and the blank before it.
-    pub fn without(&self, name: &str) -> Self {
+    /// A copy without the attribute `name` and the blank before it.
+    pub fn without_attribute(&self, name: &str) -> Self {
         let mut text = self.text.clone();
         if let Some(a) = self.attributes().find(|a| a.name == name.as_bytes()) {
             let from = if is_space(text[a.start - 1]) { a.start - 1 } else { a.start };
@@ -137,8 +137,8 @@ impl Tag {
         Self::new(text)
     }
 
-    /// The same tag with an attribute under another name.
-    pub fn renamed(&self, from: &str, to: &str) -> Self {
+    /// A copy in which the attribute `from` is named `to`.
+    pub fn with_renamed(&self, from: &str, to: &str) -> Self {
         let mut text = self.text.clone();
         if let Some(a) = self.attributes().find(|a| a.name == from.as_bytes()) {
             text.splice(a.start..a.start + from.len(), to.bytes());
@@ -150,18 +150,21 @@ impl Tag {
 /// One attribute of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a [u8],
-    /// Its value as it stands there.
+    /// The value; escapes are not resolved.
     pub value: &'a [u8],
-    /// It has an equals sign and a quoted value.
-    pub sound: bool,
-    /// Its place in the tag.
+    /// False if the equals sign or the quotes are missing.
+    pub well_formed: bool,
+    /// Name and value as they are in the tag.
+    pub text: &'a [u8],
+    /// Byte range in the text of the tag.
     start: usize,
     end: usize,
 }
 
-/// The attributes of a tag, in their order. Blanks are allowed around `=`; either quote will do.
+/// Iterator over the attributes of a tag, in file order. Blanks around `=` and both kinds of quotes
+/// are accepted.
 #[derive(Clone, Debug)]
 pub struct Attributes<'a> {
     text: &'a [u8],
@@ -169,10 +172,10 @@ pub struct Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    /// From `at` on, the first byte that is wanted, or the end. The loops are written out because
-    /// this walks over every byte of every tag.
-    fn seek(text: &[u8], mut at: usize, wanted: impl Fn(u8) -> bool) -> usize {
-        while at < text.len() && !wanted(text[at]) {
+    /// The index of the first byte from `at` on that satisfies `matches`, or the length. An explicit
+    /// loop, because it visits every byte of every tag.
+    fn seek(text: &[u8], mut at: usize, matches: impl Fn(u8) -> bool) -> usize {
+        while at < text.len() && !matches(text[at]) {
             at += 1;
         }
         at
@@ -189,35 +192,44 @@ impl<'a> Iterator for Attributes<'a> {
             self.at = start;
             return None;
         }
-        // A lone equals sign is passed over as a name, so that the walk goes on.
-        let behind = Self::seek(text, start, |b| b == b'=' || is_space(b)).max(start + 1);
-        let name = &text[start..behind];
-        let equals = Self::seek(text, behind, |b| !is_space(b));
+        // A lone equals sign is treated as a name, so that the iterator advances.
+        let name_end = Self::seek(text, start, |b| b == b'=' || is_space(b)).max(start + 1);
+        let name = &text[start..name_end];
+        let equals = Self::seek(text, name_end, |b| !is_space(b));
         if text.get(equals) != Some(&b'=') {
-            self.at = behind;
-            return Some(Attribute { name, value: b"", sound: false, start, end: behind });
+            self.at = name_end;
+            return Some(Attribute {
+                name,
+                value: b"",
+                well_formed: false,
+                text: name,
+                start,
+                end: name_end,
+            });
         }
         let first = Self::seek(text, equals + 1, |b| !is_space(b));
         let quote = text.get(first).copied().filter(|b| matches!(b, b'"' | b'\''));
         let Some(quote) = quote else {
             self.at = Self::seek(text, first, is_space);
             let value = &text[first..self.at];
-            return Some(Attribute { name, value, sound: false, start, end: self.at });
+            let (text, end) = (&text[start..self.at], self.at);
+            return Some(Attribute { name, value, well_formed: false, text, start, end });
         };
         let last = Self::seek(text, first + 1, |b| b == quote);
-        let sound = last < text.len();
-        self.at = last + usize::from(sound);
-        Some(Attribute { name, value: &text[first + 1..last], sound, start, end: self.at })
+        let well_formed = last < text.len();
+        self.at = last + usize::from(well_formed);
+        let (value, end) = (&text[first + 1..last], self.at);
+        Some(Attribute { name, value, well_formed, text: &text[start..end], start, end })
     }
 }
 
-/// What separates words inside a tag.
+/// True for the bytes that separate attributes inside a tag.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// A logical value: an optional dot, then T or F; the rest of the word does not matter.
-pub(crate) fn logical(word: &[u8]) -> Option<bool> {
+/// Parses a logical: an optional dot, then T or F in either case; the rest is ignored.
+pub(crate) fn parse_logical(word: &[u8]) -> Option<bool> {
     match word.strip_prefix(b".").unwrap_or(word).first()? {
         b't' | b'T' => Some(true),
         b'f' | b'F' => Some(false),
@@ -225,8 +237,8 @@ pub(crate) fn logical(word: &[u8]) -> Option<bool> {
     }
 }
 
-/// Resolves `&amp; &lt; &gt; &quot; &apos;` and character numbers. Everything else is left as it
-/// stands there, and nothing is resolved twice.
+/// Resolves `&amp; &lt; &gt; &quot; &apos;` and character references such as `&#65;`, once. Other
+/// entities are left unchanged.
 pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'&') {
         return Cow::Borrowed(text);
@@ -235,8 +247,8 @@ pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = text;
     while let Some((first, tail)) = rest.split_first() {
         let end = tail.iter().take(10).position(|b| *b == b';').filter(|_| *first == b'&');
-        let meant = end.and_then(|end| entity(&tail[..end]));
-        if let (Some(c), Some(end)) = (meant, end) {
+        let resolved = end.and_then(|end| entity(&tail[..end]));
+        if let (Some(c), Some(end)) = (resolved, end) {
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             rest = &tail[end + 1..];
         } else {
@@ -262,7 +274,7 @@ fn entity(name: &[u8]) -> Option<char> {
     })
 }
 
-/// Escapes what would be markup: `&`, `<` and `>`, as the library does in data.
+/// Appends `text` to `out` with `&`, `<` and `>` escaped, as the library does in data.
 pub fn escape(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {
@@ -274,7 +286,8 @@ pub fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// ` name="value"`, in apostrophes where the value has quotes, with both escaped where it has both.
+/// Appends ` name="value"` to `out`. A value with double quotes is put in single quotes; if it has
+/// both kinds, both are escaped.
 pub fn write_attribute(name: &str, value: &[u8], out: &mut Vec<u8>) {
     let mut plain = Vec::with_capacity(value.len());
     escape(value, &mut plain);
@@ -309,8 +322,8 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type of that name, in any case of letters. `string` is what `qe_syntax` says.
-    pub fn named(name: &[u8]) -> Option<Self> {
+    /// The type named `name`, case-insensitive. `string` is the `qe_syntax` name of `character`.
+    pub fn from_name(name: &[u8]) -> Option<Self> {
         let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
         Some(match name.first()? {
             b'r' | b'R' if is("real") => Self::Real,
@@ -323,7 +336,7 @@ impl Type {
         })
     }
 
-    /// Its name.
+    /// The name as written in the attribute `type`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Integer => "integer",
@@ -334,7 +347,7 @@ impl Type {
         }
     }
 
-    /// The element type for a Fortran kind; the length where it is `character`.
+    /// The element type for a Fortran kind, or for a length in bytes if the type is `character`.
     pub fn dtype(self, kind: u64, order: ByteOrder) -> Option<DType> {
         let kind = u32::try_from(kind).ok()?;
         let real = |parts: u32| match kind {
@@ -353,7 +366,7 @@ impl Type {
         }
     }
 
-    /// The kind that has elements of `size` bytes.
+    /// The kind whose elements have `size` bytes.
     pub(crate) fn kind_of_size(self, size: u64) -> Option<u64> {
         let kind = if self == Self::Complex { size / 2 } else { size };
         let fits = |kind: &u64| {
@@ -362,8 +375,8 @@ impl Type {
         Some(kind).filter(fits)
     }
 
-    /// The type and kind of elements as they lie in memory, where Fortran has them.
-    pub fn of(dtype: DType) -> Option<(Self, u64)> {
+    /// The Fortran type and kind of `dtype`, or `None` if Fortran has no such type.
+    pub fn of_dtype(dtype: DType) -> Option<(Self, u64)> {
         Some(match (dtype.kind(), dtype.size() as u64) {
             (Kind::Int, size) => (Self::Integer, size),
             (Kind::Bool, size) => (Self::Logical, size),
@@ -382,10 +395,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_read_leniently() {
+    fn attributes_with_missing_quotes_or_equals_signs_are_parsed() {
         let tag = Tag::new(&b"e x = '1' y=\"a 'b' > c\" bare z=3\n  w=\"4\" cut=\"5"[..]);
-        let found: Vec<_> = tag.attributes().map(|a| (a.name, a.value, a.sound)).collect();
-        let wanted: [(&[u8], &[u8], bool); 6] = [
+        let found: Vec<_> = tag.attributes().map(|a| (a.name, a.value, a.well_formed)).collect();
+        let expected: [(&[u8], &[u8], bool); 6] = [
             (b"x", b"1", true),
             (b"y", b"a 'b' > c", true),
             (b"bare", b"", false),
@@ -393,18 +406,18 @@ mod tests {
             (b"w", b"4", true),
             (b"cut", b"5", false),
         ];
-        assert_eq!(found, wanted);
+        assert_eq!(found, expected);
         assert_eq!(tag.name(), b"e");
     }
 
     #[test]
-    fn a_changed_tag_keeps_all_its_other_letters() {
+    fn changing_an_attribute_keeps_all_other_bytes_of_the_tag() {
         let tag = Tag::new(&b"x  type='real' size=\"3\"  units=\"Bohr\""[..]);
-        let kind = tag.with("kind", "8", "size");
+        let kind = tag.with_attribute("kind", "8", "size");
         assert_eq!(kind.text(), b"x  type='real' size=\"3\" kind=\"8\"  units=\"Bohr\"");
-        assert_eq!(kind.without("kind"), tag);
-        assert_eq!(kind.with("kind", "4", "").count("kind"), Some(4));
-        assert_eq!(tag.renamed("units", "u").raw("u"), Some(&b"Bohr"[..]));
+        assert_eq!(kind.without_attribute("kind"), tag);
+        assert_eq!(kind.with_attribute("kind", "4", "").get_u64("kind"), Some(4));
+        assert_eq!(tag.with_renamed("units", "u").get_raw("u"), Some(&b"Bohr"[..]));
     }
 
     #[test]
@@ -417,7 +430,7 @@ mod tests {
             let mut out = Vec::new();
             write_attribute("v", value.as_bytes(), &mut out);
             let tag = Tag::new([b"t".to_vec(), out].concat());
-            assert_eq!(tag.text_of("v").as_deref(), Some(value));
+            assert_eq!(tag.get_text("v").as_deref(), Some(value));
         }
     }
 }

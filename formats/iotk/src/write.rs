@@ -1,6 +1,7 @@
-//! Writing, in both forms.
+//! [`Writer`]: writes tags and data in both forms.
 
-mod data;
+mod element_data;
+pub(crate) mod tag_text;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -14,22 +15,22 @@ use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
-use crate::number::Style;
-use crate::read::STORAGE;
-use crate::recast::{Recast, fortran};
+use self::tag_text::{representable, write_lines, write_origin, write_values};
+use crate::cast::{Cast, fortran};
 use crate::record::{Framing, RecordWriter, SUBRECORD};
-use crate::spell::{representable, write_lines, write_origin, write_values};
+use crate::scalar::Style;
+use crate::to_tree::{COMMENTS, STORAGE, parse_markup};
 use crate::wire::{Control, SECOND, Tag, Type, escape, write_attribute};
 
-/// The shape of an array has attributes `n1` to `n7`.
-pub(crate) const MOST_DIMENSIONS: usize = 7;
+/// Shapes are stored in attributes `n1` to `n7`.
+pub(crate) const MAX_RANK: usize = 7;
 
-/// What is written.
+/// The form of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// XML.
     Text,
-    /// Records, cut into sub-records of at most so many bytes.
+    /// Records, split into sub-records of at most this number of bytes.
     Binary(Framing, u64),
 }
 
@@ -39,12 +40,12 @@ impl Default for Target {
     }
 }
 
-/// Writes tags and data, one after the other.
+/// Writes tags and data in file order.
 pub struct Writer<W: Write> {
     out: Out<W>,
     style: Style,
     open: Vec<Vec<u8>>,
-    /// The next end tag stands on the line of its data, and without an indent in records.
+    /// The next end tag is on the line of its data, and without an indent in records.
     inline: bool,
 }
 
@@ -54,7 +55,7 @@ enum Out<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts with nothing, not even a head. `out` should be buffered.
+    /// A writer that has written nothing yet, not even a head. `out` should be buffered.
     pub fn new(out: W, target: Target, style: Style) -> Result<Self> {
         let out = match target {
             Target::Text => Out::Text(out),
@@ -63,10 +64,15 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, style, open: Vec::new(), inline: false })
     }
 
-    /// What the library writes before the root.
+    /// Writes the tags that the library writes before the root.
     pub fn head(&mut self, file_version: &str, qe_syntax: bool) -> Result<()> {
-        let flag = |flag: bool| if flag { "T" } else { "F" };
         self.declaration()?;
+        self.head_tags(file_version, qe_syntax)
+    }
+
+    /// Writes `<?iotk version="..."?>` and the other instructions of the head.
+    pub(crate) fn head_tags(&mut self, file_version: &str, qe_syntax: bool) -> Result<()> {
+        let flag = |flag: bool| if flag { "T" } else { "F" };
         let binary = flag(matches!(self.out, Out::Binary(_)));
         for (name, value) in [
             ("version", "1.2.0"),
@@ -81,7 +87,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// `<?xml version="1.0"?>`, in a text.
+    /// Writes `<?xml version="1.0"?>` to a text, nothing to a binary file.
     pub(crate) fn declaration(&mut self) -> Result<()> {
         match &mut self.out {
             Out::Text(out) => Ok(out.write_all(b"<?xml version=\"1.0\"?>\n")?),
@@ -89,17 +95,17 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Levels that are open.
+    /// Number of open elements.
     pub fn level(&self) -> usize {
         self.open.len()
     }
 
-    /// The library's indentation at this level.
+    /// The indentation of the library at this level, in blanks.
     pub(crate) fn indent(&self) -> u32 {
         (2 * self.open.len()).min(12) as u32
     }
 
-    /// `<name ...>`
+    /// Writes `<name ...>`.
     pub fn begin(&mut self, tag: &Tag) -> Result<()> {
         let indent = self.indent();
         self.begin_at(tag, indent)
@@ -111,12 +117,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the innermost element.
+    /// Writes the end tag of the innermost open element. Fails if no element is open.
     pub fn end(&mut self) -> Result<()> {
         let Some(name) = self.open.pop() else {
-            return Err(Error::argument("there is no element to end"));
+            return Err(Error::argument("no element is open"));
         };
-        // Behind a value on the line of its tags the library has no indentation either.
+        // The library does not indent an end tag on the line of its value.
         let indent = if self.inline { 0 } else { self.indent() };
         self.tag(Control::End, &name, indent)
     }
@@ -126,13 +132,13 @@ impl<W: Write> Writer<W> {
         self.tag(Control::End, tag.text(), indent)
     }
 
-    /// `<name .../>`
+    /// Writes `<name .../>`.
     pub fn empty(&mut self, tag: &Tag) -> Result<()> {
         let indent = self.indent();
         self.tag(Control::Empty, tag.text(), indent)
     }
 
-    /// `<!--text-->`
+    /// Writes `<!--text-->`, with `&`, `<` and `>` in `text` escaped.
     pub fn comment(&mut self, text: &str) -> Result<()> {
         let mut plain = Vec::new();
         escape(text.as_bytes(), &mut plain);
@@ -140,13 +146,24 @@ impl<W: Write> Writer<W> {
         self.tag(Control::Comment, &plain, indent)
     }
 
-    /// `<?name ...?>`
+    /// Writes a comment or instruction. Its text is unchanged unless a delimiter inside would end it.
+    pub(crate) fn markup(&mut self, control: Control, text: &[u8]) -> Result<()> {
+        let indent = self.indent();
+        if representable(control, text) {
+            return self.tag(control, text, indent);
+        }
+        let mut escaped = Vec::new();
+        escape(text, &mut escaped);
+        self.tag(control, &escaped, indent)
+    }
+
+    /// Writes `<?name ...?>`.
     pub fn instruction(&mut self, tag: &Tag) -> Result<()> {
         let indent = self.indent();
         self.tag(Control::Instruction, tag.text(), indent)
     }
 
-    /// An element that stands for another file.
+    /// Writes an element that links to another file.
     pub fn link(&mut self, name: &str, file: &str, binary: bool, raw: bool) -> Result<()> {
         let mut text = name.as_bytes().to_vec();
         write_attribute("iotk_link", file.as_bytes(), &mut text);
@@ -159,16 +176,22 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// An element with the numbers or strings of `array`; its tag gets type, size and kind. What
-    /// Fortran does not have becomes what it has, and `spile_type` tells what it was.
+    /// Writes an element with the numbers or strings of `array`; its tag gets type, size and kind.
+    /// Types that Fortran does not have are converted; `spile_type` is the original type.
     pub fn dat(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
         let count = array.shape().count().unwrap_or(0);
         self.begin_dat(name, attrs, (array.dtype(), array.map()), count)?;
         self.array(array, 1)?;
+        self.markup_after(attrs)?;
         self.end()
     }
 
-    /// An element with numbers that are in memory. Nothing is copied on the way to a binary file.
+    /// Writes the comments and instructions of an array after its data.
+    fn markup_after(&mut self, attrs: &[(String, Value)]) -> Result<()> {
+        markup_of(attrs).into_iter().try_for_each(|(_, control, text)| self.markup(control, text))
+    }
+
+    /// Writes an element with numbers in memory, without a copy if the file is binary.
     pub fn dat_slice<T: Number + IntoBytes>(
         &mut self,
         name: &str,
@@ -181,7 +204,7 @@ impl<W: Write> Writer<W> {
         let (mut written, _) = fortran(dtype, None);
         if written != dtype {
             to_little(dtype, bytes.to_mut());
-            bytes = Cow::Owned(Recast::new(dtype, None, written).apply(&bytes)?.to_vec());
+            bytes = Cow::Owned(Cast::new(dtype, None, written).apply(&bytes)?.to_vec());
             written = written.with_order(ByteOrder::Little);
         }
         if matches!(self.out, Out::Binary(_)) {
@@ -194,7 +217,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// The begin tag of an element with data.
+    /// Writes the begin tag of an element with data.
     fn begin_dat(
         &mut self,
         name: &str,
@@ -208,16 +231,17 @@ impl<W: Write> Writer<W> {
         write_attribute("type", kind.name().as_bytes(), &mut text);
         let size = count.saturating_mul(each);
         write_attribute("size", size.to_string().as_bytes(), &mut text);
-        let word = if kind == Type::Character { "len" } else { "kind" };
-        write_attribute(word, number.to_string().as_bytes(), &mut text);
+        let name = if kind == Type::Character { "len" } else { "kind" };
+        write_attribute(name, number.to_string().as_bytes(), &mut text);
         write_origin(dtype, written, &mut text);
         write_values(attrs, &STORAGE, &mut text);
         let tag = Tag::new(text);
         let library = self.style == Style::Library && matches!(self.out, Out::Text(_));
-        self.begin(&if library { tag.without("kind") } else { tag })
+        self.begin(&if library { tag.without_attribute("kind") } else { tag })
     }
 
-    /// The same with `qe_syntax`: the type is a tag of its own and has the shape.
+    /// Writes an element with the numbers or strings of `array` in `qe_syntax`: an inner tag named
+    /// like the type has the shape. Fails with iotk-017 for more than seven dimensions.
     pub fn dat_qe(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
         let (written, each) = fortran(array.dtype(), array.map());
         let (kind, number) = fortran_type(written)?;
@@ -225,39 +249,40 @@ impl<W: Write> Writer<W> {
         if each != 1 {
             lengths.insert(0, each);
         }
-        if lengths.len() > MOST_DIMENSIONS {
-            let message = format!("an array of {} dimensions", lengths.len());
-            return Err(Error::unsupported("iotk-017", message)
-                .hint(format!("arrays of Fortran have at most {MOST_DIMENSIONS}")));
+        if lengths.len() > MAX_RANK {
+            let message =
+                format!("expected at most {MAX_RANK} dimensions, found {}", lengths.len());
+            return Err(Error::unsupported("iotk-017", message));
         }
         let mut text = name.as_bytes().to_vec();
         write_values(attrs, &STORAGE, &mut text);
         self.begin(&Tag::new(text))?;
-        let word = if kind == Type::Character { "string" } else { kind.name() };
-        let mut text = word.as_bytes().to_vec();
+        let name = if kind == Type::Character { "string" } else { kind.name() };
+        let mut text = name.as_bytes().to_vec();
         if !lengths.is_empty() {
             write_attribute("rank", lengths.len().to_string().as_bytes(), &mut text);
         }
         for (k, length) in lengths.iter().enumerate() {
             write_attribute(&format!("n{}", k + 1), length.to_string().as_bytes(), &mut text);
         }
-        let word = if kind == Type::Character { "len" } else { "kind" };
-        write_attribute(word, number.to_string().as_bytes(), &mut text);
+        let name = if kind == Type::Character { "len" } else { "kind" };
+        write_attribute(name, number.to_string().as_bytes(), &mut text);
         write_origin(array.dtype(), written, &mut text);
         self.inline = lengths.is_empty();
         self.begin(&Tag::new(text))?;
         self.array(array, 1)?;
         self.end()?;
+        self.markup_after(attrs)?;
         self.end()
     }
 
-    /// The begin tag of a value that stands on one line with it.
+    /// Writes the begin tag of a value that is on the same line.
     pub(crate) fn begin_inline(&mut self, tag: &Tag, indent: u32) -> Result<()> {
         self.inline = true;
         self.begin_at(tag, indent)
     }
 
-    /// One tag, letter for letter.
+    /// Writes one tag without a change. Fails with iotk-016 if the form cannot represent it.
     pub(crate) fn tag(&mut self, control: Control, text: &[u8], indent: u32) -> Result<()> {
         let (open, close) = control.delimiters();
         let tag = [open, text, close].concat();
@@ -266,21 +291,24 @@ impl<W: Write> Writer<W> {
             Out::Text(out) => {
                 if !representable(control, text) {
                     let shown = tag[..tag.len().min(60)].escape_ascii();
-                    let message = format!("\"{shown}\" would end too early in a text");
+                    let message = format!("a text cannot represent the tag \"{shown}\"");
                     return Err(Error::unsupported("iotk-016", message));
                 }
-                let ends = control == Control::End && self.inline;
-                if !ends {
+                let inline_end = control == Control::End && self.inline;
+                if !inline_end {
                     out.write_all(&blanks)?;
                 }
                 write_lines(&tag, self.style, out)?;
-                if ends || !self.inline {
+                if inline_end || !self.inline {
                     out.write_all(b"\n")?;
                 }
             }
             Out::Binary(records) => {
                 let len = blanks.len() + tag.len() + 2;
-                let too_long = || Error::unsupported("iotk-016", format!("a tag of {len} bytes"));
+                let too_long = || {
+                    let message = format!("expected a tag of less than 8388608 bytes, found {len}");
+                    Error::unsupported("iotk-016", message)
+                };
                 let len = i32::try_from(len).ok().filter(|n| *n < 1 << 23).ok_or_else(too_long)?;
                 let order = records.framing().order;
                 records.record(&[&integer(control as i32 + 256 * len, order)])?;
@@ -292,8 +320,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Text between tags, letter for letter, on lines of its own.
-    pub(crate) fn loose_text(&mut self, text: &[u8]) -> Result<()> {
+    /// Writes text between tags, on separate lines.
+    pub(crate) fn untyped_text(&mut self, text: &[u8]) -> Result<()> {
         match &mut self.out {
             Out::Text(out) => {
                 let mut plain = Vec::with_capacity(text.len() + 1);
@@ -305,7 +333,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends the file: all elements must be closed.
+    /// Flushes and returns the output. Fails if an element is open.
     pub fn finish(mut self) -> Result<W> {
         if let Some(name) = self.open.last() {
             let message = format!("element {} is still open", name.escape_ascii());
@@ -323,12 +351,21 @@ impl<W: Write> Writer<W> {
     }
 }
 
-pub(crate) fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
-    let message = || format!("Fortran has no {dtype} elements");
-    Type::of(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
+/// The comments and instructions in the attributes of a node, by position.
+pub(crate) fn markup_of(attrs: &[(String, Value)]) -> Vec<(usize, Control, &[u8])> {
+    let lists = attrs.iter().filter(|(name, _)| name == COMMENTS);
+    let mut markup: Vec<_> = lists.filter_map(|(_, value)| parse_markup(value)).flatten().collect();
+    markup.sort_by_key(|(position, ..)| *position);
+    markup
 }
 
-/// Four bytes in the file's order.
+/// The Fortran type and kind of `dtype`. Fails with iotk-017 if there is none.
+pub(crate) fn fortran_type(dtype: DType) -> Result<(Type, u64)> {
+    let message = || format!("Fortran has no type for {dtype} elements");
+    Type::of_dtype(dtype).ok_or_else(|| Error::unsupported("iotk-017", message()))
+}
+
+/// `value` as four bytes in byte order `order`.
 fn integer(value: i32, order: ByteOrder) -> [u8; 4] {
     match order {
         ByteOrder::Little => value.to_le_bytes(),

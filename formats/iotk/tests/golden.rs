@@ -1,4 +1,4 @@
-//! The files of the real library: the same events, values and bytes.
+//! Golden files of the original library: identical events, values and bytes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn listed(form: &str) -> Vec<(String, Vec<Json>)> {
     files.map(|(name, file)| (name.clone(), file["nodes"].as_array().unwrap().clone())).collect()
 }
 
-/// What the original converter made and did not finish: its files end inside elements.
+/// Files that the original converter did not finish; they end inside elements.
 fn unfinished(name: &str) -> bool {
     let cut = [
         "attrs.from_dat",
@@ -54,8 +54,8 @@ fn convert_bytes(source: &Source, target: Target, style: Style) -> Vec<u8> {
     out
 }
 
-/// The file with zeros where an 80-bit number is padded to 128: what is there is left over from
-/// other work of the program, differs from run to run, and is not in a text.
+/// The file with the padding of 80-bit numbers set to zero: it is undefined, differs from run to run,
+/// and is not in the text form.
 fn without_padding(bytes: &[u8]) -> Vec<u8> {
     let file = File::from_source(Source::memory(bytes), &Limits::default()).unwrap();
     let mut out = bytes.to_vec();
@@ -75,7 +75,7 @@ fn without_padding(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_event_is_the_one_that_the_reference_reader_found() {
+fn all_events_are_those_of_the_reference_reader() {
     let mut seen = 0;
     for (name, nodes) in listed("binary").into_iter().chain(listed("text")) {
         let source = Source::open(folder().join(&name)).unwrap();
@@ -94,7 +94,7 @@ fn every_event_is_the_one_that_the_reference_reader_found() {
             let node = nodes.next().unwrap_or_else(|| panic!("{name}: too many events"));
             assert_eq!(node["kind_of_node"], kind, "{name}: {item:?} is not {node}");
             if let Some(tag) = tag {
-                assert_eq!(node["name"], tag.title(), "{name}");
+                assert_eq!(node["name"], tag.name_lossy(), "{name}");
                 let found: Vec<Json> = tag
                     .attributes()
                     .map(|a| {
@@ -102,14 +102,14 @@ fn every_event_is_the_one_that_the_reference_reader_found() {
                         Json::from(vec![text(a.name), text(&unescape(a.value))])
                     })
                     .collect();
-                // End tags of texts are listed without.
-                let told = node.get("attrs").cloned().unwrap_or_else(|| Json::Array(Vec::new()));
-                // A line end inside a tag is a blank; the manifest has them as they stand there.
+                // End tags of text files have no attributes in the manifest.
+                let listed = node.get("attrs").cloned().unwrap_or_else(|| Json::Array(Vec::new()));
+                // A line end inside a tag is a blank; the manifest has line ends.
                 let joined = |json: Json| match form {
                     Form::Text => json.to_string().replace("\\n", " "),
                     Form::Binary(_) => json.to_string(),
                 };
-                assert_eq!(joined(told), joined(Json::from(found)), "{name}: {node}");
+                assert_eq!(joined(listed), joined(Json::from(found)), "{name}: {node}");
             }
             if form != Form::Text {
                 assert_eq!(node["offset"], item.offset, "{name}");
@@ -173,11 +173,11 @@ fn every_record_has_the_bytes_and_the_values_of_the_manifest() {
                             array.dtype().with_order(ByteOrder::Little),
                             element,
                         );
-                        // The JSON reader may be off by one in the last place; the sum above is not.
-                        let told = value.as_f64().unwrap();
+                        // The JSON reader may be off by one in the last digit; the hash above is exact.
+                        let listed = value.as_f64().unwrap();
                         assert!(
-                            told.to_bits().abs_diff(found.to_bits()) <= 1,
-                            "{name}: {told} {found}"
+                            listed.to_bits().abs_diff(found.to_bits()) <= 1,
+                            "{name}: {listed} {found}"
                         );
                     }
                     _ => {}
@@ -195,7 +195,7 @@ fn binary_to_text_to_binary_gives_the_same_bytes() {
         let source = Source::open(folder().join(&name)).unwrap();
         let text = convert_bytes(&source, Target::Text, Style::Exact);
         let Some(Form::Binary(framing)) = Form::detect(&source).unwrap() else { panic!("{name}") };
-        // The list of sub-records is not in the text; the file by tiny ones says its limit.
+        // The length of sub-records is not in the text; this file has short ones.
         let limit = if name.ends_with("subrec.dat") { 128 } else { SUBRECORD };
         let again = convert_bytes(
             &Source::memory(text.clone()),
@@ -225,7 +225,7 @@ fn both_forms_of_a_file_have_the_same_tree_and_values() {
             continue;
         }
         let text = File::open(text, &Limits::default()).unwrap();
-        // What the text does not say is the kind; written exactly it does.
+        // The text of the library has no kinds; the exact text has.
         let exact = convert_bytes(binary.source(), Target::Text, Style::Exact);
         let exact = File::from_source(Source::memory(exact), &Limits::default()).unwrap();
         assert_same_content(&binary, &exact);
@@ -255,12 +255,15 @@ fn both_forms_of_a_file_have_the_same_tree_and_values() {
 }
 
 fn same_bytes(made: &[u8], golden: &Path) {
-    let wanted = std::fs::read(golden).unwrap();
-    if made == wanted {
+    let expected = std::fs::read(golden).unwrap();
+    if made == expected {
         return;
     }
-    let at =
-        made.iter().zip(&wanted).position(|(a, b)| a != b).unwrap_or(made.len().min(wanted.len()));
+    let at = made
+        .iter()
+        .zip(&expected)
+        .position(|(a, b)| a != b)
+        .unwrap_or(made.len().min(expected.len()));
     let around = |bytes: &[u8]| {
         let from = at.saturating_sub(60).min(bytes.len());
         bytes[from..(at + 60).min(bytes.len())].escape_ascii().to_string()
@@ -269,27 +272,27 @@ fn same_bytes(made: &[u8], golden: &Path) {
         "{} differs at byte {at}:\n made   {}\n golden {}",
         golden.display(),
         around(made),
-        around(&wanted)
+        around(&expected)
     );
 }
 
-/// What `--compat` makes of one form of a golden pair.
+/// Result of a conversion in the style of the library of one form of a golden pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Same {
-    /// The other form, as the library wrote it for the same calls.
+    /// Equal to the other form, written by the library for the same calls.
     Golden,
-    /// What its converter made, which differs: it has no kinds, and escapes comments again.
+    /// Equal to the output of its converter, which has no kinds and escapes comments again.
     Converter,
-    /// Neither; FORMAT.md says why.
+    /// Neither; see FORMAT.md.
     Neither,
     /// An error with this code.
     Fails(&'static str),
 }
 
 #[test]
-fn compat_gives_the_bytes_of_the_library_for_every_pair_but_these() {
+fn library_style_gives_the_bytes_of_the_library_except_for_listed_pairs() {
     use Same::{Converter, Fails, Golden, Neither};
-    // The pair, what its binary form becomes, and what its text becomes.
+    // Pair, result from the binary form, result from the text.
     let expected = [
         ("attrs", Neither, Converter),
         ("empty", Golden, Neither),
@@ -334,7 +337,7 @@ fn compat_gives_the_bytes_of_the_library_for_every_pair_but_these() {
 }
 
 #[test]
-fn compat_differs_from_the_library_only_where_that_is_wrong() {
+fn library_style_differs_from_the_library_only_where_that_loses_data() {
     let make = |name: &str, target| {
         let source = Source::open(folder().join(name)).unwrap();
         convert_bytes(&source, target, Style::Library)
@@ -342,7 +345,7 @@ fn compat_differs_from_the_library_only_where_that_is_wrong() {
     let read = |name: &str| std::fs::read(folder().join(name)).unwrap();
     let place =
         |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|w| w == what).unwrap();
-    // The last string has a NUL, at which the library ends its line: the rest is lost there.
+    // The library ends the line of the last string at its NUL and loses the rest.
     let text = make("golden/strings.dat", Target::Text);
     let wanted = read("golden/strings.xml");
     let (here, there) = (place(&text, b"<nul "), place(&wanted, b"<nul "));
@@ -356,7 +359,7 @@ fn compat_differs_from_the_library_only_where_that_is_wrong() {
     assert_eq!(squeezed(&text), squeezed(&wanted));
     let cut = read("conv/attrs.from_dat.xml");
     assert_eq!(text[..cut.len()], cut[..]);
-    // Nothing but the kinds, which the text does not have.
+    // Only the kinds differ, which the text does not have.
     let binary = make("golden/empty.xml", Target::default());
     let golden =
         String::from_utf8_lossy(&read("golden/empty.dat")).replace("kind=\"8\"", "kind=\"4\"");
@@ -376,7 +379,7 @@ fn compat_differs_from_the_library_only_where_that_is_wrong() {
     };
     let binary = make("golden/qe_syntax.xml", Target::default());
     assert_eq!(tags(binary), tags(read("golden/qe_syntax.dat")));
-    // Files without a head get one, as by the converter, and lose nothing, unlike there.
+    // Files without a head get one, as from the converter, but are complete.
     for (name, cut) in
         [("plain_unit.dat", "plain_unit.from_dat.xml"), ("skip_head.dat", "skip_head.from_dat.xml")]
     {
@@ -387,7 +390,7 @@ fn compat_differs_from_the_library_only_where_that_is_wrong() {
 }
 
 #[test]
-fn texts_of_the_library_become_its_binaries_where_they_lost_no_digits() {
+fn text_of_the_library_becomes_its_binary_file_if_no_digits_were_lost() {
     for name in
         ["empty", "newroot", "plain_unit", "ranks", "shadow", "skip_head", "skip_root", "tags"]
     {
@@ -398,7 +401,7 @@ fn texts_of_the_library_become_its_binaries_where_they_lost_no_digits() {
 }
 
 #[test]
-fn other_markers_and_byte_orders_are_the_same_file() {
+fn other_markers_and_byte_orders_give_the_same_content() {
     let clean = |name: &str| without_padding(&std::fs::read(folder().join(name)).unwrap());
     let limits = Limits::default();
     let plain = clean("golden/types.dat");

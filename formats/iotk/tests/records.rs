@@ -1,4 +1,4 @@
-//! Long records, and those of Fortran programs.
+//! Long records, and records of Fortran programs.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn limits() -> Limits {
 }
 
 #[test]
-fn a_record_over_two_gigabytes_is_read_where_it_lies() {
+fn a_record_over_two_gigabytes_is_read_in_parts() {
     use std::os::unix::fs::FileExt as _;
     let count = SUBRECORD / 8 + 1_000;
     let open = format!("x type=\"real\" size=\"{count}\" kind=\"8\"");
@@ -26,7 +26,7 @@ fn a_record_over_two_gigabytes_is_read_where_it_lies() {
     let begin = writer.level();
     writer.end().unwrap();
     let tags = writer.finish().unwrap();
-    // The begin tag has two records: four bytes and markers, then what the header says.
+    // The begin tag has two records: four bytes and markers, then the text.
     let len = 12 + 8 + u64::from(tags[12]);
     let (first, second) = tags.split_at(len as usize);
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -44,7 +44,7 @@ fn a_record_over_two_gigabytes_is_read_where_it_lies() {
     put(&(-(rest as i32)).to_le_bytes(), 0);
     put(second, 0);
     file.as_file().write_all_at(&2.5_f64.to_le_bytes(), end - 8).unwrap();
-    // An element that lies in both sub-records: its last bytes are the first of the second.
+    // An element that is in both sub-records: its last bytes are the first of the second.
     assert_eq!((begin, (SUBRECORD - 4) % 8), (1, 3));
     let small = limits().with_memory(1 << 20);
     let opened = File::open(file.path(), &small).unwrap();
@@ -78,7 +78,7 @@ fn the_packed_file_of_two_gigabytes_is_read_in_little_memory() {
     assert_eq!(file.index().elements()[element].data[0].parts.count(), 2);
     let array = file.array(element).unwrap().unwrap();
     assert_eq!(array.shape().lengths(), [268_436_456]);
-    // Its numbers are 0 but for these; the third lies in both sub-records.
+    // All numbers but these are 0; the third is in both sub-records.
     let mut found = Vec::new();
     array
         .all()
@@ -97,7 +97,7 @@ fn the_packed_file_of_two_gigabytes_is_read_in_little_memory() {
     assert_eq!((found[0].0, found[4].0), (0, 268_436_455));
 }
 
-/// Tells `cargo xtask test` that a test could not run here.
+/// Reports to `cargo xtask test` that a test was skipped.
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
     if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
@@ -107,7 +107,7 @@ fn skipped(why: &str) {
 }
 
 #[test]
-fn a_fortran_program_reads_our_records_and_we_read_its() {
+fn records_are_exchanged_with_a_fortran_program() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let program = "program p\n integer :: h, k\n real(8) :: x(1000), y(1000)\n character(200) :: t\n\

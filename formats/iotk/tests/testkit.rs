@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use spile_core::testkit::{Json, Suite, manifest};
 
-/// Files in which the library or its converter lost something; see `golden.rs`.
+/// Files in which the library or its converter lost data; see `golden.rs`.
 const LOSSY: [&str; 3] = ["types.xml", "special.xml", "conv/"];
 
-/// A file of each sort, to be damaged in thousands of ways; more of the same say nothing new.
+/// One file of each kind, to be damaged in thousands of ways.
 const DAMAGED: [&str; 18] = [
     "be/types.dat",
     "m8/types.dat",

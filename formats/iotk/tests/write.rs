@@ -40,7 +40,7 @@ fn read(bytes: &[u8]) -> File {
     File::from_source(Source::memory(bytes), &limits()).unwrap()
 }
 
-/// Something to write.
+/// A call of the writer.
 #[derive(Clone, Debug)]
 enum Step {
     Begin(String, String),
@@ -127,7 +127,7 @@ fn a_string_that_begins_with_a_line_end_keeps_it() {
 
 proptest! {
     #[test]
-    fn any_file_goes_to_text_and_back_byte_for_byte(
+    fn any_file_survives_conversion_to_text_byte_for_byte(
         steps in steps(),
         qe_syntax in any::<bool>(),
         eight in any::<bool>(),
@@ -139,7 +139,7 @@ proptest! {
         let binary = write(&steps, qe_syntax, Target::Binary(framing, SUBRECORD));
         let text = converted(&binary, Target::Text);
         prop_assert_eq!(&converted(&text, Target::Binary(framing, SUBRECORD)), &binary);
-        // The writer itself makes the same text, but for what the conversion keeps of the tags.
+        // The writer gives the same text as the conversion.
         prop_assert_eq!(&write(&steps, qe_syntax, Target::Text), &text);
         assert_same_content(&read(&binary), &read(&text));
         let cut = converted(&binary, Target::Binary(Framing::default(), limit));
@@ -150,8 +150,8 @@ proptest! {
 
 proptest! {
     #[test]
-    fn eighty_bit_numbers_go_to_text_and_back(bits in proptest::collection::vec(any::<u128>(), 1..9)) {
-        // Any pattern of 80 bits, valid or not; the padding has no meaning.
+    fn eighty_bit_numbers_survive_conversion_to_text(bits in proptest::collection::vec(any::<u128>(), 1..9)) {
+        // Any pattern of 80 bits, valid or not; the padding is zero.
         let bytes: Vec<u8> = bits.iter().flat_map(|b| (b >> 48).to_le_bytes()).collect();
         for kind in [Type::Real, Type::Complex] {
             let dtype = kind.dtype(10, ByteOrder::Little).unwrap();
@@ -167,7 +167,7 @@ proptest! {
 }
 
 #[test]
-fn special_values_of_every_kind_go_to_text_and_back() {
+fn special_values_of_every_kind_survive_conversion_to_text() {
     let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
     let mut put = |name: &str, kind: Type, number: u64, values: &[u128]| {
         let dtype = kind.dtype(number, ByteOrder::Little).unwrap();
@@ -216,7 +216,7 @@ fn special_values_of_every_kind_go_to_text_and_back() {
     for word in ["-9223372036854775808", "-128", "NaN_7f800001", "-0.0", "-Infinity", "T_ff"] {
         assert!(String::from_utf8_lossy(&text).contains(word), "{word}");
     }
-    // In the other byte order and with other markers, too.
+    // Other byte order and markers.
     let big = Framing { marker: 8, order: ByteOrder::Big };
     let swapped = converted(&binary, Target::Binary(big, 64));
     assert!(converted(&swapped, Target::Text) == text);
@@ -247,7 +247,7 @@ fn shapes_are_kept_with_qe_syntax_in_both_forms() {
         out.push(made);
     }
     assert_same_content(&read(&out[0]), &read(&out[1]));
-    // Through the common tree, too.
+    // Through the tree.
     let path = folder.path().join("a.dat");
     let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
     Iotk.write(&read(&out[0]), &mut sink, &limits()).unwrap();
@@ -256,7 +256,7 @@ fn shapes_are_kept_with_qe_syntax_in_both_forms() {
 }
 
 #[test]
-fn numbers_of_kinds_that_are_not_told_get_the_kind_they_need() {
+fn numbers_without_a_kind_get_the_kind_they_need() {
     let text = "<R><a type='integer' size='2'>1 -2</a><b type='integer' size='1'>5000000000</b>\
                 <c type='real' size='1'>0.1</c><d type='real'>1.23456789012345678901 1e400</d>\
                 <e type='real' size='1'>1.0D0</e><f type='character'>x &lt; y</f></R>";
@@ -264,7 +264,7 @@ fn numbers_of_kinds_that_are_not_told_get_the_kind_they_need() {
     let file = read(&binary);
     let tag = |path: &str| {
         let tag = &file.index().elements()[file.index().find(path).unwrap()].tag;
-        (tag.count("size"), tag.count("kind"), tag.count("len"))
+        (tag.get_u64("size"), tag.get_u64("kind"), tag.get_u64("len"))
     };
     assert_eq!(tag("R/a"), (Some(2), Some(4), None));
     assert_eq!(tag("R/b"), (Some(1), Some(8), None));
@@ -278,14 +278,14 @@ fn numbers_of_kinds_that_are_not_told_get_the_kind_they_need() {
 }
 
 #[test]
-fn kinds_are_converted_to_what_a_program_asks_for() {
+fn kinds_are_converted_to_the_requested_type() {
     let text = "<R><i type='integer' size='3' kind='8'>-1 300 9007199254740993</i>\
                 <r type='real' size='2' kind='8'>0.1 1e300</r><s type='real' size='1' kind='4'>0.1</s>\
                 <q type='real' size='1' kind='16'>0.1</q><c type='complex' size='2' kind='4'>1.5,2 -3,4</c>\
                 <l type='logical' size='3' kind='1'>T .false. true</l></R>";
     for bytes in [text.as_bytes().to_vec(), converted(text.as_bytes(), Target::default())] {
         let file = read(&bytes);
-        // Every integer, not only those that a double can hold.
+        // Integers that a double cannot represent are exact.
         assert_eq!(file.read::<i64>("R/i").unwrap().unwrap(), [-1, 300, 9_007_199_254_740_993]);
         let misfit = file.read::<i16>("R/i").unwrap_err();
         assert!(misfit.to_string().contains("does not fit"), "{misfit}");
@@ -297,7 +297,7 @@ fn kinds_are_converted_to_what_a_program_asks_for() {
         assert_eq!(file.read::<f32>("R/c").unwrap().unwrap(), [1.5, 2.0, -3.0, 4.0]);
         assert_eq!(file.read::<f64>("R/c").unwrap().unwrap(), [1.5, 2.0, -3.0, 4.0]);
         assert_eq!(file.read_logicals("R/l").unwrap().unwrap(), [true, false, true]);
-        // A type is not converted, and what is not there is nothing.
+        // Other types are errors, missing elements are `None`.
         for path in ["R/r", "R/l", "R/c"] {
             assert_eq!(file.read::<i32>(path).unwrap_err().kind(), ErrorKind::Argument, "{path}");
         }
@@ -309,7 +309,7 @@ fn kinds_are_converted_to_what_a_program_asks_for() {
         assert!(!file.read_into("R/none", &mut two).unwrap());
         assert_eq!(file.read_into("R/q", &mut two).unwrap_err().kind(), ErrorKind::Argument);
     }
-    // What the text has instead is told, whichever way it is read.
+    // Both ways of reading report invalid text.
     for inside in ["1.0", "1.0 2.0 3.0", "1.0 x"] {
         let file = read(format!("<R><a type='real' size='2'>{inside}</a></R>").as_bytes());
         let code = if inside.ends_with('x') { "iotk-012" } else { "iotk-013" };
@@ -319,7 +319,7 @@ fn kinds_are_converted_to_what_a_program_asks_for() {
 }
 
 #[test]
-fn numbers_in_memory_are_written_as_those_of_a_file_are() {
+fn a_slice_is_written_like_an_array() {
     let numbers: Vec<f64> = (0..20_000).map(|k| f64::from(k) / 7.0).collect();
     let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
     let big = Framing { marker: 8, order: ByteOrder::Big };
@@ -336,7 +336,7 @@ fn numbers_in_memory_are_written_as_those_of_a_file_are() {
 }
 
 #[test]
-fn digits_around_a_comment_belong_together_on_every_way() {
+fn a_comment_does_not_separate_digits() {
     let text = "<R><a type='integer' size='2'>1<!-- a -->2 3</a></R>";
     assert_eq!(read(text.as_bytes()).read_f64("R/a").unwrap(), Some(vec![12.0, 3.0]));
     assert_eq!(read(text.as_bytes()).read::<i32>("R/a").unwrap(), Some(vec![12, 3]));
@@ -345,8 +345,8 @@ fn digits_around_a_comment_belong_together_on_every_way() {
 }
 
 #[test]
-fn a_kind_of_another_compiler_is_read_by_the_length_of_the_record() {
-    // NAG numbers kinds 1, 2, 3; two 8-byte reals here, kind 2 there.
+fn the_record_length_decides_the_kind_of_another_compiler() {
+    // NAG numbers kinds 1, 2, 3; kind 2 is an 8-byte real there.
     let text = "<R><a type=\"real\" size=\"2\" kind=\"8\">1.5 2.5</a></R>";
     let mut binary = converted(text.as_bytes(), Target::default());
     let at = binary.windows(8).position(|w| w == b"kind=\"8\"").unwrap();
@@ -363,11 +363,11 @@ fn a_kind_of_another_compiler_is_read_by_the_length_of_the_record() {
 fn names_are_searched_by_the_rule_of_the_library() {
     let text = "<R><a><deep/></a><b n='1'/><c/><b n='2'/><d/></R>";
     let file = read(text.as_bytes());
-    let number = |id: usize| file.index().elements()[id].tag.count("n");
+    let number = |id: usize| file.index().elements()[id].tag.get_u64("n");
     let mut cursor = file.cursor();
     assert!(cursor.scan("a").is_none() && cursor.begin("R").is_some());
     assert_eq!(cursor.scan("c").map(number), Some(None));
-    // Forward first, then backward to the nearest; never into others; a miss moves nothing.
+    // Forward first, then backward to the nearest, not inside others; a miss does not move.
     assert_eq!(cursor.scan("b").map(number), Some(Some(2)));
     assert!(cursor.scan("d").is_some() && cursor.scan("deep").is_none());
     assert_eq!(cursor.scan("b").map(number), Some(Some(2)));
@@ -395,7 +395,7 @@ fn links_are_followed_inside_the_allowed_folder_only() {
 }
 
 #[test]
-fn planes_are_one_density_and_bands_one_set_of_wavefunctions() {
+fn planes_and_bands_are_assembled_to_arrays() {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/qe54_si/si.save");
     let file = File::open(folder.join("charge-density.dat"), &limits()).unwrap();
@@ -441,7 +441,7 @@ fn both_forms_of_a_file_have_the_same_content() {
 }
 
 #[test]
-fn a_density_without_all_its_planes_says_so() {
+fn a_density_with_missing_planes_is_reported() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/golden/iotk/qe54_si/si.save/charge-density.dat");
     let mut bytes = std::fs::read(path).unwrap();
@@ -451,7 +451,7 @@ fn a_density_without_all_its_planes_says_so() {
     assert!(!file.summary().contains(&incomplete));
     let plane = file.index().find("Root/CHARGE-DENSITY/z.5").unwrap();
     let data = file.index().elements()[plane].data[0].parts.offset();
-    // A bit of the record's first marker, which stands before a word of zeros.
+    // A bit of the first record marker, four bytes before the header of zeros.
     bytes[data as usize - 8] ^= 1;
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("saved.dat");

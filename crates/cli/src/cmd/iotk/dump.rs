@@ -91,7 +91,7 @@ pub(super) fn run(args: &DumpArgs, context: &Context, out: &mut Output) -> Resul
         for (id, element) in elements.iter().enumerate() {
             let row = row(id)?;
             let mut line = "  ".repeat(row.depth as usize);
-            line.extend(element.tag.title().escape_debug());
+            line.extend(element.tag.name_lossy().escape_debug());
             for (name, value) in &row.attributes {
                 let _ = write!(line, " {}={value:?}", name.escape_debug());
             }

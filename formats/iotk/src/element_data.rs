@@ -1,4 +1,4 @@
-//! Data of an element: what its tag and its length say they are, and how to read them.
+//! Type, shape and layout of the data of an element, from its tag and length.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 
-use crate::codec::{Numbers, Strings, integer_kind};
 use crate::event::{Data, Form};
-use crate::number::Scalar;
+use crate::scalar::Scalar;
+use crate::text_codec::{Numbers, Strings, integer_kind};
+use crate::tokens::tokens;
 use crate::wire::{Tag, Type};
-use crate::words::words;
 
-/// What the data of an element are.
+/// Description of the data of an element.
 #[derive(Clone, Debug)]
-pub struct Described {
-    /// Fortran type; nothing where the tag does not say.
+pub struct ElementData {
+    /// Fortran type; `None` if the tag has no type.
     pub kind: Option<Type>,
-    /// Type, shape and place of the elements.
+    /// Type, shape and layout of the elements.
     pub array: ArrayDesc,
-    /// A departure from the letter of the format that does no harm: code and sentence.
-    pub remark: Option<(&'static str, String)>,
-    /// Why they cannot be what the tag says. The rest of the file is none the worse for it.
+    /// A deviation from the format that loses no data: code and message.
+    pub warning: Option<(&'static str, String)>,
+    /// Why the data do not match the tag: code and message. `array` has the stored bytes then.
     pub fault: Option<(&'static str, String)>,
 }
 
-impl Described {
-    /// The data, unless there is something wrong with them.
-    pub fn sound(self) -> Result<Self> {
+impl ElementData {
+    /// Fails with the fault, if there is one.
+    pub fn checked(self) -> Result<Self> {
         match self.fault {
             Some((code, message)) => Err(Error::malformed(code, message)),
             None => Ok(self),
@@ -40,52 +40,52 @@ impl Described {
 }
 
 /// Describes the data of the element that begins with `tag`.
-pub(crate) fn describe(
+pub(crate) fn describe_data(
     tag: &Tag,
     kind: Option<Type>,
     data: &Data,
     form: Form,
     source: &Source,
     limits: &Limits,
-) -> Result<Described> {
+) -> Result<ElementData> {
     let described = match form {
         Form::Binary(framing) => binary(tag, kind, data, framing.order),
         Form::Text => text(tag, kind, data, source, limits),
     };
     match described {
-        // What cannot be interpreted is kept as bytes.
+        // Data that do not match the tag are bytes.
         Err(error) if error.kind() == ErrorKind::Malformed => {
             let layout = Layout::Plain { extents: data.parts.extents()?, order: Order::F };
             let shape = Shape::new([data.parts.len()]);
             let array = ArrayDesc::new(DType::opaque(1), shape, layout);
             let fault = Some((error.code(), error.message().to_string()));
-            Ok(Described { kind, array, remark: None, fault })
+            Ok(ElementData { kind, array, warning: None, fault })
         }
         other => other.map_err(|e| e.at(data.parts.offset())),
     }
 }
 
-/// The number of elements that a tag promises: `size`, or the product of `n1`, `n2`, ...
-fn promised(tag: &Tag) -> Result<Option<(u64, Shape)>> {
-    let shape = match (tag.count("size"), tag.count("rank")) {
+/// The number of elements and shape declared by a tag: `size`, or `n1`, `n2`, ...
+fn declared_shape(tag: &Tag) -> Result<Option<(u64, Shape)>> {
+    let shape = match (tag.get_u64("size"), tag.get_u64("rank")) {
         (Some(size), _) => Shape::new([size]),
         (None, Some(rank @ 1..=7)) => {
             let lengths: Option<Vec<u64>> =
-                (1..=rank).map(|k| tag.count(&format!("n{k}"))).collect();
+                (1..=rank).map(|k| tag.get_u64(&format!("n{k}"))).collect();
             let Some(lengths) = lengths else { return Ok(None) };
             Shape::new(lengths)
         }
-        (None, None) if tag.raw("type").is_none() => Shape::scalar(),
+        (None, None) if tag.get_raw("type").is_none() => Shape::scalar(),
         _ => return Ok(None),
     };
-    let message = || format!("an array of {shape} elements fits no file");
+    let message = || format!("{shape} elements exceed the largest possible file");
     let count = shape.count().ok_or_else(|| Error::malformed("iotk-010", message()))?;
     Ok(Some((count, shape)))
 }
 
-/// Packed elements (seed section 3). Where record and kind disagree the record is right: the
-/// numbers of kinds differ between compilers, its length does not.
-fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<Described> {
+/// Packed elements (seed section 3). If the kind and the length of the record disagree, the record
+/// decides: the numbering of kinds depends on the compiler.
+fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Result<ElementData> {
     let len = data.parts.len();
     let layout = || -> Result<Layout> {
         Ok(Layout::Plain { extents: data.parts.extents()?, order: Order::F })
@@ -97,12 +97,12 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
             Err(_) => (DType::opaque(1), Shape::new([len])),
         };
         let array = ArrayDesc::new(dtype, shape, layout()?);
-        return Ok(Described { kind: None, array, remark: None, fault: None });
+        return Ok(ElementData { kind: None, array, warning: None, fault: None });
     };
-    let told = if kind == Type::Character { tag.count("len") } else { tag.count("kind") };
-    let by_kind = told.and_then(|k| kind.dtype(k, order));
-    let promised = promised(tag)?;
-    let count = match (&promised, by_kind) {
+    let declared = if kind == Type::Character { tag.get_u64("len") } else { tag.get_u64("kind") };
+    let by_kind = declared.and_then(|k| kind.dtype(k, order));
+    let shape = declared_shape(tag)?;
+    let count = match (&shape, by_kind) {
         (Some((count, _)), _) => *count,
         (None, Some(dtype)) => len / dtype.size().max(1) as u64,
         (None, None) => 1,
@@ -111,53 +111,54 @@ fn binary(tag: &Tag, kind: Option<Type>, data: &Data, order: ByteOrder) -> Resul
         .then(|| len / count)
         .and_then(|size| Some((size, kind.kind_of_size(size)?)))
         .and_then(|(size, k)| {
-            // Sixteen bytes are one of two kinds; the tag knows which.
+            // Two kinds have sixteen bytes; the tag decides.
             let same = by_kind.filter(|dtype| dtype.size() as u64 == size);
             same.or_else(|| kind.dtype(k, order))
         });
-    let mut remark = None;
+    let mut warning = None;
     let dtype = match (by_kind, by_record) {
-        // Text is cut to its length; a longer record has blanks or nothing to say behind it.
+        // Strings have the length in the tag; the rest of a longer record is ignored.
         (Some(dtype), _) if kind == Type::Character => dtype,
         (Some(by_kind), Some(by_record)) if by_kind == by_record => by_kind,
         (_, Some(by_record)) => {
-            let kind = told.map_or("no kind".to_string(), |k| format!("kind {k}"));
-            let message = format!("{kind}, but the record has {by_record} elements");
-            remark = Some(("iotk-034", message));
+            let kind = declared.map_or("no kind".to_string(), |k| format!("kind {k}"));
+            let message = format!("the tag has {kind}, the record has {by_record} elements");
+            warning = Some(("iotk-034", message));
             by_record
         }
         (Some(by_kind), None) => by_kind,
         (None, None) => {
-            let (name, given) = (kind.name(), told.unwrap_or(0));
-            let message = format!("{len} bytes are not {count} elements of {name} kind {given}");
+            let (name, given) = (kind.name(), declared.unwrap_or(0));
+            let message =
+                format!("expected {count} elements of {name} kind {given}, found {len} bytes");
             return Err(Error::malformed("iotk-011", message));
         }
     };
-    let shape = promised.map_or_else(|| Shape::new([count]), |(_, shape)| shape);
+    let shape = shape.map_or_else(|| Shape::new([count]), |(_, shape)| shape);
     let needed = shape.bytes(dtype.size())?;
     if needed > len {
         let message =
-            format!("{count} elements of {dtype} need {needed} bytes, the record has {len}");
+            format!("expected {needed} bytes for {count} elements of {dtype}, found {len}");
         return Err(Error::malformed("iotk-011", message));
     }
     if needed < len {
-        let message = format!("the record has {len} bytes, {needed} of them are used");
-        remark.get_or_insert(("iotk-035", message));
+        let message = format!("expected a record of {needed} bytes, found {len}");
+        warning.get_or_insert(("iotk-035", message));
     }
     let array = ArrayDesc::new(dtype, shape, layout()?);
-    Ok(Described { kind: Some(kind), array, remark, fault: None })
+    Ok(ElementData { kind: Some(kind), array, warning, fault: None })
 }
 
-/// Text that stands for numbers or strings; it is parsed when it is asked for.
+/// Numbers or strings as text, which is parsed on reading.
 fn text(
     tag: &Tag,
     kind: Option<Type>,
     data: &Data,
     source: &Source,
     limits: &Limits,
-) -> Result<Described> {
+) -> Result<ElementData> {
     let extents = data.parts.extents()?;
-    let formatted = tag.raw("fmt").is_some();
+    let formatted = tag.get_raw("fmt").is_some();
     let plain = data.literal || formatted;
     let load = || -> Result<Vec<u8>> {
         limits.allow(data.parts.len(), "the text of an element")?;
@@ -171,7 +172,7 @@ fn text(
     let make = |kind, dtype, shape, codec: Arc<dyn Codec>| {
         let layout = Layout::Text { extents: extents.clone(), codec, order: Order::F };
         let array = ArrayDesc::new(dtype, shape, layout);
-        Described { kind, array, remark: None, fault: None }
+        ElementData { kind, array, warning: None, fault: None }
     };
     let number = kind.filter(|kind| *kind != Type::Character);
     let Some(number) = number else {
@@ -179,23 +180,25 @@ fn text(
             let (dtype, shape) = (DType::opaque(1), Shape::new([data.parts.len()]));
             let layout = Layout::Plain { extents: extents.clone(), order: Order::F };
             let array = ArrayDesc::new(dtype, shape, layout);
-            return Ok(Described { kind: None, array, remark: None, fault: None });
+            return Ok(ElementData { kind: None, array, warning: None, fault: None });
         }
-        let promised = kind.map_or(Ok(None), |_| promised(tag))?;
-        let (count, shape) = promised.unwrap_or((1, Shape::new([1])));
-        let len = match tag.count("len").filter(|_| kind.is_some()) {
+        let declared = kind.map_or(Ok(None), |_| declared_shape(tag))?;
+        let (count, shape) = declared.unwrap_or((1, Shape::new([1])));
+        let len = match tag.get_u64("len").filter(|_| kind.is_some()) {
             Some(len) => len,
             None => Strings::longest(&load()?, plain, count),
         };
-        let len = u32::try_from(len)
-            .map_err(|_| Error::malformed("iotk-010", format!("strings of {len} bytes")))?;
-        let codec = Strings { len: len as usize, plain, star: tag.raw("fmt") == Some(b"*"), base };
+        let len = u32::try_from(len).map_err(|_| {
+            Error::malformed("iotk-010", format!("strings of {len} bytes are too long"))
+        })?;
+        let codec =
+            Strings { len: len as usize, plain, star: tag.get_raw("fmt") == Some(b"*"), base };
         return Ok(make(kind, DType::text(len), shape, Arc::new(codec)));
     };
-    // Our own attribute names the kind where the tag has the number of another compiler.
-    let named = tag.count("spile_kind").or_else(|| tag.count("kind"));
+    // `spile_kind` is the kind if the tag has the number of another compiler.
+    let named = tag.get_u64("spile_kind").or_else(|| tag.get_u64("kind"));
     let given = named.and_then(|k| number.dtype(k, ByteOrder::Little));
-    // Text without a kind is read as what it becomes in a binary file.
+    // Text without a kind is read as the kind that it gets in a binary file.
     let dtype = match (given, number) {
         (Some(dtype), _) => Some(dtype),
         (None, Type::Integer) => {
@@ -204,32 +207,32 @@ fn text(
         (None, Type::Logical) => number.dtype(4, ByteOrder::Little),
         (None, _) => number.dtype(8, ByteOrder::Little),
     };
-    let Some((dtype, (scalar, halves))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
-        return Err(Error::malformed("iotk-010", "no such kind"));
+    let Some((dtype, (scalar, components))) = dtype.and_then(|d| Some((d, Scalar::of(d)?))) else {
+        return Err(Error::malformed("iotk-010", "unknown kind"));
     };
-    let width = tag.raw("fmt").and_then(field_width);
-    let shape = match promised(tag)? {
-        // A number has a character and something behind it, so more than this cannot be there.
-        Some((count, _)) if count.saturating_mul(halves as u64) > data.parts.len() => {
-            let message = format!("{count} numbers promised in {} bytes", data.parts.len());
+    let width = tag.get_raw("fmt").and_then(field_width);
+    let shape = match declared_shape(tag)? {
+        // A number has at least one character.
+        Some((count, _)) if count.saturating_mul(components as u64) > data.parts.len() => {
+            let message = format!("expected {count} numbers, found {} bytes", data.parts.len());
             return Err(Error::malformed("iotk-013", message));
         }
         Some((_, shape)) => shape,
-        None => Shape::new([words(&load()?).count() as u64 / halves as u64]),
+        None => Shape::new([tokens(&load()?).count() as u64 / components as u64]),
     };
     let codec = Numbers { scalar, width, base, parts: data.parts.count() };
     Ok(make(Some(number), dtype, shape, Arc::new(codec)))
 }
 
-/// The width of the fields of a format that repeats one of them, such as `(3f8.3)`: they may
-/// stand side by side without a blank.
+/// The field width of a format with one repeated descriptor, such as `(3f8.3)`. Such fields may have
+/// no blanks between them.
 fn field_width(format: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(format).ok()?.trim();
     let text = text.strip_prefix('(')?.strip_suffix(')')?.trim();
     let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let letters = text.find(|c: char| !c.is_ascii_alphabetic())?;
-    let known = ["i", "f", "e", "es", "en", "d", "g", "l"];
-    if !known.iter().any(|word| text[..letters].eq_ignore_ascii_case(word)) {
+    let descriptors = ["i", "f", "e", "es", "en", "d", "g", "l"];
+    if !descriptors.iter().any(|word| text[..letters].eq_ignore_ascii_case(word)) {
         return None;
     }
     let rest = &text[letters..];

@@ -1,5 +1,5 @@
-//! Values of elements as a program wants them, whatever their kind: the library's `iotk_scan_dat`.
-//! Nothing is given back for what is not there, so a default is `unwrap_or`.
+//! Values of elements, converted to the type that the caller requests (`iotk_scan_dat` of the
+//! library). All functions return `None` or false for a missing element.
 
 use spile_core::convert::{Number, swap, text_of};
 use spile_core::dtype::Kind;
@@ -10,84 +10,85 @@ use spile_core::select::Selection;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
-use crate::codec::stream_numbers;
+use crate::cast::{Cast, components};
 use crate::event::Form;
-use crate::number::Scalar;
 use crate::read::File;
-use crate::recast::{Recast, halves};
+use crate::scalar::Scalar;
+use crate::text_codec::stream_numbers;
 
 impl File {
-    /// The numbers of the element at `path`, into memory of the caller; false if it is not there or
-    /// has no data. Kinds are converted, and a number that does not fit is an error; complex
-    /// numbers are two neighbours. Nothing is copied on the way where the kind is the same.
+    /// Reads the numbers of the element at `path` into `out`, first index fastest; complex numbers as
+    /// real and imaginary part. Returns false if there is no such element or it has no data. Kinds are
+    /// converted. Fails if a number does not fit `T` or the count differs from the length of `out`.
     pub fn read_into<T: Number + IntoBytes>(&self, path: &str, out: &mut [T]) -> Result<bool> {
         let Some(element) = self.index().find(path) else { return Ok(false) };
-        let place = |e: Error| e.in_object(format!("element {path}"));
+        let in_element = |e: Error| e.in_object(format!("element {path}"));
         let Some(known) = self.data(element)? else { return Ok(false) };
-        let known = known.sound().map_err(place)?;
-        let (part, parts) = halves(known.array.dtype);
+        let known = known.checked().map_err(in_element)?;
+        let (part, parts) = components(known.array.dtype);
         let found = known.array.shape.count().unwrap_or(0).saturating_mul(parts);
         if found != out.len() as u64 {
-            let message = format!("there are {found} numbers, not {}", out.len());
-            return Err(place(Error::argument(message)));
+            let message = format!("expected {} numbers, found {found}", out.len());
+            return Err(in_element(Error::argument(message)));
         }
         let same = part.kind() == T::DTYPE.kind() && part.size() == T::SIZE;
         let tag = &self.index().elements()[element].tag;
         let data = self.index().elements()[element].data.first();
         if same
             && self.form() == Form::Text
-            && tag.raw("fmt").is_none()
+            && tag.get_raw("fmt").is_none()
             && let (Some((scalar, _)), Some(data)) = (Scalar::of(part), data)
         {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
             let total = filler.out.len() as u64;
             let (source, limits) = (self.source(), self.limits());
             let mut each = |bytes: &[u8]| filler.take(bytes);
-            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(place)?;
+            stream_numbers(source, data, scalar, total, limits, &mut each).map_err(in_element)?;
             native(out);
             return Ok(true);
         }
         let array = Array::open(self.source(), self.tree(), &known.array, self.limits());
-        let array = array.map_err(place)?;
+        let array = array.map_err(in_element)?;
         if same {
-            array.read_into(out.as_mut_bytes()).map_err(place)?;
+            array.read_into(out.as_mut_bytes()).map_err(in_element)?;
         } else {
             let mut filler = Filler { out: out.as_mut_bytes(), filled: 0 };
-            let mut change = Recast::new(part, None, T::DTYPE);
-            let all = array.all().map_err(place)?;
-            all.stream(|_, bytes| filler.take(change.apply(bytes)?)).map_err(place)?;
+            let mut change = Cast::new(part, None, T::DTYPE);
+            let all = array.all().map_err(in_element)?;
+            all.stream(|_, bytes| filler.take(change.apply(bytes)?)).map_err(in_element)?;
         }
         native(out);
         Ok(true)
     }
 
-    /// The numbers of the element at `path`; nothing if it is not there. See [`File::read_into`].
+    /// The numbers of the element at `path`, or `None` if there is no such element or it has no data.
+    /// Kinds are converted as in [`File::read_into`].
     pub fn read<T: Number + IntoBytes + Default>(&self, path: &str) -> Result<Option<Vec<T>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(known) = self.data(element)? else { return Ok(None) };
-        let (_, parts) = halves(known.array.dtype);
+        let (_, parts) = components(known.array.dtype);
         let count = known.array.shape.count().unwrap_or(0).saturating_mul(parts);
         let bytes = count.saturating_mul(T::SIZE as u64);
         let bytes = self.limits().allow(bytes, "the numbers of an element");
-        let place = |e: Error| e.in_object(format!("element {path}"));
-        let mut out = vec![T::default(); bytes.map_err(place)? / T::SIZE];
+        let in_element = |e: Error| e.in_object(format!("element {path}"));
+        let mut out = vec![T::default(); bytes.map_err(in_element)? / T::SIZE];
         Ok(self.read_into(path, &mut out)?.then_some(out))
     }
 
-    /// The numbers of an element as `f64`, whatever their type; nothing if it is not there.
+    /// The numbers of the element at `path` as `f64`, from any numeric type; `None` without data.
     pub fn read_f64(&self, path: &str) -> Result<Option<Vec<f64>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let array = self.array(element)?;
         array.map(|a| a.read_f64(&Selection::all(), Axes::Stored)).transpose()
     }
 
-    /// The logicals of an element, of any kind; nothing if it is not there.
+    /// The logicals of the element at `path`, of any kind; `None` without data. Fails for another type.
     pub fn read_logicals(&self, path: &str) -> Result<Option<Vec<bool>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(array) = self.array(element)? else { return Ok(None) };
         let dtype = array.dtype();
         if dtype.kind() != Kind::Bool {
-            let message = format!("{dtype} elements are no logicals");
+            let message = format!("expected logicals, found {dtype} elements");
             return Err(Error::argument(message).in_object(format!("element {path}")));
         }
         let bytes = array.read(&Selection::all(), Axes::Stored)?;
@@ -95,7 +96,7 @@ impl File {
         Ok(Some(bytes.chunks(dtype.size()).map(is_true).collect()))
     }
 
-    /// The strings of an element without the blanks behind them; nothing if it is not there.
+    /// The strings of the element at `path` without trailing blanks; `None` without data.
     pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(array) = self.array(element)? else { return Ok(None) };
@@ -104,14 +105,14 @@ impl File {
     }
 }
 
-/// Numbers are little-endian on their way here.
+/// Converts little-endian numbers to native byte order.
 fn native<T: Number + IntoBytes>(numbers: &mut [T]) {
     if ByteOrder::NATIVE == ByteOrder::Big {
         swap(numbers.as_mut_bytes(), T::SIZE);
     }
 }
 
-/// Fills memory from its beginning to its end.
+/// Fills a buffer from its beginning.
 struct Filler<'a> {
     out: &'a mut [u8],
     filled: usize,
@@ -119,7 +120,7 @@ struct Filler<'a> {
 
 impl Filler<'_> {
     fn take(&mut self, bytes: &[u8]) -> Result<()> {
-        let miscounted = || Error::malformed("iotk-013", "more numbers than were promised");
+        let miscounted = || Error::malformed("iotk-013", "found more numbers than declared");
         let slot = self.out.get_mut(self.filled..self.filled + bytes.len());
         slot.ok_or_else(miscounted)?.copy_from_slice(bytes);
         self.filled += bytes.len();

@@ -1,24 +1,24 @@
-//! Numbers as text, both ways: exactly, or as the library prints them.
+//! Parsing and formatting of single numbers, exactly or in the format of the library.
 //!
-//! Besides what the library writes, the forms of Fortran are read: `1.0D+00`, `1.0+100`, `1_8`. Three
-//! spellings are our own, for values that decimal digits cannot say: `NaN_7ff8000000000001` has the
-//! bits of a NaN, `F_00000000` and `T_ffffffff` those of a logical that is neither 0 nor 1.
+//! Fortran notations are parsed, too: `1.0D+00`, `1.0+100`, `1_8`. Values without decimal digits have
+//! an extended notation: `NaN_7ff8000000000001` has the bits of a NaN, `T_ffffffff` those of a logical
+//! that is neither 0 nor 1.
 
 use spile_core::decimal::{Value, Wide};
 use spile_core::dtype::{DType, Kind};
 
-use crate::wire::logical;
+use crate::wire::parse_logical;
 
-/// How numbers are printed.
+/// The format of written numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// So that they read back bit for bit.
+    /// All digits that are needed to read the same bits back.
     Exact,
-    /// As the library does: 16 digits of a double, `***` for integers that fill their width.
+    /// The format of the library: 16 digits of a double, `***` for integers wider than their field.
     Library,
 }
 
-/// A number that is read and written as one word; complex numbers have two.
+/// A number that is one token; complex numbers have two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     Int(usize),
@@ -29,7 +29,7 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
-    /// The words that make up an element, and their number. Nothing for what is not a number.
+    /// The type and number of the tokens of an element; `None` if it is not a number.
     pub(crate) fn of(dtype: DType) -> Option<(Self, usize)> {
         let real = |size: usize| match size {
             4 => Some(Self::F32),
@@ -57,16 +57,17 @@ impl Scalar {
         }
     }
 
-    /// Appends the little-endian bytes of the number that `word` stands for.
-    pub(crate) fn parse(self, word: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        let text = std::str::from_utf8(word).ok()?;
+    /// Parses `token` and appends the number in little-endian byte order. `None` if it is not a number
+    /// of this type.
+    pub(crate) fn parse(self, token: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let text = std::str::from_utf8(token).ok()?;
         match self {
             Self::Int(size) => {
                 let digits = text.split_once('_').map_or(text, |(digits, _)| digits);
                 put_integer(digits.parse().ok()?, size, out)
             }
             Self::Bool(size) => {
-                let value = u64::from(logical(word)?);
+                let value = u64::from(parse_logical(token)?);
                 let bits = match text.split_once('_') {
                     Some((_, hex)) => u64::from_str_radix(hex, 16).ok()?,
                     None => value,
@@ -104,7 +105,7 @@ impl Scalar {
         }
     }
 
-    /// Appends a little-endian number as text.
+    /// Appends the text of a number in little-endian byte order.
     pub(crate) fn write(self, bytes: &[u8], style: Style, out: &mut Vec<u8>) {
         match (self, style) {
             (Self::Int(size), _) => {
@@ -123,34 +124,34 @@ impl Scalar {
                 }
             }
             (Self::Bool(_), _) => {
-                let bits = word(bytes);
+                let bits = unsigned(bytes);
                 out.push(if bits == 0 { b'F' } else { b'T' });
                 if bits > 1 && style == Style::Exact {
                     out.extend_from_slice(format!("_{bits:x}").as_bytes());
                 }
             }
             (Self::F32, Style::Exact) => {
-                let value = f32::from_bits(word(bytes) as u32);
+                let value = f32::from_bits(unsigned(bytes) as u32);
                 if value.is_nan() && value.to_bits() != 0x7fc0_0000 {
-                    named_nan(u128::from(value.to_bits()), out);
+                    write_bits(u128::from(value.to_bits()), out);
                 } else {
                     shortest(zmij::Buffer::new().format(value), out);
                 }
             }
             (Self::F64, Style::Exact) => {
-                let value = f64::from_bits(word(bytes));
+                let value = f64::from_bits(unsigned(bytes));
                 if value.is_nan() && value.to_bits() != 0x7ff8_0000_0000_0000 {
-                    named_nan(u128::from(value.to_bits()), out);
+                    write_bits(u128::from(value.to_bits()), out);
                 } else {
                     shortest(zmij::Buffer::new().format(value), out);
                 }
             }
             (Self::F32, Style::Library) => {
-                let value = f32::from_bits(word(bytes) as u32);
+                let value = f32::from_bits(unsigned(bytes) as u32);
                 scientific(&format!("{value:.6e}"), 13, 2, out);
             }
             (Self::F64, Style::Library) => {
-                let value = f64::from_bits(word(bytes));
+                let value = f64::from_bits(unsigned(bytes));
                 scientific(&format!("{value:.15e}"), 23, 3, out);
             }
             (Self::Wide(kind), _) => write_wide(kind, bytes, style, out),
@@ -158,14 +159,14 @@ impl Scalar {
     }
 }
 
-/// Up to eight little-endian bytes.
-fn word(bytes: &[u8]) -> u64 {
+/// Up to eight little-endian bytes as an unsigned integer.
+fn unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
 fn integer(bytes: &[u8]) -> i64 {
     let spare = 64 - 8 * bytes.len() as u32;
-    (word(bytes) << spare) as i64 >> spare
+    (unsigned(bytes) << spare) as i64 >> spare
 }
 
 fn justify(text: &[u8], width: usize, out: &mut Vec<u8>) {
@@ -173,7 +174,7 @@ fn justify(text: &[u8], width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-fn named_nan(bits: u128, out: &mut Vec<u8>) {
+fn write_bits(bits: u128, out: &mut Vec<u8>) {
     out.extend_from_slice(format!(" NaN_{bits:x}").as_bytes());
 }
 
@@ -181,7 +182,7 @@ fn nan_bits(text: &str) -> Option<u128> {
     u128::from_str_radix(text.strip_prefix("NaN_")?, 16).ok()
 }
 
-/// The shortest digits, with a point: the library takes `3` for 3e-95.
+/// Appends the shortest digits, with a point: the library reads `3` as 3e-95.
 fn shortest(text: &str, out: &mut Vec<u8>) {
     let text = text.as_bytes();
     if text[0] != b'-' {
@@ -204,15 +205,15 @@ fn shortest(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Rust's `1.5e-7` as Fortran's `ES` edit descriptor prints it.
+/// Appends Rust's `1.5e-7` in the format of Fortran's `ES` edit descriptor.
 fn scientific(text: &str, width: usize, digits: usize, out: &mut Vec<u8>) {
     let Some((mantissa, exponent)) = text.split_once('e') else {
-        let name = match text {
+        let special = match text {
             "inf" => "Infinity",
             "-inf" => "-Infinity",
             other => other,
         };
-        return justify(name.as_bytes(), width, out);
+        return justify(special.as_bytes(), width, out);
     };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -250,12 +251,12 @@ fn write_wide(kind: Wide, bytes: &[u8], style: Style, out: &mut Vec<u8>) {
             justify(text.as_bytes(), width, out);
         }
     }
-    // Patterns that have no digits of their own: payloads, X87 numbers without their leading bit.
+    // Bit patterns without decimal digits: payloads, X87 numbers without their leading bit.
     let back = std::str::from_utf8(&out[start..]).ok().and_then(|t| parse_wide(kind, t.trim()));
-    let meant = if kind == Wide::X87 { bits & ((1 << 80) - 1) } else { bits };
-    if exact && back != Some(meant) {
+    let bits = if kind == Wide::X87 { bits & ((1 << 80) - 1) } else { bits };
+    if exact && back != Some(bits) {
         out.truncate(start);
-        named_nan(meant, out);
+        write_bits(bits, out);
     }
 }
 
@@ -264,7 +265,7 @@ fn parse_wide(kind: Wide, text: &str) -> Option<u128> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    if ["nan", "inf", "infinity"].iter().any(|word| plain.eq_ignore_ascii_case(word)) {
+    if ["nan", "inf", "infinity"].iter().any(|name| plain.eq_ignore_ascii_case(name)) {
         let nan = plain.eq_ignore_ascii_case("nan");
         let quiet = u128::from(nan);
         let bits = match kind {
@@ -276,8 +277,8 @@ fn parse_wide(kind: Wide, text: &str) -> Option<u128> {
     }
     let plain = fortran(plain).unwrap_or_else(|| plain.to_string());
     let (mantissa, exponent) = plain.split_once(['e', 'E']).unwrap_or((&plain, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{integer}{fraction}");
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -286,12 +287,12 @@ fn parse_wide(kind: Wide, text: &str) -> Option<u128> {
     (!matches!(kind.decode(bits), Value::Infinite(_))).then_some(bits)
 }
 
-/// An infinity that comes from digits is a number that does not fit, not a value.
+/// True if an infinite result is an overflow and not the word `Infinity`.
 fn has_digits(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// A number in one of Fortran's own spellings, as others spell it.
+/// Rewrites a number in Fortran notation so that Rust can parse it.
 fn fortran(text: &str) -> Option<String> {
     let text = text.split_once('_').map_or(text, |(number, _)| number);
     let digits = |c: char| matches!(c, '0'..='9' | '.' | '+' | '-');
@@ -299,7 +300,7 @@ fn fortran(text: &str) -> Option<String> {
     let (mantissa, exponent) = match text[end..].strip_prefix(['d', 'D', 'q', 'Q', 'e', 'E']) {
         Some(exponent) => (&text[..end], exponent),
         None if end < text.len() => return None,
-        // Three digits of exponent leave no room for its letter.
+        // Fortran omits the letter before an exponent of three digits.
         None => match text.rfind(['+', '-']).filter(|k| *k > 0) {
             Some(k) => text.split_at(k),
             None => (text, "0"),
@@ -311,25 +312,25 @@ fn fortran(text: &str) -> Option<String> {
 /// Appends an integer of `size` bytes, if it fits.
 pub(crate) fn put_integer(value: i64, size: usize, out: &mut Vec<u8>) -> Option<()> {
     let spare = 64 - 8 * size as u32;
-    // The bytes that are left out say nothing but the sign.
+    // The omitted bytes must be the sign extension.
     (value << spare >> spare == value).then(|| out.extend_from_slice(&value.to_le_bytes()[..size]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::words;
+    use crate::tokens::tokens;
     use proptest::prelude::*;
 
-    fn read(scalar: Scalar, text: &str) -> Option<Vec<u8>> {
+    fn parse(scalar: Scalar, text: &str) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         scalar.parse(text.as_bytes(), &mut out).map(|()| out)
     }
 
-    fn round(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
+    fn round_trip(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
         scalar.write(bytes, Style::Exact, &mut text);
-        let found: Vec<_> = words(&text).collect();
+        let found: Vec<_> = tokens(&text).collect();
         assert_eq!(found.len(), 1, "{}", text.escape_ascii());
         let mut out = Vec::new();
         scalar.parse(found[0].1, &mut out).unwrap();
@@ -339,20 +340,20 @@ mod tests {
     proptest! {
         #[test]
         fn every_double_reads_back(bits in any::<u64>()) {
-            prop_assert_eq!(round(Scalar::F64, &bits.to_le_bytes()), bits.to_le_bytes());
+            prop_assert_eq!(round_trip(Scalar::F64, &bits.to_le_bytes()), bits.to_le_bytes());
         }
 
         #[test]
         fn every_single_reads_back(bits in any::<u32>()) {
-            prop_assert_eq!(round(Scalar::F32, &bits.to_le_bytes()), bits.to_le_bytes());
+            prop_assert_eq!(round_trip(Scalar::F32, &bits.to_le_bytes()), bits.to_le_bytes());
         }
 
         #[test]
         fn every_integer_and_logical_reads_back(bits in any::<u64>()) {
             for size in [1, 2, 4, 8] {
                 let bytes = &bits.to_le_bytes()[..size];
-                prop_assert_eq!(round(Scalar::Int(size), bytes), bytes);
-                prop_assert_eq!(round(Scalar::Bool(size), bytes), bytes);
+                prop_assert_eq!(round_trip(Scalar::Int(size), bytes), bytes);
+                prop_assert_eq!(round_trip(Scalar::Bool(size), bytes), bytes);
             }
         }
     }
@@ -362,10 +363,10 @@ mod tests {
         #[test]
         fn every_wide_number_reads_back(bits in any::<u128>()) {
             let binary = Scalar::Wide(Wide::Binary128);
-            prop_assert_eq!(round(binary, &bits.to_le_bytes()), bits.to_le_bytes());
+            prop_assert_eq!(round_trip(binary, &bits.to_le_bytes()), bits.to_le_bytes());
             // Any pattern of 80 bits, valid or not; the padding has no meaning.
             let bits = bits >> 48;
-            prop_assert_eq!(round(Scalar::Wide(Wide::X87), &bits.to_le_bytes()), bits.to_le_bytes());
+            prop_assert_eq!(round_trip(Scalar::Wide(Wide::X87), &bits.to_le_bytes()), bits.to_le_bytes());
         }
     }
 
@@ -383,7 +384,11 @@ mod tests {
             u64::MAX,
             0x7fef_ffff_ffff_ffff_u64,
         ] {
-            assert_eq!(round(Scalar::F64, &bits.to_le_bytes()), bits.to_le_bytes(), "{bits:x}");
+            assert_eq!(
+                round_trip(Scalar::F64, &bits.to_le_bytes()),
+                bits.to_le_bytes(),
+                "{bits:x}"
+            );
         }
         let mut text = Vec::new();
         Scalar::F64.write(&3.0_f64.to_le_bytes(), Style::Exact, &mut text);
@@ -393,9 +398,10 @@ mod tests {
     }
 
     #[test]
-    fn the_spellings_of_fortran_are_read() {
-        let double =
-            |text: &str| read(Scalar::F64, text).map(|b| f64::from_le_bytes(b.try_into().unwrap()));
+    fn fortran_notations_are_parsed() {
+        let double = |text: &str| {
+            parse(Scalar::F64, text).map(|b| f64::from_le_bytes(b.try_into().unwrap()))
+        };
         for (text, value) in [
             ("1.0D+02", 100.0),
             ("1.0+100", 1e100),
@@ -412,18 +418,18 @@ mod tests {
         for bad in ["3*1.0", "", "T", "1.0.0", "0x10", "+", "e5", "1e999", "-1.0D+400", "1.0+310"] {
             assert_eq!(double(bad), None, "{bad}");
         }
-        // Too large is no value, whatever the kind; only the word stands for infinity.
-        assert_eq!(read(Scalar::F32, "1.0E+300"), None);
-        assert_eq!(read(Scalar::F32, "-Infinity"), Some((-f32::INFINITY).to_le_bytes().to_vec()));
+        // Overflow is an error for all kinds; only the word gives infinity.
+        assert_eq!(parse(Scalar::F32, "1.0E+300"), None);
+        assert_eq!(parse(Scalar::F32, "-Infinity"), Some((-f32::INFINITY).to_le_bytes().to_vec()));
         for kind in [Wide::X87, Wide::Binary128] {
-            assert_eq!(read(Scalar::Wide(kind), "1.0E+5000"), None);
-            assert!(read(Scalar::Wide(kind), "1.0E+4000").is_some());
-            assert!(read(Scalar::Wide(kind), "-Infinity").is_some());
+            assert_eq!(parse(Scalar::Wide(kind), "1.0E+5000"), None);
+            assert!(parse(Scalar::Wide(kind), "1.0E+4000").is_some());
+            assert!(parse(Scalar::Wide(kind), "-Infinity").is_some());
         }
-        assert_eq!(read(Scalar::Int(1), "128"), None);
-        assert_eq!(read(Scalar::Int(1), "-128"), Some(vec![0x80]));
-        assert_eq!(read(Scalar::Int(4), "1e3"), None);
-        assert_eq!(read(Scalar::Bool(4), ".TRUE."), Some(vec![1, 0, 0, 0]));
-        assert_eq!(read(Scalar::Bool(4), "yes"), None);
+        assert_eq!(parse(Scalar::Int(1), "128"), None);
+        assert_eq!(parse(Scalar::Int(1), "-128"), Some(vec![0x80]));
+        assert_eq!(parse(Scalar::Int(4), "1e3"), None);
+        assert_eq!(parse(Scalar::Bool(4), ".TRUE."), Some(vec![1, 0, 0, 0]));
+        assert_eq!(parse(Scalar::Bool(4), "yes"), None);
     }
 }

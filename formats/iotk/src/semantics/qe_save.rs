@@ -1,6 +1,6 @@
-//! The folder `prefix.save` of Quantum ESPRESSO as one dataset: `data-file.xml`, and where it has
-//! links, what they lead to. A link stands for the root of another file; it is followed inside the
-//! folder only and each file once, so links in a circle do no harm.
+//! The folder `prefix.save` of Quantum ESPRESSO as one dataset: `data-file.xml` and the files that it
+//! links to. A link is replaced by the root of the linked file. Links are followed inside the folder
+//! only and each file once, so cycles of links end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,31 +14,33 @@ use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
 use crate::read::File;
-use crate::schema;
+use crate::semantics;
+use crate::to_tree::COMMENTS;
 
-/// The file that has all others.
+/// The file that links to all others.
 const MAIN: &str = "data-file.xml";
 
-/// What a node of a tree may take.
+/// Upper bound of the memory of a node.
 const NODE_BYTES: u64 = 1_000;
 
-/// A folder `prefix.save`.
+/// Opens folders `prefix.save`.
 pub struct Save;
 
-/// A file that belongs to it.
+/// A file of the folder.
 struct Member {
     path: PathBuf,
-    /// As seen from the folder.
+    /// Path relative to the folder.
     name: String,
     len: u64,
     tree: Tree,
     summary: Vec<(String, Value)>,
-    /// The link that leads here: a file, and a node of its tree.
+    /// The link to this file: the index of the linking file, and a node of its tree.
     from: Option<(usize, NodeId)>,
 }
 
 impl Save {
-    /// Opens a folder, unless it is no such folder.
+    /// Opens `folder`, or returns `None` if it has no `data-file.xml`. Linked files that cannot be
+    /// read are reported as findings.
     pub fn open(folder: &Folder, limits: &Limits) -> Result<Option<Dataset>> {
         let main = folder.path().join(MAIN);
         if !main.is_file() {
@@ -47,7 +49,7 @@ impl Save {
         let mut report = Report::default();
         let mut members = Members::new(folder.path(), limits)?;
         members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
-        // Copies of the pseudopotentials; nothing has a link to them.
+        // Copies of the pseudopotentials, which no file links to.
         for path in folder.with_extension("upf") {
             members.try_add(&path, None, &mut report)?;
         }
@@ -67,12 +69,12 @@ impl Save {
     }
 }
 
-/// The files that were found so far.
+/// The files found so far.
 struct Members<'a> {
     folder: PathBuf,
     limits: &'a Limits,
     all: Vec<Member>,
-    /// Where the links of each file lead.
+    /// Targets of the links of each file.
     links: Vec<Vec<(NodeId, PathBuf)>>,
     seen: HashSet<PathBuf>,
     nodes: u64,
@@ -85,7 +87,7 @@ impl<'a> Members<'a> {
         Ok(Self { folder, limits, all, links, seen, nodes: 0 })
     }
 
-    /// Adds a file that may be damaged: the others are none the worse for it.
+    /// Adds a file. A file that cannot be read is reported.
     fn try_add(
         &mut self,
         path: &Path,
@@ -95,10 +97,10 @@ impl<'a> Members<'a> {
         match self.add(path, from, report) {
             Err(error) if error.kind() == ErrorKind::Limit => Err(error.with_path(path)),
             Err(error) => {
-                let message = format!("left out: {}", error.message());
-                let told = report.error("iotk-039", message).in_object(self.name(path));
+                let message = format!("cannot read the file: {}", error.message());
+                let finding = report.error("iotk-039", message).in_object(self.name(path));
                 if let Some(at) = error.offset() {
-                    told.at(at);
+                    finding.at(at);
                 }
                 Ok(())
             }
@@ -121,21 +123,22 @@ impl<'a> Members<'a> {
         let mut links = Vec::new();
         for (element, node) in file.links() {
             let element = &file.index().elements()[*element];
-            // What is no IOTK file has no tree.
-            if element.tag.flag("iotk_raw") == Some(true) {
+            // The target of a raw link is not an IOTK file.
+            if element.tag.get_bool("iotk_raw") == Some(true) {
                 continue;
             }
             match file.link_target(element, &self.folder) {
                 Ok(target) => links.extend(target.map(|target| (*node, target))),
                 Err(error) => {
-                    let message = format!("not followed: {}", error.message());
+                    let message = format!("the link is not followed: {}", error.message());
                     let link = element.link().unwrap_or_default();
                     let object = format!("link \"{link}\" in {name}");
                     report.warn(error.code(), message).in_object(object).at(element.offset);
                 }
             }
         }
-        let (len, summary, tree) = (file.source().len(), schema::summary(&file), file.into_tree());
+        let (len, summary, tree) =
+            (file.source().len(), semantics::summary(&file), file.into_tree());
         self.nodes += tree.len() as u64;
         let needed = self.nodes.saturating_mul(NODE_BYTES);
         self.limits.allow(needed, "the trees of the linked files")?;
@@ -144,63 +147,66 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// The path of a file as seen from the folder.
+    /// The path of a file relative to the folder.
     fn name(&self, path: &Path) -> String {
         path.strip_prefix(&self.folder).unwrap_or(path).to_string_lossy().into_owned()
     }
 }
 
-/// One tree of all.
+/// Joins the trees of all files.
 fn join(members: &[Member], source: &Source, limits: &Limits) -> Result<Tree> {
     let mut tree = Tree::new(limits);
-    let mut places: Vec<HashMap<NodeId, NodeId>> = Vec::new();
+    let mut mappings: Vec<HashMap<NodeId, NodeId>> = Vec::new();
     for (k, member) in members.iter().enumerate() {
         let start = source.parts()[k].start();
         let end = source.parts().get(k + 1).map_or(source.len(), spile_core::source::Part::start);
         if end - start != member.len {
-            let message = "the file was changed while it was read";
+            let message = "the file changed while it was read";
             return Err(Error::malformed("iotk-039", message).with_path(&member.path));
         }
-        let link = member.from.and_then(|(file, node)| places[file].get(&node).copied());
-        let place = match (link, k) {
+        let link = member.from.and_then(|(file, node)| mappings[file].get(&node).copied());
+        let target = match (link, k) {
             (Some(node), _) => node,
             (None, 0) => ROOT,
             (None, _) => tree.add_group(ROOT, &member.name)?,
         };
-        places.push(graft(&mut tree, place, link.is_some(), &member.tree, start)?);
+        mappings.push(graft(&mut tree, target, link.is_some(), &member.tree, start)?);
     }
-    schema::add_bands(&mut tree, limits)?;
+    semantics::add_bands(&mut tree, limits)?;
     Ok(tree)
 }
 
-/// Puts a tree below `place`. A link stands for the root of the other file, if it has one.
+/// Adds the nodes of `other` below `target` and returns the new id of each. If `target` is a link and
+/// `other` has one root, the root is merged into `target`.
 fn graft(
     tree: &mut Tree,
-    place: NodeId,
+    target: NodeId,
     link: bool,
     other: &Tree,
     start: u64,
 ) -> Result<HashMap<NodeId, NodeId>> {
-    let mut places = HashMap::from([(ROOT, place)]);
+    let mut mapping = HashMap::from([(ROOT, target)]);
     let mut roots = other.iter().filter(|(_, node)| node.parent == ROOT);
     let only = roots.next().filter(|(_, node)| link && node.array.is_none());
     if let Some((root, node)) = only.filter(|_| roots.next().is_none()) {
-        places.insert(root, place);
-        tree.node_mut(place).attrs.extend(node.attrs.iter().cloned());
-        // It has led here, and must not lead anywhere again.
-        for (name, _) in &mut tree.node_mut(place).attrs {
+        mapping.insert(root, target);
+        let attrs = &mut tree.node_mut(target).attrs;
+        // The comment of a link describes the link, which is resolved.
+        attrs.retain(|(name, _)| name != COMMENTS);
+        attrs.extend(node.attrs.iter().cloned());
+        for (name, _) in attrs {
             if name == "iotk_link" {
                 *name = "linked_file".to_string();
             }
         }
     } else {
-        tree.node_mut(place).attrs.extend(other.attrs().iter().cloned());
+        tree.node_mut(target).attrs.extend(other.attrs().iter().cloned());
     }
     for (id, node) in other.iter() {
-        if places.contains_key(&id) {
+        if mapping.contains_key(&id) {
             continue;
         }
-        let parent = places[&node.parent];
+        let parent = mapping[&node.parent];
         let new = match &node.array {
             None => tree.add_group(parent, &node.name)?,
             Some(desc) => {
@@ -208,43 +214,43 @@ fn graft(
                 desc.layout = desc.layout.shifted(start)?;
                 for coord in &mut desc.coords {
                     if let Coord::Node(other) = coord {
-                        *coord = places.get(other).map_or(Coord::None, |id| Coord::Node(*id));
+                        *coord = mapping.get(other).map_or(Coord::None, |id| Coord::Node(*id));
                     }
                 }
                 tree.add_array(parent, &node.name, desc)?
             }
         };
         tree.node_mut(new).attrs.clone_from(&node.attrs);
-        places.insert(id, new);
+        mapping.insert(id, new);
     }
-    Ok(places)
+    Ok(mapping)
 }
 
-/// What the folder has, file by file; files of the same name in many folders are told together.
+/// Summary rows, one per file; files of the same name in several folders share a row.
 fn summary(members: &[Member]) -> Vec<(String, Value)> {
-    let holds = |member: &Member| {
+    let content = |member: &Member| {
         let row = member.summary.iter().find(|(what, _)| what == "holds");
         row.map_or_else(|| "other data".to_string(), |(_, text)| text.to_string())
     };
     let mut rows = vec![("holds".to_string(), Value::from("a calculation of Quantum ESPRESSO"))];
     rows.extend(members[0].summary.iter().filter(|(what, _)| what != "holds").cloned());
     rows.push(("files".into(), (members.len() as u64).into()));
-    let mut alike: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
     for member in &members[1..] {
         let last = member.name.rsplit('/').next().unwrap_or(&member.name);
-        alike.entry(last).or_default().push(member);
+        by_name.entry(last).or_default().push(member);
     }
-    for (name, group) in alike {
+    for (name, group) in by_name {
         match &group[..] {
-            [one] => rows.push((one.name.clone(), holds(one).into())),
+            [one] => rows.push((one.name.clone(), content(one).into())),
             [first, .., last] => {
                 let text = format!(
                     "in {} folders, {} to {}: {}",
                     group.len(),
                     first.name.strip_suffix(name).unwrap_or_default().trim_end_matches('/'),
                     last.name.strip_suffix(name).unwrap_or_default().trim_end_matches('/'),
-                    // That of the first is not that of all.
-                    holds(first).split(", k-point").next().unwrap_or_default(),
+                    // The k-point is that of the first file only.
+                    content(first).split(", k-point").next().unwrap_or_default(),
                 );
                 rows.push((name.to_string(), text.into()));
             }

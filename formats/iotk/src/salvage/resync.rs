@@ -1,61 +1,65 @@
-//! A damaged file as far as it can be read: behind a damage it goes on where a whole tag stands
-//! again and the next end tag that is one too many says which elements are still open. Where
-//! nothing says that, the bytes are lost; nothing is guessed.
+//! Reads the intact parts of a damaged file. After a damage, reading continues at the next complete
+//! tag from which the tags nest up to an end tag that belongs to exactly one open element. Bytes for
+//! which there is no such tag are lost.
 
 use std::collections::HashSet;
 
+use memchr::memchr;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
+use crate::event::text::{LONGEST_NAME, begins_tag};
 use crate::event::{Event, Events, Form, Item};
 use crate::index::{Builder, Index};
 use crate::record::Window;
 
-/// Places in a text that look like tags and are none, before the search is given up: each may cost
-/// a look at all that follows.
-const ATTEMPTS: u32 = 1_000;
+/// The search for a tag stops when the bytes examined exceed this multiple of the length of the
+/// file, and [`SLACK`]. Malicious files have many overlapping candidates.
+const PASSES: u64 = 16;
+const SLACK: u64 = 1 << 20;
 
-/// Bytes of a binary file that are searched together.
+/// Bytes that are searched together.
 const BLOCK: u64 = 32 << 10;
 
-/// Bytes that cannot be read, and what must be closed in their place.
+/// Bytes that cannot be read, and the elements to close in their place.
 pub(crate) struct Gap {
     pub(crate) from: u64,
     pub(crate) to: u64,
     /// Elements whose ends are lost, innermost first.
     pub(crate) close: Vec<usize>,
-    /// The element that is lost as a whole.
+    /// The element that is lost entirely.
     pub(crate) torn: Option<usize>,
-    /// The innermost element that goes on behind it.
+    /// The innermost element that continues after the gap.
     pub(crate) inside: Option<usize>,
 }
 
-/// What a damaged file has.
+/// The readable content of a damaged file.
 pub(crate) struct Survey {
     pub(crate) index: Index,
     pub(crate) gaps: Vec<Gap>,
-    /// Elements that were closed although their ends are lost.
+    /// Elements whose end tags are lost.
     pub(crate) closed: HashSet<usize>,
-    /// The first damage.
+    /// The first error.
     pub(crate) error: Option<Error>,
 }
 
-/// Reads tags wherever they can be read.
+/// Reads all tags that can be read.
 pub(crate) fn survey(source: &Source, form: Form, limits: &Limits) -> Result<Survey> {
     let mut builder = Builder::new(limits);
     let mut events = Events::new(source, form, limits);
+    let mut search = Search::new(source, form, limits);
     let mut gaps: Vec<Gap> = Vec::new();
     let mut closed = HashSet::new();
     let mut first = None;
-    // Behind the last event, and behind the last tag.
+    // Offsets after the last event and after the last tag.
     let (mut reached, mut tag_end) = (0, 0);
     loop {
         let (error, from, mismatch) = match events.next() {
             Ok(Some(item)) => {
                 let (offset, end) = (item.offset, item.end);
                 let data = matches!(item.event, Event::Data(_));
-                match builder.take(item) {
+                match builder.add(item) {
                     Ok(()) => {
                         reached = reached.max(end);
                         tag_end = if data { tag_end } else { reached };
@@ -76,17 +80,17 @@ pub(crate) fn survey(source: &Source, form: Form, limits: &Limits) -> Result<Sur
         }
         let names: Vec<&[u8]> =
             builder.open.iter().map(|id| builder.index.elements()[*id].tag.name()).collect();
-        let again = if known { find(source, form, limits, from, &names)? } else { None };
+        let again = if known { search.find(from, &names)? } else { None };
         first.get_or_insert(error);
 
-        let keep = again.as_ref().map_or(0, |place| place.level);
-        let mut to = again.as_ref().map_or(source.len(), |place| place.at);
+        let keep = again.as_ref().map_or(0, |tag| tag.level);
+        let mut to = again.as_ref().map_or(source.len(), |tag| tag.offset);
         let mut close: Vec<usize> = builder.open.split_off(keep);
         close.reverse();
-        // Loose text before a damaged tag belongs to it; a whole record stands for itself.
-        let whole = from == source.len() || (form != Form::Text && !mismatch);
-        let mut gap_from = if whole { reached } else { tag_end };
-        // An element whose data are not all there is no element; nor one with two names.
+        // Text before a damaged tag is part of the gap; a complete record is not.
+        let complete = from == source.len() || (form != Form::Text && !mismatch);
+        let mut gap_from = if complete { reached } else { tag_end };
+        // An element with incomplete data or mismatched names is lost.
         let past = gaps.last().map_or(0, |gap: &Gap| gap.to);
         let is_torn = |id: usize| {
             let element = &builder.index.elements()[id];
@@ -99,7 +103,7 @@ pub(crate) fn survey(source: &Source, form: Form, limits: &Limits) -> Result<Sur
             torn = Some(last);
         } else if close.is_empty()
             && let Some(last) = builder.open.last().copied().filter(|id| is_torn(*id))
-            && let Some(end) = again.as_ref().and_then(|place| place.ends)
+            && let Some(end) = again.as_ref().and_then(|tag| tag.end)
         {
             builder.open.pop();
             torn = Some(last);
@@ -120,39 +124,83 @@ pub(crate) fn survey(source: &Source, form: Form, limits: &Limits) -> Result<Sur
     Ok(Survey { index: builder.index, gaps, closed, error: first })
 }
 
-/// Where a file can be read again.
-struct Place {
-    at: u64,
+/// A tag at which reading can continue.
+struct Resumption {
+    offset: u64,
     /// How many of the open elements are still open there.
     level: usize,
-    /// Behind the end tag of the innermost of them, if that is what stands there.
-    ends: Option<u64>,
+    /// If the tag is the end tag of the innermost of them: the offset after it.
+    end: Option<u64>,
 }
 
-/// The first tag at or behind `from` from which everything nests up to an end tag that belongs to
-/// one, and only one, of the open elements.
-fn find(
-    source: &Source,
+/// Searches for tags at which reading can continue. It examines a number of bytes proportional to
+/// the length of the file over all calls.
+struct Search<'a> {
+    source: &'a Source,
     form: Form,
-    limits: &Limits,
-    from: u64,
-    open: &[&[u8]],
-) -> Result<Option<Place>> {
-    let mut at = from;
-    let mut events = Events::new(source, form, limits);
-    while let Some(tag) = next_tag(source, form, &mut events, at)? {
-        events.seek(tag);
-        match look(&mut events, open, limits) {
-            Ok((level, ends)) => return Ok(Some(Place { at: tag, level, ends })),
-            Err(stuck) => at = stuck.max(tag + 1),
-        }
-    }
-    Ok(None)
+    limits: &'a Limits,
+    events: Events,
+    window: Window,
 }
 
-/// How many of the open elements are open where the events go on, and the end of the first tag if
-/// it says so; or the place up to which nothing says that.
-fn look(
+impl<'a> Search<'a> {
+    fn new(source: &'a Source, form: Form, limits: &'a Limits) -> Self {
+        let events = Events::new(source, form, limits);
+        Self { source, form, limits, events, window: Window::new(source.clone()) }
+    }
+
+    /// The first tag at or after `from` from which the tags nest up to an end tag that belongs to
+    /// exactly one of the open elements.
+    fn find(&mut self, from: u64, open: &[&[u8]]) -> Result<Option<Resumption>> {
+        let mut at = from;
+        while let Some(offset) = self.next_tag(at)? {
+            self.events.seek(offset);
+            match open_level(&mut self.events, open, self.limits) {
+                Ok((level, end)) => return Ok(Some(Resumption { offset, level, end })),
+                Err(stuck) => at = stuck.max(offset + 1),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Offset of the next complete tag at or after `from`.
+    fn next_tag(&mut self, from: u64) -> Result<Option<u64>> {
+        let budget = self.source.len().saturating_mul(PASSES).saturating_add(SLACK);
+        let mut at = from;
+        while at < self.source.len() && self.events.scanned() <= budget {
+            let bytes = self.window.get(at, BLOCK as usize)?;
+            let (found, size) = match self.form {
+                Form::Text => (memchr(b'<', bytes), 1),
+                // A record of four bytes, and the beginning of the next.
+                Form::Binary(framing) => {
+                    let size = (2 * framing.marker + 4) as usize;
+                    let header =
+                        |bytes: &[u8]| framing.first(bytes).is_some_and(|record| record.len() == 4);
+                    (bytes.windows(size).position(header), size)
+                }
+            };
+            let Some(found) = found else {
+                at += (bytes.len() + 1).saturating_sub(size).max(1) as u64;
+                continue;
+            };
+            at += found as u64;
+            if self.form != Form::Text || begins_tag(self.window.get(at + 1, LONGEST_NAME)?) {
+                self.events.seek(at);
+                if matches!(self.events.next(), Ok(Some(item)) if item.offset == at && is_tag(&item))
+                {
+                    return Ok(Some(at));
+                }
+            }
+            at += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Reads events up to an end tag without its begin tag. Returns how many of the `open` elements are
+/// open before it, and its end offset if it is the first event. The error is the offset up to which
+/// there is no such end tag.
+fn open_level(
     events: &mut Events,
     open: &[&[u8]],
     limits: &Limits,
@@ -191,42 +239,7 @@ fn look(
     }
 }
 
-/// The next place where a whole tag stands.
-fn next_tag(source: &Source, form: Form, events: &mut Events, from: u64) -> Result<Option<u64>> {
-    let mut window = Window::new(source.clone());
-    let mut at = from;
-    let mut attempts = 0;
-    while at < source.len() {
-        let size = match form {
-            Form::Text => 1,
-            // A record of four bytes, and the beginning of the next.
-            Form::Binary(framing) => (2 * framing.marker + 4) as usize,
-        };
-        let bytes = window.get(at, BLOCK as usize)?;
-        let found = bytes.windows(size).position(|bytes| match form {
-            Form::Text => bytes == b"<",
-            Form::Binary(framing) => framing.first(bytes).is_some_and(|record| record.len() == 4),
-        });
-        let Some(found) = found else {
-            let passed = (bytes.len() + 1).saturating_sub(size).max(1);
-            at += passed as u64;
-            continue;
-        };
-        at += found as u64;
-        events.seek(at);
-        if matches!(events.next(), Ok(Some(item)) if item.offset == at && is_tag(&item)) {
-            return Ok(Some(at));
-        }
-        attempts += 1;
-        if form == Form::Text && attempts > ATTEMPTS {
-            return Ok(None);
-        }
-        at += 1;
-    }
-    Ok(None)
-}
-
-/// A tag without anything odd about it.
+/// True for a tag without a warning.
 fn is_tag(item: &Item) -> bool {
-    item.remark.is_none() && !matches!(item.event, Event::Data(_))
+    item.warning.is_none() && !matches!(item.event, Event::Data(_))
 }

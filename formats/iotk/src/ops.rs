@@ -1,8 +1,8 @@
-//! From one form to the other, event by event, in bounded memory.
+//! Conversion between the binary and the text form, event by event, in bounded memory.
 //!
-//! [`Style::Exact`] loses nothing: tags are copied letter for letter, numbers have all their
-//! digits, and binary to text to binary gives the same bytes. [`Style::Library`] gives what the
-//! original converter gives where that is right.
+//! [`Style::Exact`] is lossless: tags are copied unchanged, numbers have all digits, and binary to
+//! text to binary gives the same bytes. [`Style::Library`] gives the bytes of the original converter
+//! except for its errors.
 
 use std::io::Write;
 
@@ -15,24 +15,25 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::codec::{integer_kind, stream_numbers, stream_words};
-use crate::data::{Described, describe};
-use crate::event::{Data, Event, Events, Form, Item, says_qe_syntax};
-use crate::number::{Scalar, Style};
+use crate::element_data::{ElementData, describe_data};
+use crate::event::{Data, Event, Events, Form, Item, declared_qe_syntax};
+use crate::scalar::{Scalar, Style};
+use crate::text_codec::{integer_kind, stream_numbers, stream_tokens};
+use crate::tokens::tokens;
 use crate::wire::{Control, Tag, Type, escape};
-use crate::words::words;
 use crate::write::{Target, Writer};
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Clone, Debug, Default)]
 pub struct Converted {
-    /// Elements.
+    /// Number of elements.
     pub elements: u64,
-    /// What has no place in the new form, a sentence each.
+    /// Messages about content that the new form cannot represent.
     pub lost: Vec<String>,
 }
 
-/// Writes the file in `source` to `out` in another form.
+/// Writes the file in `source` to `out` in the form `target`. Fails with iotk-001 if it is not an IOTK
+/// file.
 pub fn convert<W: Write>(
     source: &Source,
     target: Target,
@@ -41,7 +42,7 @@ pub fn convert<W: Write>(
     limits: &Limits,
 ) -> Result<Converted> {
     let form = Form::detect(source)?
-        .ok_or_else(|| Error::not_this_format("iotk-001", "no IOTK file").at(0))?;
+        .ok_or_else(|| Error::not_this_format("iotk-001", "not an IOTK file").at(0))?;
     let mut converter = Converter {
         source,
         form,
@@ -52,25 +53,25 @@ pub fn convert<W: Write>(
         open: Vec::new(),
         qe_syntax: None,
         started: false,
-        done: Converted::default(),
-        nothing: Tree::new(limits),
+        result: Converted::default(),
+        empty_tree: Tree::new(limits),
     };
     let mut events = Events::new(source, form, limits);
     let mut next = events.next()?;
     while let Some(item) = next {
         next = events.next()?;
         let offset = item.offset;
-        let used = converter.take(&item, next.as_ref()).map_err(|e| e.at(offset))?;
-        if used {
+        let consumed = converter.convert(&item, next.as_ref()).map_err(|e| e.at(offset))?;
+        if consumed {
             next = events.next()?;
         }
     }
     if let Some(name) = converter.open.last() {
-        let message = format!("the file ends before </{}>", name.escape_ascii());
+        let message = format!("unexpected end of file: expected </{}>", name.escape_ascii());
         return Err(Error::truncated("iotk-009", message).at(source.len()));
     }
     converter.writer.finish()?;
-    Ok(converter.done)
+    Ok(converter.result)
 }
 
 struct Converter<'a, W: Write> {
@@ -82,10 +83,10 @@ struct Converter<'a, W: Write> {
     writer: Writer<W>,
     open: Vec<Vec<u8>>,
     qe_syntax: Option<bool>,
-    /// The head, or what stands for it, is written.
+    /// The head is written.
     started: bool,
-    done: Converted,
-    nothing: Tree,
+    result: Converted,
+    empty_tree: Tree,
 }
 
 impl<W: Write> Converter<'_, W> {
@@ -93,37 +94,37 @@ impl<W: Write> Converter<'_, W> {
         self.style == Style::Library
     }
 
-    /// The library indents by level; otherwise a tag stays where it was.
+    /// The library indents by level; otherwise the indent of the tag is kept.
     fn indent(&self, item: &Item) -> u32 {
         if self.library() { self.writer.indent() } else { item.indent }
     }
 
     /// Writes one event; true if the next one was written with it.
-    fn take(&mut self, item: &Item, next: Option<&Item>) -> Result<bool> {
-        self.qe_syntax = says_qe_syntax(&item.event).or(self.qe_syntax);
+    fn convert(&mut self, item: &Item, next: Option<&Item>) -> Result<bool> {
+        self.qe_syntax = declared_qe_syntax(&item.event).or(self.qe_syntax);
         match &item.event {
             Event::Instruction(tag) => self.instruction(tag, item)?,
             Event::Comment(text) => {
                 self.start()?;
-                let mut again = Vec::new();
-                // The library escapes comments anew at each pass.
+                let mut escaped = Vec::new();
+                // The library escapes comments again at each conversion.
                 if self.library() {
-                    escape(text, &mut again);
+                    escape(text, &mut escaped);
                 } else {
-                    again.clone_from(text);
+                    escaped.clone_from(text);
                 }
                 let indent = self.indent(item);
-                self.writer.tag(Control::Comment, &again, indent)?;
+                self.writer.tag(Control::Comment, &escaped, indent)?;
             }
             Event::Empty(tag) => {
                 self.start()?;
-                self.done.elements += 1;
+                self.result.elements += 1;
                 let indent = self.indent(item);
                 self.writer.tag(Control::Empty, tag.text(), indent)?;
             }
             Event::Begin(tag) => {
                 self.start()?;
-                self.done.elements += 1;
+                self.result.elements += 1;
                 if self.open.len() as u64 >= u64::from(self.limits.depth) {
                     let message = format!("tags nested deeper than {}", self.limits.depth);
                     return Err(Error::limit(message));
@@ -139,7 +140,8 @@ impl<W: Write> Converter<'_, W> {
             }
             Event::End(tag) => {
                 if self.open.pop().is_none_or(|name| name != tag.name()) {
-                    let message = format!("</{}> ends nothing", tag.name().escape_ascii());
+                    let name = tag.name().escape_ascii();
+                    let message = format!("</{name}> does not match the open element");
                     return Err(Error::malformed("iotk-008", message));
                 }
                 if self.library() {
@@ -148,12 +150,12 @@ impl<W: Write> Converter<'_, W> {
                     self.writer.end_at(tag, item.indent)?;
                 }
             }
-            Event::Data(data) => self.loose(data)?,
+            Event::Data(data) => self.untyped(data)?,
         }
         Ok(false)
     }
 
-    /// The head comes before everything else. The library always writes its own.
+    /// Writes the head of the library before the first tag.
     fn start(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.started, true) && self.library() {
             self.writer.head("1.0", self.qe_syntax == Some(true))?;
@@ -169,7 +171,7 @@ impl<W: Write> Converter<'_, W> {
         if self.library() {
             self.start()?;
         } else if !self.started && self.target == Target::Text && self.form != Form::Text {
-            // Only a text has this line, and only with a head behind it.
+            // A text with a head begins with the XML declaration.
             if tag.name() == b"iotk" {
                 self.writer.declaration()?;
             }
@@ -181,26 +183,26 @@ impl<W: Write> Converter<'_, W> {
         self.started = true;
         let indent = self.indent(item);
         let flag = if self.target == Target::Text { "F" } else { "T" };
-        let own = tag.name() == b"iotk" && tag.raw("binary").is_some();
-        let tag = if own { tag.with("binary", flag, "") } else { tag.clone() };
+        let form = tag.name() == b"iotk" && tag.get_raw("binary").is_some();
+        let tag = if form { tag.with_attribute("binary", flag, "") } else { tag.clone() };
         self.writer.tag(Control::Instruction, tag.text(), indent)
     }
 
-    /// A begin tag with the data behind it.
+    /// Writes a begin tag and the data after it.
     fn element(&mut self, tag: &Tag, kind: Type, data: &Data, item: &Item) -> Result<()> {
-        let place = |e: Error| e.in_object(format!("element {}", tag.title()));
-        let known = describe(tag, Some(kind), data, self.form, self.source, self.limits);
-        let known = known.and_then(Described::sound).map_err(place)?;
-        if let Some(("iotk-035", message)) = &known.remark {
-            self.done.lost.push(format!("element {}: {message}", tag.title()));
+        let in_element = |e: Error| e.in_object(format!("element {}", tag.name_lossy()));
+        let known = describe_data(tag, Some(kind), data, self.form, self.source, self.limits);
+        let known = known.and_then(ElementData::checked).map_err(in_element)?;
+        if let Some(("iotk-035", message)) = &known.warning {
+            self.result.lost.push(format!("element {}: {message}", tag.name_lossy()));
         }
         let indent = self.indent(item);
-        // With `qe_syntax` a scalar stands on one line with its tags.
-        let inline = tag.raw("type").is_none() && known.array.shape.rank() == 0;
+        // With `qe_syntax` a scalar is on the line of its tags.
+        let inline = tag.get_raw("type").is_none() && known.array.shape.rank() == 0;
         match self.target {
-            Target::Text => self.as_text(tag, &known, inline, indent).map_err(place),
+            Target::Text => self.as_text(tag, &known, inline, indent).map_err(in_element),
             Target::Binary(..) => {
-                self.as_binary(tag, kind, known, data, inline, indent).map_err(place)
+                self.as_binary(tag, kind, known, data, inline, indent).map_err(in_element)
             }
         }
     }
@@ -212,34 +214,34 @@ impl<W: Write> Converter<'_, W> {
         self.writer.begin_at(tag, indent)
     }
 
-    fn as_text(&mut self, tag: &Tag, known: &Described, inline: bool, indent: u32) -> Result<()> {
-        let fmt = tag.raw("fmt").map(<[u8]>::to_vec);
+    fn as_text(&mut self, tag: &Tag, known: &ElementData, inline: bool, indent: u32) -> Result<()> {
+        let fmt = tag.get_raw("fmt").map(<[u8]>::to_vec);
         let mut new = tag.clone();
         let mut plain = false;
-        let mut columns = tag.count("columns").unwrap_or(1);
+        let mut columns = tag.get_u64("columns").unwrap_or(1);
         if self.library() {
-            new = new.without("kind");
+            new = new.without_attribute("kind");
             if let Some(fmt) = &fmt {
                 plain = true;
-                columns = strings_a_line(fmt, known).ok_or_else(|| {
-                    let message = format!("format {} is not done", fmt.escape_ascii());
+                columns = strings_per_line(fmt, known).ok_or_else(|| {
+                    let message = format!("unsupported format {}", fmt.escape_ascii());
                     Error::unsupported("iotk-018", message)
-                        .hint("without --compat the data are written in full")
+                        .hint("the exact style writes the data without a format")
                 })?;
             }
         } else {
-            // Data under a format lose digits and signs; ours are written without it.
-            new = new.renamed("fmt", "spile_fmt");
-            let actual = Type::of(known.array.dtype).map(|(_, kind)| kind);
+            // A format loses digits and signs, so exact data are written without it.
+            new = new.with_renamed("fmt", "spile_fmt");
+            let actual = Type::of_dtype(known.array.dtype).map(|(_, kind)| kind);
             let numeric = known.kind != Some(Type::Character);
-            if let Some(actual) = actual.filter(|k| numeric && tag.count("kind") != Some(*k))
+            if let Some(actual) = actual.filter(|k| numeric && tag.get_u64("kind") != Some(*k))
                 && self.form != Form::Text
             {
-                new = new.with("spile_kind", &actual.to_string(), "kind");
+                new = new.with_attribute("spile_kind", &actual.to_string(), "kind");
             }
         }
         self.begin(&new, inline, indent)?;
-        let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
+        let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
         if plain {
             return self.writer.fields(&array, columns);
         }
@@ -250,7 +252,7 @@ impl<W: Write> Converter<'_, W> {
         &mut self,
         tag: &Tag,
         kind: Type,
-        known: Described,
+        known: ElementData,
         data: &Data,
         inline: bool,
         indent: u32,
@@ -259,15 +261,15 @@ impl<W: Write> Converter<'_, W> {
             return self.text_to_binary(tag, kind, known, data, inline, indent);
         };
         self.begin(tag, inline, indent)?;
-        let Target::Binary(wanted, _) = self.target else { return Ok(()) };
-        if wanted.order == framing.order || known.array.dtype.word() == 1 {
+        let Target::Binary(output, _) = self.target else { return Ok(()) };
+        if output.order == framing.order || known.array.dtype.word() == 1 {
             return self.copy(data);
         }
-        let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
+        let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
         self.writer.array(&array, 1)
     }
 
-    /// A record as it is.
+    /// Copies a record unchanged.
     fn copy(&mut self, data: &Data) -> Result<()> {
         self.writer.begin_data(data.parts.len())?;
         let mut buffer = vec![0; 64 << 10];
@@ -287,40 +289,40 @@ impl<W: Write> Converter<'_, W> {
         &mut self,
         tag: &Tag,
         kind: Type,
-        mut known: Described,
+        mut known: ElementData,
         data: &Data,
         inline: bool,
         indent: u32,
     ) -> Result<()> {
-        let mut new = tag.without("spile_kind");
+        let mut new = tag.without_attribute("spile_kind");
         if !self.library() {
-            new = new.renamed("spile_fmt", "fmt");
+            new = new.with_renamed("spile_fmt", "fmt");
         }
         let count = known.array.shape.count().unwrap_or(0);
-        if tag.raw("type").is_some() && tag.count("size").is_none() {
-            new = new.with("size", &count.to_string(), "type");
+        if tag.get_raw("type").is_some() && tag.get_u64("size").is_none() {
+            new = new.with_attribute("size", &count.to_string(), "type");
         }
         let numeric = kind != Type::Character;
-        if numeric && tag.count("spile_kind").is_none() {
-            let number = match tag.count("kind").filter(|_| !self.library()) {
+        if numeric && tag.get_u64("spile_kind").is_none() {
+            let number = match tag.get_u64("kind").filter(|_| !self.library()) {
                 Some(number) => number,
                 None if self.library() => 4,
                 None => self.kind_for(kind, data)?,
             };
             let dtype = kind.dtype(number, self.form.order());
             known.array.dtype = dtype.unwrap_or(known.array.dtype);
-            let number = Type::of(known.array.dtype).map_or(number, |(_, kind)| kind);
-            new = new.with("kind", &number.to_string(), "size");
-        } else if self.library() && tag.raw("type").is_none() {
-            // With `qe_syntax` the library tells a kind of strings, too.
-            new = new.with("kind", "4", "");
-        } else if !numeric && tag.raw("type").is_some() && tag.count("len").is_none() {
-            new = new.with("len", &known.array.dtype.size().to_string(), "size");
+            let number = Type::of_dtype(known.array.dtype).map_or(number, |(_, kind)| kind);
+            new = new.with_attribute("kind", &number.to_string(), "size");
+        } else if self.library() && tag.get_raw("type").is_none() {
+            // With `qe_syntax` the library writes a kind for strings, too.
+            new = new.with_attribute("kind", "4", "");
+        } else if !numeric && tag.get_raw("type").is_some() && tag.get_u64("len").is_none() {
+            new = new.with_attribute("len", &known.array.dtype.size().to_string(), "size");
         }
         self.begin(&new, inline, indent)?;
         let dtype = known.array.dtype;
-        let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.raw("fmt").is_none()) else {
-            let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
+        let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.get_raw("fmt").is_none()) else {
+            let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
             return self.writer.array(&array, 1);
         };
         let total = known.array.shape.bytes(dtype.size())?;
@@ -331,8 +333,8 @@ impl<W: Write> Converter<'_, W> {
         self.writer.end_data()
     }
 
-    /// The smallest usual kind that holds numbers whose kind is not told: the default kinds of
-    /// programs, wider ones where a number needs them.
+    /// The kind for numbers without a declared kind: the default kind, or a wider one if a number
+    /// needs it.
     fn kind_for(&self, kind: Type, data: &Data) -> Result<u64> {
         match kind {
             Type::Integer => return integer_kind(self.source, data, self.limits),
@@ -340,37 +342,38 @@ impl<W: Write> Converter<'_, W> {
             Type::Real | Type::Complex => {}
         }
         let mut fits = true;
-        stream_words(self.source, data, self.limits, &mut |text| {
-            fits = fits && words(text).all(|(_, word)| fits_double(word));
+        stream_tokens(self.source, data, self.limits, &mut |text| {
+            fits = fits && tokens(text).all(|(_, token)| fits_double(token));
             Ok(())
         })?;
         Ok(if fits { 8 } else { 16 })
     }
 
-    /// Data of an element without a type: characters.
-    fn loose(&mut self, data: &Data) -> Result<()> {
+    /// Writes the data of an element without a type as characters.
+    fn untyped(&mut self, data: &Data) -> Result<()> {
         self.start()?;
         if self.open.is_empty() {
             let message = format!("data outside of all elements at byte {}", data.parts.offset());
-            self.done.lost.push(message);
+            self.result.lost.push(message);
             return Ok(());
         }
-        // How long it is without its escapes is only known when it is there as a whole.
+        // The length without escapes is known only after decoding.
         self.limits.allow(data.parts.len(), "text in an element without a type")?;
         let none = Tag::default();
-        let known = describe(&none, None, data, self.form, self.source, self.limits)?;
-        let array = Array::open(self.source, &self.nothing, &known.array, self.limits)?;
+        let known = describe_data(&none, None, data, self.form, self.source, self.limits)?;
+        let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
         let text = array.read(&Selection::all(), Axes::Stored)?;
         let blank = text.trim_ascii().is_empty();
         if blank && self.target == Target::Text {
-            self.done.lost.push(format!("blanks at byte {}", data.parts.offset()));
+            self.result.lost.push(format!("blanks at byte {}", data.parts.offset()));
         }
-        self.writer.loose_text(&text)
+        self.writer.untyped_text(&text)
     }
 }
 
-/// How many strings of full length a format puts on a line: `(3a5)`, or `(a)` for one.
-fn strings_a_line(fmt: &[u8], known: &Described) -> Option<u64> {
+/// Number of strings of full length per line in a format such as `(3a5)` or `(a)`; `None` for other
+/// formats.
+fn strings_per_line(fmt: &[u8], known: &ElementData) -> Option<u64> {
     if known.array.dtype.kind() != Kind::Text {
         return None;
     }
@@ -382,14 +385,14 @@ fn strings_a_line(fmt: &[u8], known: &Described) -> Option<u64> {
     (width == known.array.dtype.size()).then_some(repeat)
 }
 
-/// A real number that a double can hold with all the digits it has.
-fn fits_double(word: &[u8]) -> bool {
+/// True if a double represents all digits of the real number `token`.
+fn fits_double(token: &[u8]) -> bool {
     let mut bytes = Vec::new();
-    if Scalar::F64.parse(word, &mut bytes).is_none() {
-        // Too large for a double only, or no number: then whoever parses it tells what is wrong.
-        return Scalar::Wide(Wide::Binary128).parse(word, &mut bytes).is_none();
+    if Scalar::F64.parse(token, &mut bytes).is_none() {
+        // Too large for a double, or not a number, which is reported when it is parsed.
+        return Scalar::Wide(Wide::Binary128).parse(token, &mut bytes).is_none();
     }
-    let mantissa = word.split(u8::is_ascii_alphabetic).next().unwrap_or(word);
+    let mantissa = token.split(u8::is_ascii_alphabetic).next().unwrap_or(token);
     let digits = mantissa.iter().filter(|b| b.is_ascii_digit()).skip_while(|b| **b == b'0');
     let kept: Vec<u8> = digits.copied().collect();
     let zeros = kept.iter().rev().take_while(|b| **b == b'0').count();

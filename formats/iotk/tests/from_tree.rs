@@ -1,4 +1,4 @@
-//! Trees of other formats, written as IOTK files.
+//! Datasets of other formats, written as IOTK files.
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{ErrorKind, Result};
@@ -47,7 +47,7 @@ impl Reader for Foreign {
 fn foreign(arrays: &[(&str, ArrayDesc)]) -> Foreign {
     let mut tree = Tree::new(&limits());
     let group = tree.add_group(ROOT, "g").unwrap();
-    // Names that mean something else here.
+    // Names with another meaning in IOTK.
     let attrs =
         [("type", Value::from("real")), ("", Value::from(1_u64)), ("a b", Value::from(2_u64))];
     tree.node_mut(group).attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
@@ -75,7 +75,7 @@ fn trees_of_other_formats_keep_their_values() {
         ("half", inline(half, &[2], &[0x00, 0x3c, 0xff, 0x7b], Order::C)),
         ("mapped", mapped),
         ("opaque", inline(DType::opaque(3), &[2], b"abcdef", Order::C)),
-        // Row by row there, column by column here.
+        // Row-major in the source, column-major in the file.
         ("rows", inline(DType::I32, &[2, 3], &rows, Order::C)),
     ]);
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn trees_of_other_formats_keep_their_values() {
         let names: Vec<String> = attrs("g").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["type_", "_", "a_b"]);
         assert_eq!(attrs("g/u8"), [("size_".to_string(), Value::from("large"))]);
-        // Once more, now from a tree of our own.
+        // Again, from an IOTK file.
         let again = folder.path().join(format!("again-{name}"));
         let mut sink = Sink::create(&again, Overwrite::Never).unwrap();
         Iotk.write(&file, &mut sink, &limits()).unwrap();
@@ -124,7 +124,7 @@ fn trees_of_other_formats_keep_their_values() {
     assert!(error.to_string().contains("does not fit"), "{error}");
     let error = refused(inline(DType::U8, &[1; 8], &[1], Order::C));
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "iotk-017"));
-    // The same from memory.
+    // From a slice in memory.
     let mut writer = Writer::new(Vec::new(), Target::Text, Style::Exact).unwrap();
     writer.dat_slice("x", &[], &[200_u8, 3]).unwrap();
     let bytes = writer.finish().unwrap();

@@ -1,4 +1,4 @@
-//! Data as text: numbers and strings taken out of it when they are asked for.
+//! Decoding of numbers and strings from text.
 
 use rayon::prelude::*;
 use spile_core::error::{Error, Result};
@@ -7,32 +7,33 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 
 use crate::event::Data;
-use crate::number::Scalar;
+use crate::scalar::Scalar;
+use crate::tokens::{last_token_start, parse_all, tokens};
 use crate::wire::unescape;
-use crate::words::{last_word, parse_all, words};
 
-/// Text that one thread parses at a time, and how many such pieces are in hand at once.
+/// Bytes of text that one thread parses at a time, and number of such pieces in memory.
 const PIECE: usize = 256 << 10;
 const PIECES: usize = 32;
 
-/// Parses numbers.
+/// Decodes numbers.
 pub(crate) struct Numbers {
     pub(crate) scalar: Scalar,
-    /// Fields of one width, which may stand side by side.
+    /// Width of fields that may have no blanks between them.
     pub(crate) width: Option<usize>,
-    /// The first byte of the text in the file.
+    /// Offset of the text in the file.
     pub(crate) base: u64,
-    /// With comments in between, places in the text are not places in the file.
+    /// Byte ranges of the text. With comments in between there are several, and positions in the text
+    /// are not offsets in the file.
     pub(crate) parts: usize,
 }
 
 impl Numbers {
-    fn place(&self, error: Error, at: usize) -> Error {
+    fn locate(&self, error: Error, at: usize) -> Error {
         if self.parts == 1 { error.at(self.base + at as u64) } else { error }
     }
 
     fn parse(&self, text: &[u8], at: usize) -> Result<Vec<u8>> {
-        // Numbers are seldom shorter than this; if they are, it grows.
+        // Most numbers have at least 16 characters.
         let mut out = Vec::with_capacity(text.len() / 16 * self.scalar.size());
         if let Some(width) = self.width {
             for line in text.split(|b| *b == b'\n') {
@@ -44,12 +45,12 @@ impl Numbers {
             return Ok(out);
         }
         parse_all(self.scalar, text, &mut out)
-            .map_err(|bad| self.place(bad.error(self.scalar), at + bad.at))?;
+            .map_err(|bad| self.locate(bad.error(self.scalar), at + bad.at))?;
         Ok(out)
     }
 
-    /// Parses on all threads and hands out the numbers in order; `at` is the place of `stored` in
-    /// the whole text.
+    /// Parses on all threads and passes the numbers to `each` in order; `at` is the position of
+    /// `stored` in the entire text.
     fn parse_pieces(
         &self,
         stored: &[u8],
@@ -60,15 +61,15 @@ impl Numbers {
         let mut from = 0;
         while from < stored.len() {
             let to = from.saturating_add(PIECE);
-            // A piece ends between words, and with a format between lines.
+            // A piece ends between tokens, and with a format between lines.
             let to = match stored.get(from..to) {
                 None => stored.len(),
                 Some(text) if self.width.is_some() => {
                     text.iter().rposition(|b| *b == b'\n').map_or(stored.len(), |k| from + k + 1)
                 }
-                Some(text) => match last_word(text) {
+                Some(text) => match last_token_start(text) {
                     0 => stored.len(),
-                    word => from + word,
+                    token => from + token,
                 },
             };
             pieces.push(from..to);
@@ -88,9 +89,9 @@ impl Numbers {
         let size = self.scalar.size() as u64;
         let message = match short {
             Some((got, of)) => {
-                format!("{} numbers where {} were promised", got / size, of / size)
+                format!("expected {} numbers, found {}", of / size, got / size)
             }
-            None => "more numbers than were promised".to_string(),
+            None => "found more numbers than declared".to_string(),
         };
         Error::malformed("iotk-013", message).at(self.base)
     }
@@ -117,8 +118,8 @@ impl Codec for Numbers {
     }
 }
 
-/// The numbers of a text of any length, a part at a time; their bytes are little-endian, and `total`
-/// in all.
+/// Parses the numbers of a text of any length in parts and passes them to `each` as little-endian
+/// bytes. Fails with iotk-013 if they are not `total` bytes in all.
 pub(crate) fn stream_numbers(
     source: &Source,
     data: &Data,
@@ -130,7 +131,7 @@ pub(crate) fn stream_numbers(
     let (base, parts) = (data.parts.offset(), data.parts.count());
     let numbers = Numbers { scalar, width: None, base, parts };
     let (mut at, mut done) = (0, 0);
-    stream_words(source, data, limits, &mut |text| {
+    stream_tokens(source, data, limits, &mut |text| {
         numbers.parse_pieces(text, at, &mut |bytes| {
             done += bytes.len() as u64;
             if done > total {
@@ -147,71 +148,71 @@ pub(crate) fn stream_numbers(
     Ok(())
 }
 
-/// A text of any length, a part at a time, cut between words.
-pub(crate) fn stream_words(
+/// Passes a text of any length to `each` in parts that end between tokens.
+pub(crate) fn stream_tokens(
     source: &Source,
     data: &Data,
     limits: &Limits,
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut text = Vec::new();
-    // The numbers take memory, too.
+    // The rest of the limit is for the parsed numbers.
     let block = ((PIECE * PIECES / 4) as u64).min(limits.memory / 8).max(4 << 10);
-    // What stands around a comment belongs together.
+    // A comment does not separate tokens.
     for part in data.parts.iter() {
         let (mut from, end) = (part.offset, part.offset + part.len);
         while from < end {
             let len = (end - from).min(block);
             let kept = text.len();
             source.require(from, len)?;
-            text.resize(limits.allow(kept as u64 + len, "a word")?, 0);
+            text.resize(limits.allow(kept as u64 + len, "a number in text")?, 0);
             source.read_exact_at(from, &mut text[kept..])?;
             from += len;
-            let word = last_word(&text);
-            each(&text[..word])?;
-            text.drain(..word);
+            let end = last_token_start(&text);
+            each(&text[..end])?;
+            text.drain(..end);
         }
     }
     each(&text)
 }
 
-/// The kind of integers whose tag does not tell: the default kind of programs if all fit in it.
+/// The kind of integers without a declared kind: 4 if all fit, else 8.
 pub(crate) fn integer_kind(source: &Source, data: &Data, limits: &Limits) -> Result<u64> {
     let mut fits = true;
-    stream_words(source, data, limits, &mut |text| {
+    stream_tokens(source, data, limits, &mut |text| {
         let mut bytes = Vec::with_capacity(4);
         fits = fits
-            && words(text).all(|(_, word)| {
+            && tokens(text).all(|(_, token)| {
                 bytes.clear();
                 // Nine digits always fit.
-                word.len() <= 9 || Scalar::Int(4).parse(word, &mut bytes).is_some()
+                token.len() <= 9 || Scalar::Int(4).parse(token, &mut bytes).is_some()
             });
         Ok(())
     })?;
     Ok(if fits { 4 } else { 8 })
 }
 
-/// Takes strings out of their lines.
+/// Decodes strings, one per line.
 pub(crate) struct Strings {
     pub(crate) len: usize,
-    /// Escapes are not resolved.
+    /// True if escapes are not resolved.
     pub(crate) plain: bool,
-    /// List-directed: a blank before each line.
+    /// List-directed output: a blank before each line.
     pub(crate) star: bool,
-    /// The first byte of the text in the file.
+    /// Offset of the text in the file.
     pub(crate) base: u64,
 }
 
-/// What stands between the line of the begin tag and that of the end tag.
+/// The text between the line of the begin tag and the line of the end tag.
 pub(crate) fn inner(text: &[u8]) -> &[u8] {
     let ([b'\n', text @ ..] | [b'\r', b'\n', text @ ..]) = text else {
-        // On one line with its tags: meant as it stands there.
+        // On the line of its tags.
         return text;
     };
     let end = text.iter().rposition(|b| *b == b'\n');
     match end {
         Some(end) if text[end..].iter().all(|b| matches!(b, b'\n' | b' ' | b'\t')) => &text[..end],
-        // No line at all between the tags.
+        // No line between the tags.
         None if text.iter().all(|b| matches!(b, b' ' | b'\t')) => &[],
         _ => text,
     }
@@ -222,7 +223,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Strings {
-    /// The length of the longest of `count` strings whose tag does not tell.
+    /// The length of the longest of `count` strings in `text`, for tags without `len`.
     pub(crate) fn longest(text: &[u8], plain: bool, count: u64) -> u64 {
         let text = inner(text);
         let text = if plain { text.into() } else { unescape(text) };
@@ -239,13 +240,13 @@ impl Codec for Strings {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        // The lines are found before escapes are resolved, so that an escaped character is never
-        // taken for one of them.
+        // Lines are split before escapes are resolved, because an escaped line end is part of a
+        // string.
         let text = inner(stored);
         let text = if self.plain { text.into() } else { unescape(text) };
         let (len, total) = (self.len, out.len());
         let count = total.checked_div(len).unwrap_or(0);
-        // Every string in full length, as they are written: then a line end inside one is its own.
+        // If all strings have full length, a line end inside a string is part of it.
         let full = count > 0
             && text.len() == total + count - 1
             && (1..count).all(|k| text[k * (len + 1) - 1] == b'\n');
@@ -258,7 +259,7 @@ impl Codec for Strings {
         let rows: Vec<&[u8]> = lines(&text)
             .map(|line| if self.star { line.strip_prefix(b" ").unwrap_or(line) } else { line })
             .collect();
-        // Several to a line under a format: fields of full length, one behind the other.
+        // With a format, a line has several fields of full length.
         let joined: usize = rows.iter().map(|row| row.len()).sum();
         if self.plain && joined == total {
             rows.iter().fold(0, |at, row| {
@@ -271,13 +272,13 @@ impl Codec for Strings {
         let mut rows = rows.into_iter();
         for slot in out.chunks_mut(len.max(1)) {
             let Some(row) = rows.next() else {
-                let message = format!("fewer than {count} strings");
+                let message = format!("expected {count} strings, found fewer");
                 return Err(Error::malformed("iotk-013", message).at(self.base));
             };
             let kept = row.len().min(slot.len());
-            // Blanks behind a string have no meaning in Fortran; anything else would be lost.
+            // Trailing blanks have no meaning in Fortran; other bytes would be lost.
             if row[kept..].iter().any(|b| *b != b' ') {
-                let message = format!("a line of {} bytes for a string of {len}", row.len());
+                let message = format!("expected a line of {len} bytes, found {}", row.len());
                 return Err(Error::malformed("iotk-014", message).at(self.base));
             }
             slot[..kept].copy_from_slice(&row[..kept]);

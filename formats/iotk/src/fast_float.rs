@@ -1,18 +1,18 @@
-//! Decimal digits to the nearest double, for the plain numbers that texts are full of.
+//! Fast parsing of decimal numbers: the nearest double.
 //!
-//! Digits and power of ten are multiplied with 128 bits of the power (D. Lemire, *Number parsing at a
-//! gigabyte per second*, 2021): the product says which double is nearest unless it lies too close
-//! to the middle between two. Such numbers, and everything that is not plain (more than 19 digits,
-//! too large, too small, other spellings), are left to whoever asks, who reads them with care.
+//! The digits are multiplied by the first 128 bits of the power of ten (D. Lemire, *Number parsing at
+//! a gigabyte per second*, 2021). The product determines the nearest double unless it is too close
+//! to the midpoint of two. Such numbers, and those with more than 19 digits, out of range or in another
+//! notation, are left to the caller.
 
-/// Powers of ten of the numbers that are read here; a double has none beyond.
+/// Range of the powers of ten of doubles.
 const LEAST: i32 = -342;
 const MOST: i32 = 308;
 
-/// The first 128 bits of 5^q for all these powers, highest bit set.
+/// The first 128 bits of 5^q for all powers q, highest bit set.
 static POWERS: [u128; (MOST - LEAST + 1) as usize] = powers();
 
-/// Words of the long numbers from which the powers are taken.
+/// 64-bit words of the long integers from which the powers are computed.
 const LONG: usize = 34;
 
 const fn powers() -> [u128; (MOST - LEAST + 1) as usize] {
@@ -30,7 +30,7 @@ const fn powers() -> [u128; (MOST - LEAST + 1) as usize] {
             long[k] = (value / 5) as u64;
             rest = value % 5;
         }
-        // The method wants the small ones rounded up.
+        // The method requires that the small ones are rounded up.
         table[(-n - LEAST) as usize] = highest(&long) + (n <= 27) as u128;
         n += 1;
     }
@@ -52,7 +52,7 @@ const fn powers() -> [u128; (MOST - LEAST + 1) as usize] {
     table
 }
 
-/// The first 128 bits of a long number, beginning with its highest one.
+/// The first 128 bits of a long integer, from its highest set bit.
 const fn highest(long: &[u64; LONG]) -> u128 {
     let mut top = LONG - 1;
     while long[top] == 0 {
@@ -65,15 +65,15 @@ const fn highest(long: &[u64; LONG]) -> u128 {
     if shift == 0 { bits } else { bits << shift | (third >> (64 - shift)) as u128 }
 }
 
-/// The number at the beginning of `text` and its length, if it is plain: sign, digits with or
-/// without a point, exponent with a letter. What follows is not looked at.
+/// Parses a number at the beginning of `text`: sign, digits with an optional point, optional exponent
+/// with a letter. Returns the value and its length in bytes; the rest of `text` is ignored.
 pub(crate) fn read(text: &[u8]) -> Option<(f64, usize)> {
     let negative = text.first() == Some(&b'-');
     let mut at = usize::from(negative || text.first() == Some(&b'+'));
-    let whole = at;
+    let start = at;
     let mut digits = 0;
     at = read_digits(text, at, &mut digits);
-    let mut count = at - whole;
+    let mut count = at - start;
     let mut fraction = 0;
     if text.get(at) == Some(&b'.') {
         let point = at + 1;
@@ -99,8 +99,8 @@ pub(crate) fn read(text: &[u8]) -> Option<(f64, usize)> {
     Some((f64::from_bits(bits), at))
 }
 
-/// The whole number at the beginning of `text` and its length, if it surely fits.
-pub(crate) fn read_whole(text: &[u8]) -> Option<(i64, usize)> {
+/// Parses an integer of at most 18 digits at the beginning of `text`. Returns the value and its length.
+pub(crate) fn read_integer(text: &[u8]) -> Option<(i64, usize)> {
     let negative = text.first() == Some(&b'-');
     let first = usize::from(negative || text.first() == Some(&b'+'));
     let mut digits = 0;
@@ -109,8 +109,7 @@ pub(crate) fn read_whole(text: &[u8]) -> Option<(i64, usize)> {
     fits.then(|| (if negative { -(digits as i64) } else { digits as i64 }, end))
 }
 
-/// Appends the digits from `at` on to `number`, without regard to overflow, and says where they
-/// end.
+/// Appends the digits from `at` on to `number`, wrapping on overflow. Returns the position after them.
 fn read_digits(text: &[u8], mut at: usize, number: &mut u64) -> usize {
     while let Some(eight) =
         text.get(at..).and_then(<[u8]>::first_chunk).copied().and_then(eight_digits)
@@ -125,7 +124,7 @@ fn read_digits(text: &[u8], mut at: usize, number: &mut u64) -> usize {
     at
 }
 
-/// Eight digits at once: neighbours become numbers of two, four, and eight digits.
+/// The value of eight digits, or `None` if a byte is not a digit. Neighbours are combined in pairs.
 fn eight_digits(text: [u8; 8]) -> Option<u64> {
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
     const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -141,7 +140,7 @@ fn eight_digits(text: [u8; 8]) -> Option<u64> {
     Some((fours.wrapping_mul(10_000)).wrapping_add(fours >> 32) & 0xffff_ffff)
 }
 
-/// The bits of the double nearest to `digits * 10^power`, where it is normal and that is certain.
+/// The bits of the double nearest to `digits * 10^power`; `None` if it is not normal or not certain.
 fn nearest(digits: u64, power: i32) -> Option<u64> {
     if digits == 0 {
         return Some(0);
@@ -154,7 +153,7 @@ fn nearest(digits: u64, power: i32) -> Option<u64> {
     let factor = POWERS[(power - LEAST) as usize];
     let product = u128::from(digits) * (factor >> 64);
     let (mut high, mut low) = ((product >> 64) as u64, product as u64);
-    // 55 bits decide, and the rest of the power only matters where all bits behind them are set.
+    // The first 55 bits decide; the rest of the power matters only if all following bits are set.
     if high & 0x1ff == 0x1ff {
         let rest = (u128::from(digits) * (factor & u128::from(u64::MAX))) >> 64;
         let (sum, carry) = low.overflowing_add(rest as u64);
@@ -168,7 +167,7 @@ fn nearest(digits: u64, power: i32) -> Option<u64> {
     let mut mantissa = high >> shift;
     // log2(10^power) without its fraction.
     let mut exponent = ((217_706 * power) >> 16) + 63 + top as i32 - zeros as i32 + 1023;
-    // Exactly in the middle: the even one, which means that the bit in question is dropped.
+    // Exactly at the midpoint: round to even.
     if low <= 1 && (-4..=23).contains(&power) && mantissa & 3 == 1 && mantissa << shift == high {
         mantissa &= !1;
     }
@@ -176,7 +175,7 @@ fn nearest(digits: u64, power: i32) -> Option<u64> {
     if mantissa == 1 << 53 {
         (mantissa, exponent) = (1 << 52, exponent + 1);
     }
-    // Others have fewer digits, or none.
+    // Subnormal numbers and overflow are left to the caller.
     (1..2047).contains(&exponent).then_some((exponent as u64) << 52 | (mantissa & !(1 << 52)))
 }
 
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_numbers_are_read_here_and_no_others() {
+    fn only_plain_numbers_are_parsed() {
         for text in ["1.0", "-0.0", "+3", "1.", ".5", "1.5E+100", "2.5d-3", "1234567890123456789"] {
             assert!(read(text.as_bytes()).is_some(), "{text}");
             agrees(text);
@@ -214,13 +213,13 @@ mod tests {
             assert_eq!(read(text.as_bytes()), None, "{text}");
         }
         assert_eq!(read(b"1.5 2"), Some((1.5, 3)));
-        assert_eq!(read_whole(b"-12,"), Some((-12, 3)));
-        assert_eq!(read_whole(b"1234567890123456789"), None);
-        assert_eq!(read_whole(b"-9223372036854775808"), None);
+        assert_eq!(read_integer(b"-12,"), Some((-12, 3)));
+        assert_eq!(read_integer(b"1234567890123456789"), None);
+        assert_eq!(read_integer(b"-9223372036854775808"), None);
     }
 
     #[test]
-    fn numbers_in_the_middle_between_two_doubles_are_not_guessed() {
+    fn numbers_near_the_midpoint_of_two_doubles_are_rounded_correctly() {
         // 2^53 + 1, and its neighbours in the last of 19 digits.
         for text in [
             "9007199254740993",

@@ -1,5 +1,7 @@
-//! What Quantum ESPRESSO means by its files: planes that are one density, bands that are one set
-//! of wavefunctions. Nothing is copied; the new arrays lie where their parts do, in both forms.
+//! Meaning of the files of Quantum ESPRESSO: arrays assembled from planes of a density or bands of
+//! wavefunctions. The assembled arrays refer to the byte ranges of their parts, in both forms.
+
+pub(crate) mod qe_save;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,10 +15,10 @@ use spile_core::tree::{Node, NodeId, Tree, Value};
 use crate::index::Index;
 use crate::read::File;
 
-/// The attribute of arrays that are made of others.
+/// The attribute of arrays that are assembled from others.
 pub(crate) const ASSEMBLED: &str = "assembled from";
 
-/// Adds the arrays that the parts of a file stand for, and what is said elsewhere about the others.
+/// Adds the assembled arrays, and dimensions and units of eigenvalues.
 pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
     let groups: Vec<(NodeId, String)> = tree
         .iter()
@@ -28,7 +30,7 @@ pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
         if name.ends_with("CHARGE-DENSITY")
             && let (Some(n1), Some(n2), Some(n3)) = (number("nr1"), number("nr2"), number("nr3"))
         {
-            // Along the lattice vectors, in parts of them: a grid point is `i / n` of its vector.
+            // Coordinates along the lattice vectors: a grid point is at `i / n` of its vector.
             let dims = [("a1", n1), ("a2", n2), ("a3", n3)];
             if let Some(density) = assemble_named(tree, group, "density", "z", &dims, limits)? {
                 let node = tree.node_mut(density);
@@ -66,8 +68,8 @@ pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// Adds the bands of a whole calculation: the eigenvalues and occupations of all k-points, which
-/// are files of their own, and the points themselves.
+/// Adds the bands of a calculation: eigenvalues and occupations of all k-points, which are in
+/// separate files, and the coordinates of the k-points.
 pub(crate) fn add_bands(tree: &mut Tree, limits: &Limits) -> Result<()> {
     let Some(group) = tree.iter().map(|(id, _)| id).find(|id| {
         let first = tree.node(*id).name == "EIGENVALUES" && tree.node(*id).array.is_none();
@@ -94,9 +96,9 @@ pub(crate) fn add_bands(tree: &mut Tree, limits: &Limits) -> Result<()> {
         };
         let units = attribute(first, "units").cloned();
         let dims = [(inner, length), ("k-point", count)];
-        let made = assemble(tree, group, name, &parts, &dims, limits)?;
-        if let (Some(made), Some(units)) = (made, units) {
-            tree.node_mut(made).attrs.push(("units".to_string(), units));
+        let added = assemble(tree, group, name, &parts, &dims, limits)?;
+        if let (Some(added), Some(units)) = (added, units) {
+            tree.node_mut(added).attrs.push(("units".to_string(), units));
         }
     }
     Ok(())
@@ -106,7 +108,7 @@ fn attribute<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
     node.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-/// A number in the attributes of `INFO`.
+/// The integer attribute `key` of the child `INFO`.
 fn info(tree: &Tree, group: NodeId, key: &str) -> Option<u64> {
     match attribute(tree.node(tree.child(group, "INFO")?), key)? {
         Value::Int(number) => u64::try_from(*number).ok(),
@@ -114,7 +116,8 @@ fn info(tree: &Tree, group: NodeId, key: &str) -> Option<u64> {
     }
 }
 
-/// One array of the parts `part.1`, `part.2`, ... of `group`, if all are there and fit.
+/// Adds an array assembled from the children `part.1`, `part.2`, ... of `group`. `None` if one is
+/// missing or does not fit.
 fn assemble_named(
     tree: &mut Tree,
     group: NodeId,
@@ -134,7 +137,8 @@ fn assemble_named(
     }
 }
 
-/// One array of `parts`, if they fit: they lie one behind the other, the last of `dims` slowest.
+/// Adds an array assembled from `parts`, concatenated along the last of `dims`, the slowest. `None` if
+/// types or sizes do not fit.
 fn assemble(
     tree: &mut Tree,
     group: NodeId,
@@ -160,7 +164,7 @@ fn assemble(
         }
         dtype = Some(desc.dtype);
         match &desc.layout {
-            // A record may be longer than its elements.
+            // The record may be longer than its elements.
             Layout::Plain { extents: parts, .. } => extents.extend(parts.pieces(0, desc.bytes()?)),
             Layout::Text { extents: parts, codec, .. } => {
                 let Ok(len) = usize::try_from(parts.len()) else { return Ok(None) };
@@ -175,7 +179,7 @@ fn assemble(
     let layout = if texts.is_empty() {
         Layout::Plain { extents, order }
     } else {
-        // Texts are parsed as a whole: what is too much at once stays in its parts.
+        // Text is parsed at once; an array that exceeds the limit is not assembled.
         let needed = extents.len().saturating_add(shape.bytes(dtype.size())?);
         if texts.len() != parts.len() || needed > limits.memory {
             return Ok(None);
@@ -197,7 +201,7 @@ fn assemble(
     Ok(Some(node))
 }
 
-/// Texts one behind the other, each with its length and its own parser, of as many elements each.
+/// Decodes concatenated texts with the same number of elements, each with its length and codec.
 struct Joined(Vec<(usize, Arc<dyn Codec>)>);
 
 impl Codec for Joined {
@@ -209,84 +213,84 @@ impl Codec for Joined {
         let share = out.len() / self.0.len().max(1);
         let mut rest = stored;
         for ((len, codec), values) in self.0.iter().zip(out.chunks_mut(share.max(1))) {
-            let (text, behind) = rest.split_at(rest.len().min(*len));
+            let (text, tail) = rest.split_at(rest.len().min(*len));
             codec.decode(text, values)?;
-            rest = behind;
+            rest = tail;
         }
         Ok(())
     }
 }
 
-/// A set of parts, `part.1` to `part.N`, of which the file has fewer than it says.
+/// An array of which some parts are missing.
 pub(crate) struct Incomplete {
-    /// What is made of parts, and what they are called.
-    pub(crate) whole: &'static str,
+    /// Name of the array.
+    pub(crate) array: &'static str,
     /// `11 of 12 planes`.
-    pub(crate) there: String,
-    /// Place of the element around them.
+    pub(crate) found: String,
+    /// Offset of the element around the parts.
     pub(crate) offset: u64,
 }
 
-/// The densities and wavefunctions that are not complete.
+/// The densities and wavefunctions with missing parts.
 pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
-    let mut found = Vec::new();
+    let mut incomplete = Vec::new();
     for element in index.elements() {
         let inside = || element.children.iter().map(|id| &index.elements()[*id]);
         let Some(info) = inside().find(|e| e.tag.name() == b"INFO") else { continue };
-        let number = |key: &str| info.tag.count(key);
+        let number = |key: &str| info.tag.get_u64(key);
         let density = element.tag.name().ends_with(b"CHARGE-DENSITY");
-        let (whole, part, parts, wanted) = match (number("nr3"), number("igwx"), number("nbnd")) {
+        let (array, part, parts, expected) = match (number("nr3"), number("igwx"), number("nbnd")) {
             (Some(planes), _, _) if density => ("charge density", "z.", "planes", planes),
             (_, Some(_), Some(bands)) => ("wavefunctions", "evc.", "bands", bands),
             _ => continue,
         };
-        let place = |name: &[u8]| -> Option<u64> {
+        let number_of = |name: &[u8]| -> Option<u64> {
             let digits = name.strip_prefix(part.as_bytes())?;
-            std::str::from_utf8(digits).ok()?.parse().ok().filter(|k| (1..=wanted).contains(k))
+            std::str::from_utf8(digits).ok()?.parse().ok().filter(|k| (1..=expected).contains(k))
         };
-        let there: HashSet<u64> = inside().filter_map(|e| place(e.tag.name())).collect();
-        // None at all is how files without wavefunctions are written.
-        if !there.is_empty() && (there.len() as u64) < wanted {
-            let there = format!("{} of {wanted} {parts}", there.len());
-            found.push(Incomplete { whole, there, offset: element.offset });
+        let found: HashSet<u64> = inside().filter_map(|e| number_of(e.tag.name())).collect();
+        // Files without wavefunctions have no part at all.
+        if !found.is_empty() && (found.len() as u64) < expected {
+            let found = format!("{} of {expected} {parts}", found.len());
+            incomplete.push(Incomplete { array, found, offset: element.offset });
         }
     }
-    found
+    incomplete
 }
 
-/// What a person wants to know first about such a file.
+/// Summary rows of a file of Quantum ESPRESSO: content, program, counts.
 pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
     let index = file.index();
     let Some(root) = index.roots().first() else { return Vec::new() };
     let root = &index.elements()[*root];
-    // A path below the root, without asking for the index of names: files may have many tags.
+    // Searches the children directly: the table of names would be built for all elements.
     let child = |path: &str| {
         path.split('/').try_fold(root, |at, name| {
             let mut inside = at.children.iter().map(|id| &index.elements()[*id]);
             inside.find(|element| element.tag.name() == name.as_bytes())
         })
     };
-    let name = root.tag.title();
+    let name = root.tag.name_lossy();
     let mut rows: Vec<(String, Value)> = Vec::new();
-    let mut say = |what: &str, value: String| rows.push((what.into(), Value::Text(value)));
+    let mut add_row = |what: &str, value: String| rows.push((what.into(), Value::Text(value)));
     let info = child("INFO");
-    let get = |key: &str| info.and_then(|e| e.tag.text_of(key)).unwrap_or_else(|| "?".into());
+    let get = |key: &str| info.and_then(|e| e.tag.get_text(key)).unwrap_or_else(|| "?".into());
     if name == "UPF" {
-        say("holds", "pseudopotential".into());
+        add_row("holds", "pseudopotential".into());
         let header = child("PP_HEADER");
-        let value = |key: &str| header.and_then(|e| e.tag.text_of(key));
+        let value = |key: &str| header.and_then(|e| e.tag.get_text(key));
         for (what, key) in
             [("element", "element"), ("valence", "z_valence"), ("functional", "functional")]
         {
             if let Some(value) = value(key) {
-                say(what, value.trim().to_string());
+                add_row(what, value.trim().to_string());
             }
         }
     } else if let Some(creator) = child("HEADER/CREATOR") {
         let tag = &creator.tag;
-        let word = |key: &str| tag.text_of(key).unwrap_or_default();
-        say("holds", "description of a calculation".into());
-        say("program", format!("{} {}", word("NAME"), word("VERSION")));
+        let text = |key: &str| tag.get_text(key).unwrap_or_default();
+        add_row("holds", "description of a calculation".into());
+        add_row("program", format!("{} {}", text("NAME"), text("VERSION")));
         for (what, path) in [
             ("k-points", "BRILLOUIN_ZONE/NUMBER_OF_K-POINTS"),
             ("bands", "BAND_STRUCTURE_INFO/NUMBER_OF_BANDS"),
@@ -295,35 +299,35 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
             if let Ok(Some(values)) = file.read_f64(&format!("{name}/{path}"))
                 && let [value] = values[..]
             {
-                say(what, value.to_string());
+                add_row(what, value.to_string());
             }
         }
     } else if let Some(density) = child("CHARGE-DENSITY/INFO") {
         let tag = &density.tag;
-        let n = |key: &str| tag.text_of(key).unwrap_or_else(|| "?".into());
-        say("holds", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
-    } else if info.is_some_and(|e| e.tag.raw("igwx").is_some()) {
+        let n = |key: &str| tag.get_text(key).unwrap_or_else(|| "?".into());
+        add_row("holds", format!("charge density, {} x {} x {}", n("nr1"), n("nr2"), n("nr3")));
+    } else if info.is_some_and(|e| e.tag.get_raw("igwx").is_some()) {
         let (bands, waves) = (get("nbnd"), get("igwx"));
-        say("holds", format!("wavefunctions, {bands} bands of {waves} plane waves"));
-        say(
+        add_row("holds", format!("wavefunctions, {bands} bands of {waves} plane waves"));
+        add_row(
             "k-point",
             format!("{} of {}, spin {} of {}", get("ik"), get("nk"), get("ispin"), get("nspin")),
         );
     } else if child("EIGENVALUES").is_some() {
-        say("holds", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
-        if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.text_of("UNITS")) {
-            say("units", units);
+        add_row("holds", format!("eigenvalues, {} bands, k-point {}", get("nbnd"), get("ik")));
+        if let Some(units) = child("UNITS_FOR_ENERGIES").and_then(|e| e.tag.get_text("UNITS")) {
+            add_row("units", units);
         }
     } else if name == "G-VECTORS" {
-        say("holds", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
+        add_row("holds", format!("{} G-vectors, units {}", get("gvect_number"), get("units")));
     } else if name == "GK-VECTORS"
         && let Ok(Some(number)) = file.read::<i64>("GK-VECTORS/NUMBER_OF_GK-VECTORS")
         && let [number] = number[..]
     {
-        say("holds", format!("{number} plane waves of a k-point"));
+        add_row("holds", format!("{number} plane waves of a k-point"));
     }
     for part in incomplete(index) {
-        say(&format!("{}, incomplete", part.whole), part.there);
+        add_row(&format!("{}, incomplete", part.array), part.found);
     }
     rows
 }

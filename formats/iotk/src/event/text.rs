@@ -1,5 +1,5 @@
-//! Events from XML, by the library's rules and not those of a strict parser: several roots, `--`
-//! in comments and a bare `<` in formatted data are fine. No entity is ever expanded into another.
+//! Events from XML, by the rules of the library: several roots, `--` in comments and a bare `<` in
+//! formatted data are accepted. Entities are not expanded recursively.
 
 use std::collections::VecDeque;
 
@@ -8,116 +8,146 @@ use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-use crate::event::{Data, Event, Item, Look, says_qe_syntax};
+use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
 use crate::record::{Parts, Window};
 use crate::wire::{Control, Tag, is_space};
 
-/// Bytes of a name that are looked at to tell a tag from other text.
-const LONGEST_NAME: usize = 512;
+/// Bytes of a name that are examined to distinguish a tag from other text.
+pub(crate) const LONGEST_NAME: usize = 512;
 
-/// What some editors put before a text: U+FEFF.
-pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+/// U+FEFF, which some editors put at the beginning of a text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a text file from its beginning.
+/// Tags without an end that are searched up to the end of the file. Further ones end at the first
+/// `>`, so that the total time stays linear.
+const UNTERMINATED: u32 = 100;
+
+/// Delimiters remembered as absent from the rest of the file.
+const ABSENT: usize = 8;
+
+/// Events of a text file.
 pub struct TextEvents {
     window: Window,
     at: u64,
     limits: Limits,
-    /// The begin tag that was last, until another tag comes.
+    /// Set if the previous tag is a begin tag.
     open: Option<Open>,
     qe_syntax: Option<bool>,
-    /// Events that were found together.
+    /// Events already parsed.
     ready: VecDeque<Item>,
+    /// Delimiters that do not occur at or after an offset. Salvage searches for the same delimiter
+    /// from many offsets.
+    absent: Vec<(Vec<u8>, u64)>,
+    /// Begin tags and declarations that reached the end of the file.
+    unterminated: u32,
+    scanned: u64,
 }
 
 struct Open {
-    /// Its data have a type: even blanks are data then.
-    announced: bool,
-    /// Behind formatted data nothing but this ends them.
+    /// The tag has a type, so blanks are data, too.
+    typed: bool,
+    /// The end tag, which alone terminates formatted data.
     closing: Option<Vec<u8>>,
 }
 
 impl TextEvents {
     /// Starts at the first byte.
     pub fn new(source: &Source, limits: &Limits) -> Self {
-        let window = Window::new(source.clone());
-        Self { window, at: 0, limits: *limits, open: None, qe_syntax: None, ready: VecDeque::new() }
+        Self {
+            window: Window::new(source.clone()),
+            at: 0,
+            limits: *limits,
+            open: None,
+            qe_syntax: None,
+            ready: VecDeque::new(),
+            absent: Vec::new(),
+            unterminated: 0,
+            scanned: 0,
+        }
     }
 
-    /// Where the next event begins, or the blanks before it.
+    /// Offset of the next event, or of the blanks before it.
     pub fn position(&self) -> u64 {
         self.ready.front().map_or(self.at, |item| item.offset)
     }
 
-    /// Goes on at another tag.
+    /// Continues at the tag at `offset`.
     pub(crate) fn seek(&mut self, offset: u64) {
         self.ready.clear();
         (self.at, self.open) = (offset, None);
     }
 
-    /// The next event, or nothing at the end of the file.
+    pub(crate) fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
+    /// The next event, or `None` at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {
         match self.ready.pop_front() {
             Some(item) => Ok(Some(item)),
-            None => self.read_on(),
+            None => self.parse_next(),
         }
     }
 
-    /// Reads up to and including the next tag, and gives the first of what it found. Comments
-    /// inside data are moved behind them.
-    fn read_on(&mut self) -> Result<Option<Item>> {
-        if self.at == 0 && self.window.get(0, MARK.len())? == MARK {
-            self.at = MARK.len() as u64;
+    /// Parses up to and including the next tag and returns the first event found. Comments inside
+    /// data are returned after the data.
+    fn parse_next(&mut self) -> Result<Option<Item>> {
+        if self.at == 0 && self.window.get(0, BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
+            self.at = BYTE_ORDER_MARK.len() as u64;
         }
         let start = self.at;
         let mut parts: Option<Parts> = None;
         let mut blank = true;
         let mut literal = false;
         let mut from = start;
-        let mut held = 0;
+        let mut comment_bytes = 0;
         loop {
-            let mark = self.markup(from)?;
-            let to = mark.unwrap_or(self.window.len());
+            let tag_start = self.markup(from)?;
+            let to = tag_start.unwrap_or(self.window.len());
             blank &= self.is_blank(from, to)?;
             push(&mut parts, from, to);
             let data = |parts: Option<Parts>| {
                 let parts = parts.unwrap_or_else(|| Parts::one(to, 0));
                 Some(Item::data(Data { parts, literal }, start, to))
             };
-            let Some(mark) = mark else {
+            let Some(tag_start) = tag_start else {
                 self.at = to;
                 return Ok(if blank { self.ready.pop_front() } else { data(parts) });
             };
             let mut head = [0; 9];
-            let there = self.window.get(mark, 9)?;
-            head[..there.len()].copy_from_slice(there);
+            let found = self.window.get(tag_start, 9)?;
+            head[..found.len()].copy_from_slice(found);
             if head == *b"<![CDATA[" {
-                let end = self.find(mark + 9, b"]]>")?.ok_or_else(|| unclosed(mark, "CDATA"))?;
-                push(&mut parts, mark + 9, end);
+                let end = self
+                    .find(tag_start + 9, b"]]>")?
+                    .ok_or_else(|| unclosed(tag_start, "CDATA"))?;
+                push(&mut parts, tag_start + 9, end);
                 (literal, blank, from) = (true, false, end + 3);
-            } else if head.starts_with(b"<!--") && (!blank || self.announced()) {
-                let (item, _) = self.tag(mark)?;
+            } else if head.starts_with(b"<!--") && (!blank || self.is_typed()) {
+                let (item, _) = self.tag(tag_start)?;
                 from = item.end;
-                // They are all held until the data end.
-                held += 2 * size_of::<Item>() as u64 + (item.end - item.offset);
-                self.limits.allow(held, "comments inside data").map_err(|e| e.at(mark))?;
+                // All comments are kept until the end of the data.
+                comment_bytes += 4 * size_of::<Item>() as u64 + (item.end - item.offset);
+                self.limits
+                    .allow(comment_bytes, "comments inside data")
+                    .map_err(|e| e.at(tag_start))?;
                 self.ready.push_back(item);
             } else if head.starts_with(b"<!") && !head.starts_with(b"<!--") {
-                from = self.declaration(mark)?;
+                from = self.declaration(tag_start)?;
             } else {
-                let announced = self.announced();
-                let (item, formatted) = self.tag(mark)?;
+                let typed = self.is_typed();
+                let (item, formatted) = self.tag(tag_start)?;
                 self.at = item.end;
                 self.open = match &item.event {
                     Event::Begin(tag) => Some(Open {
-                        announced: item.kind.is_some(),
+                        typed: item.kind.is_some(),
                         closing: formatted.then(|| [b"</", tag.name()].concat()),
                     }),
                     _ => None,
                 };
                 let closes = matches!(item.event, Event::End(_));
-                if !blank || (closes && announced) {
+                if !blank || (closes && typed) {
                     self.ready.push_back(item);
                     return Ok(data(parts));
                 }
@@ -130,16 +160,16 @@ impl TextEvents {
         }
     }
 
-    fn announced(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.announced)
+    fn is_typed(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.typed)
     }
 
-    /// The next `<` that begins a tag.
+    /// Offset of the next `<` that begins a tag.
     fn markup(&mut self, mut from: u64) -> Result<Option<u64>> {
         if let Some(closing) = self.open.as_ref().and_then(|open| open.closing.clone()) {
             while let Some(at) = self.find(from, &closing)? {
-                let behind = self.window.get(at + closing.len() as u64, 1)?.first();
-                if behind.is_none_or(|b| *b == b'>' || is_space(*b)) {
+                let next = self.window.get(at + closing.len() as u64, 1)?.first();
+                if next.is_none_or(|b| *b == b'>' || is_space(*b)) {
                     return Ok(Some(at));
                 }
                 from = at + 1;
@@ -156,7 +186,7 @@ impl TextEvents {
         Ok(None)
     }
 
-    /// The tag at `at`, which is that of a `<`, and whether its data are formatted.
+    /// The tag whose `<` is at `at`, and whether its data are formatted.
     fn tag(&mut self, at: u64) -> Result<(Item, bool)> {
         let head = self.window.get(at, 4)?;
         let control = match head {
@@ -175,7 +205,7 @@ impl TextEvents {
         let to = to.ok_or_else(missing)?;
         let end = to + close.len() as u64;
         let text = self.window.part(from, to, &self.limits).map_err(|e| e.at(at))?;
-        let (mut remark, mut kind, mut formatted) = (None, None, false);
+        let (mut warning, mut kind, mut formatted, mut attributes) = (None, None, false, 0);
         let event = match control {
             Control::Comment => Event::Comment(join_lines(&text)),
             Control::Instruction => Event::Instruction(Tag::new(join_lines(&text))),
@@ -186,18 +216,21 @@ impl TextEvents {
                     None => (&text[..], false),
                 };
                 let tag = Tag::new(join_lines(text));
-                let look = Look::at(&tag, self.qe_syntax);
-                if !look.sound
-                    && let Some(bad) = tag.attributes().find(|a| !a.sound)
+                let begin = BeginTag::inspect(&tag, self.qe_syntax);
+                attributes = begin.attributes;
+                if !begin.well_formed
+                    && let Some(bad) = tag.attributes().find(|a| !a.well_formed)
                 {
-                    let message =
-                        format!("attribute \"{}\" is not quoted", bad.name.escape_ascii());
-                    remark = Some(Box::new(("iotk-032", message)));
+                    let message = format!(
+                        "the value of attribute \"{}\" is not quoted",
+                        bad.name.escape_ascii()
+                    );
+                    warning = Some(Box::new(("iotk-032", message)));
                 }
                 if empty {
                     Event::Empty(tag)
                 } else {
-                    (kind, formatted) = (look.kind, look.formatted);
+                    (kind, formatted) = (begin.kind, begin.formatted);
                     Event::Begin(tag)
                 }
             }
@@ -207,20 +240,33 @@ impl TextEvents {
         {
             return Err(Error::malformed("iotk-006", "a tag without a name").at(at));
         }
-        self.qe_syntax = says_qe_syntax(&event).or(self.qe_syntax);
+        self.qe_syntax = declared_qe_syntax(&event).or(self.qe_syntax);
         let indent = self.indent(at)?;
-        Ok((Item { offset: at, end, indent, event, kind, remark }, formatted))
+        Ok((Item { offset: at, end, indent, event, kind, attributes, warning }, formatted))
     }
 
-    /// The `>` that ends a begin tag: one inside a quoted value does not.
+    /// Offset of the `>` that ends a begin tag: the first one outside of quoted values. If there is
+    /// none, quotes are ignored.
     fn end_of_begin(&mut self, from: u64) -> Result<Option<u64>> {
+        if self.unterminated >= UNTERMINATED || self.is_absent(from, b">") {
+            return self.find(from, b">");
+        }
+        let end = self.end_outside_quotes(from)?;
+        self.scanned += end.unwrap_or(self.window.len()).saturating_sub(from);
+        if end.is_none() {
+            self.unterminated += 1;
+            return self.find(from, b">");
+        }
+        Ok(end)
+    }
+
+    fn end_outside_quotes(&mut self, from: u64) -> Result<Option<u64>> {
         let mut at = from;
         let mut after_equals = false;
         loop {
             let rest = self.window.rest(at, 1)?;
-            // No closing quote anywhere: the first `>` will have been meant.
             if rest.is_empty() {
-                return self.find(from, b">");
+                return Ok(None);
             }
             let mut open = None;
             let mut k = 0;
@@ -241,22 +287,27 @@ impl TextEvents {
             }
             match open {
                 None => at += rest.len() as u64,
-                // It ends behind what is in memory, or not at all.
+                // The closing quote is beyond the window.
                 Some((k, quote)) => match self.find(at + k + 1, &[quote])? {
                     Some(end) => (at, after_equals) = (end + 1, false),
-                    None => return self.find(from, b">"),
+                    None => return Ok(None),
                 },
             }
         }
     }
 
-    /// Behind a declaration such as `<!DOCTYPE ... [ ... ]>`, which is passed over.
+    /// Offset after a declaration such as `<!DOCTYPE ... [ ... ]>`, which is skipped.
     fn declaration(&mut self, at: u64) -> Result<u64> {
         let mut from = at;
         let mut depth = 0_u32;
+        if self.unterminated >= UNTERMINATED || self.is_absent(at, b">") {
+            return Err(unclosed(at, "declaration"));
+        }
         loop {
             let rest = self.window.rest(from, 1)?;
             if rest.is_empty() {
+                self.unterminated += 1;
+                self.scanned += from - at;
                 return Err(unclosed(at, "declaration"));
             }
             let len = rest.len() as u64;
@@ -272,7 +323,8 @@ impl TextEvents {
         }
     }
 
-    /// Blanks between the beginning of a line and the tag at `at`.
+    /// Number of blanks between the beginning of the line and the tag at `at`; 0 if other bytes are
+    /// in between.
     fn indent(&mut self, at: u64) -> Result<u32> {
         let from = at.saturating_sub(64);
         let before = self.window.part(from, at, &self.limits)?;
@@ -293,31 +345,45 @@ impl TextEvents {
         Ok(true)
     }
 
-    /// The first place of `wanted` from `from` on.
-    fn find(&mut self, mut from: u64, wanted: &[u8]) -> Result<Option<u64>> {
-        loop {
-            let rest = self.window.rest(from, wanted.len())?;
-            if rest.len() < wanted.len() {
-                return Ok(None);
-            }
-            // The next one is seldom far.
-            let found = match wanted {
-                [byte] => memchr(*byte, rest),
-                _ => memchr_iter(wanted[0], rest).find(|at| rest[*at..].starts_with(wanted)),
-            };
-            if let Some(at) = found {
-                return Ok(Some(from + at as u64));
-            }
-            // What is looked for may begin in the last bytes of the window.
-            from += (rest.len() - wanted.len() + 1) as u64;
+    fn is_absent(&self, from: u64, needle: &[u8]) -> bool {
+        self.absent.iter().any(|(absent, at)| from >= *at && absent == needle)
+    }
+
+    /// Offset of the first occurrence of `needle` at or after `from`.
+    fn find(&mut self, from: u64, needle: &[u8]) -> Result<Option<u64>> {
+        if self.is_absent(from, needle) {
+            return Ok(None);
         }
+        let mut at = from;
+        loop {
+            let rest = self.window.rest(at, needle.len())?;
+            if rest.len() < needle.len() {
+                break;
+            }
+            let found = match needle {
+                [byte] => memchr(*byte, rest),
+                _ => memchr_iter(needle[0], rest).find(|at| rest[*at..].starts_with(needle)),
+            };
+            if let Some(found) = found {
+                at += found as u64;
+                self.scanned += at - from;
+                return Ok(Some(at));
+            }
+            // The needle may begin in the last bytes of the window.
+            at += (rest.len() - needle.len() + 1) as u64;
+        }
+        self.scanned += at - from;
+        self.absent.retain(|(absent, _)| absent != needle);
+        self.absent.truncate(ABSENT - 1);
+        self.absent.insert(0, (needle.to_vec(), from));
+        Ok(None)
     }
 }
 
-/// What follows a `<` is a tag: a mark, or a name with nothing strange in it. Free text has things
-/// like `a < b` and `<someone@somewhere>`.
+/// True if the bytes after a `<` are those of a tag: `!`, `?`, or an optional slash and a valid
+/// name. Free text has `a < b` and `<someone@somewhere>`.
 pub(crate) fn begins_tag(head: &[u8]) -> bool {
-    // Whoever reads `</>` finds that it has no name.
+    // `</>` is reported as a tag without a name.
     if matches!(head, [b'!' | b'?', ..] | [b'/', b'>', ..]) {
         return true;
     }
@@ -327,7 +393,7 @@ pub(crate) fn begins_tag(head: &[u8]) -> bool {
         && end.is_none_or(|b| is_space(*b) || matches!(b, b'>' | b'/'))
 }
 
-/// What a byte may be in a name. A table, because this is asked of every tag.
+/// Where a byte may occur in a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NameByte {
     None,
@@ -360,11 +426,11 @@ fn push(parts: &mut Option<Parts>, from: u64, to: u64) {
 }
 
 fn unclosed(at: u64, what: &str) -> Error {
-    Error::truncated("iotk-007", format!("the {what} that begins here does not end")).at(at)
+    Error::truncated("iotk-007", format!("unexpected end of file inside a {what}")).at(at)
 }
 
-/// A tag that was broken into lines, in one: the library breaks at a blank, so a line end stands
-/// for one. An empty line stands for a line end that is part of the tag.
+/// Joins the lines of a tag. The library breaks lines at a blank, so a line end becomes a blank. An
+/// empty line is a line end that is part of the tag.
 fn join_lines(text: &[u8]) -> Vec<u8> {
     if memchr(b'\n', text).is_none() {
         return text.to_vec();

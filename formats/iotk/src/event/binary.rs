@@ -5,40 +5,45 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::Wire;
 
-use crate::event::{Data, Event, Item, Look, says_qe_syntax};
+use super::{BeginTag, Data, Event, Item, declared_qe_syntax};
 use crate::record::{Framing, Parts, Record, Records};
 use crate::wire::{Control, SECOND, Tag, is_space};
 
-/// Bytes in which a tag is looked for without ado; nearly all are shorter.
+/// Bytes examined by the fast path for short tags; nearly all tags are shorter.
 const SHORT: usize = 512;
 
-/// Reads a binary file from its beginning.
+/// Events of a binary file.
 pub struct BinaryEvents {
     records: Records,
     framing: Framing,
     limits: Limits,
     buffer: Vec<u8>,
     qe_syntax: Option<bool>,
+    scanned: u64,
 }
 
 impl BinaryEvents {
     /// Starts at the first record.
     pub fn new(source: &Source, framing: Framing, limits: &Limits) -> Self {
         let records = Records::new(source.clone(), framing, limits);
-        Self { records, framing, limits: *limits, buffer: Vec::new(), qe_syntax: None }
+        Self { records, framing, limits: *limits, buffer: Vec::new(), qe_syntax: None, scanned: 0 }
     }
 
-    /// Where the next event begins.
+    /// Offset of the next event.
     pub fn position(&self) -> u64 {
         self.records.position()
     }
 
-    /// Goes on at another record.
+    /// Continues at the record at `offset`.
     pub(crate) fn seek(&mut self, offset: u64) {
         self.records.seek(offset);
     }
 
-    /// The next event, or nothing at the end of the file.
+    pub(crate) fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
+    /// The next event, or `None` at the end of the file.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item>> {
         let mut item = match self.short()? {
@@ -49,8 +54,12 @@ impl BinaryEvents {
             },
         };
         match &item.event {
-            Event::Begin(tag) => item.kind = Look::at(tag, self.qe_syntax).kind,
-            other => self.qe_syntax = says_qe_syntax(other).or(self.qe_syntax),
+            Event::Begin(tag) => {
+                let begin = BeginTag::inspect(tag, self.qe_syntax);
+                (item.kind, item.attributes) = (begin.kind, begin.attributes);
+            }
+            Event::Empty(tag) => item.attributes = tag.attributes().count(),
+            other => self.qe_syntax = declared_qe_syntax(other).or(self.qe_syntax),
         }
         Ok(Some(item))
     }
@@ -65,8 +74,7 @@ impl BinaryEvents {
         let control = Control::from_code(header.rem_euclid(256));
         let Some(control) = control.filter(|_| header > 0 && record.parts.len() == 4) else {
             let message = format!(
-                "no tag and no data: a record of {} bytes that begins with \
-                 {header}",
+                "expected a tag or data, found a record of {} bytes that begins with {header}",
                 record.parts.len()
             );
             return Err(Error::malformed("iotk-005", message).at(record.parts.offset()));
@@ -74,8 +82,7 @@ impl BinaryEvents {
         self.tag(&record, header, control).map(Some)
     }
 
-    /// The tag or the data that begin here, if nothing is odd about them and their records are in
-    /// memory whole: almost all are like that, and files may have very many of them.
+    /// Fast path: the next tag or data record if it is valid and entirely in the window.
     fn short(&mut self) -> Result<Option<Item>> {
         let (framing, offset) = (self.framing, self.records.position());
         let marker = framing.marker as usize;
@@ -97,7 +104,7 @@ impl BinaryEvents {
             let (indent, tag) = cut(written, control, 0).ok().filter(|_| agrees)?;
             let end = offset + (4 * marker + 8 + len) as u64;
             let event = event(control, tag);
-            Some(Item { offset, end, indent, event, kind: None, remark: None })
+            Some(Item { offset, end, indent, event, kind: None, attributes: 0, warning: None })
         };
         let item = item();
         if let Some(item) = &item {
@@ -106,18 +113,18 @@ impl BinaryEvents {
         Ok(item)
     }
 
-    /// The first four bytes of a record.
+    /// The first four bytes of a record as an integer.
     fn header(&mut self, record: &Record) -> Result<i32> {
         self.records.beginning(record, 4, &mut self.buffer)?;
         let at = record.parts.offset();
         let mut wire = Wire::new(&self.buffer, at, self.framing.order, "iotk-005");
-        wire.i32().map_err(|e| e.hint("the file has Fortran records, but not those of IOTK"))
+        wire.i32().map_err(|e| e.hint("the file has Fortran records, but no IOTK tags"))
     }
 
     fn tag(&mut self, first: &Record, header: i32, control: Control) -> Result<Item> {
         let offset = first.offset;
         let Some(second) = self.records.next()? else {
-            let message = "the file ends between the two records of a tag";
+            let message = "unexpected end of file between the two records of a tag";
             return Err(Error::truncated("iotk-003", message).at(first.end));
         };
         let len = self.limits.allow(second.parts.len(), "a tag").map_err(|e| e.at(offset))?;
@@ -127,14 +134,18 @@ impl BinaryEvents {
         let written = &buffer[4..];
         let at = second.parts.offset() + 4;
 
-        // The library takes the length modulo 65536 and does not look at the second header. Ours
-        // believes the record, which has the whole tag whatever the headers say.
-        let told = i64::from(header / 256);
-        let remark = if again != SECOND + (header - control as i32) {
-            let message = format!("the second header of the tag is {again}, the first {header}");
+        // The library takes the length modulo 65536 and ignores the second header. Here the length
+        // of the record is used.
+        self.scanned += written.len() as u64;
+        let declared = i64::from(header / 256);
+        let warning = if again != SECOND + (header - control as i32) {
+            let message = format!(
+                "the headers of the tag disagree: {header} in the first, {again} in the second"
+            );
             Some(("iotk-031", message))
-        } else if told != written.len() as i64 {
-            let message = format!("the headers say {told} bytes, the tag has {}", written.len());
+        } else if declared != written.len() as i64 {
+            let message =
+                format!("the tag headers declare {declared} bytes, the tag has {}", written.len());
             Some(("iotk-031", message))
         } else {
             None
@@ -147,7 +158,8 @@ impl BinaryEvents {
                 indent,
                 event,
                 kind: None,
-                remark: remark.map(Box::new),
+                attributes: 0,
+                warning: warning.map(Box::new),
             }
         });
         self.buffer = buffer;
@@ -165,20 +177,20 @@ fn event(control: Control, tag: Tag) -> Event {
     }
 }
 
-/// The tag in what was written for it: from the first opening mark to the last closing one.
+/// Extracts the tag from a record: from the first opening delimiter to the last closing one.
 fn cut(written: &[u8], control: Control, at: u64) -> Result<(u32, Tag)> {
     let (open, close) = control.delimiters();
-    // Most bytes are none of a mark, and the first says so.
-    let starts =
-        |at: &usize, mark: &[u8]| written[*at] == mark[0] && written[*at..].starts_with(mark);
-    let last = |mark: &[u8]| (0..written.len()).rev().find(|at| starts(at, mark));
+    let starts = |at: &usize, delimiter: &[u8]| {
+        written[*at] == delimiter[0] && written[*at..].starts_with(delimiter)
+    };
+    let last = |delimiter: &[u8]| (0..written.len()).rev().find(|at| starts(at, delimiter));
     let bad = || {
         let shown = written[..written.len().min(60)].escape_ascii();
-        let message = format!("no {control:?} tag in \"{shown}\"");
+        let message = format!("expected a tag of type {control:?}, found \"{shown}\"");
         Error::malformed("iotk-006", message).at(at)
     };
     let from = (0..written.len()).find(|at| starts(at, open)).ok_or_else(bad)?;
-    // An empty tag whose stroke is missing is still clear from its control code.
+    // The control code identifies an empty tag even if its slash is missing.
     let to = last(close).or_else(|| last(b">")).ok_or_else(bad)?;
     let text = written.get(from + open.len()..to).ok_or_else(bad)?;
     let named = matches!(control, Control::Begin | Control::End | Control::Empty);

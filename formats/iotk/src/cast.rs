@@ -1,5 +1,4 @@
-//! Elements of one type as elements of another that holds them: kinds on reading, and on writing
-//! what Fortran has in place of types that it does not have.
+//! Conversion between element types: kinds on reading; on writing, types that Fortran does not have.
 
 use spile_core::convert::{from_f64, recode_integers, to_f64};
 use spile_core::dtype::{DType, Kind};
@@ -7,8 +6,8 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Linear;
 use spile_core::wire::ByteOrder;
 
-/// Turns little-endian elements of one type into those of another.
-pub(crate) struct Recast {
+/// Converts little-endian elements of one type to another.
+pub(crate) struct Cast {
     from: DType,
     map: Option<Linear>,
     to: DType,
@@ -16,14 +15,14 @@ pub(crate) struct Recast {
     out: Vec<u8>,
 }
 
-impl Recast {
+impl Cast {
     pub(crate) fn new(from: DType, map: Option<Linear>, to: DType) -> Self {
-        let (from, to) = (halves(from).0, halves(to).0);
+        let (from, to) = (components(from).0, components(to).0);
         let (from, to) = (from.with_order(ByteOrder::Little), to.with_order(ByteOrder::Little));
         Self { from, map, to, numbers: Vec::new(), out: Vec::new() }
     }
 
-    /// The same numbers, or an error where one does not fit.
+    /// The converted elements. Fails if a number does not fit the type.
     pub(crate) fn apply<'a>(&'a mut self, bytes: &'a [u8]) -> Result<&'a [u8]> {
         let (from, to) = (self.from, self.to);
         if from.kind() == Kind::Opaque {
@@ -39,14 +38,14 @@ impl Recast {
         match misfits {
             Some(0) => Ok(&self.out),
             Some(_) => Err(Error::argument(format!("a {from} number does not fit {to}"))),
-            None => Err(Error::argument(format!("{from} elements are not read as {to}"))),
+            None => Err(Error::argument(format!("cannot convert {from} elements to {to}"))),
         }
     }
 }
 
-/// What is written for elements of `dtype`: themselves, or what Fortran has in their place, and how
-/// many for each. Unsigned integers and halves become the next wider kind, bytes without a meaning
-/// integers of one byte, mapped numbers what they stand for.
+/// The Fortran type in which elements of `dtype` are written, and the number of written elements per
+/// element. Unsigned integers and half-precision reals become the next wider kind, opaque bytes
+/// integers of one byte, scaled numbers their physical values in real(8).
 pub(crate) fn fortran(dtype: DType, map: Option<Linear>) -> (DType, u64) {
     let fixed = |kind, size| DType::new(kind, size, ByteOrder::Little).unwrap_or(dtype);
     if map.is_some() {
@@ -61,8 +60,8 @@ pub(crate) fn fortran(dtype: DType, map: Option<Linear>) -> (DType, u64) {
     }
 }
 
-/// Complex numbers as what they are made of.
-pub(crate) fn halves(dtype: DType) -> (DType, u64) {
+/// The real type of the components of a complex type and their number; other types unchanged, and 1.
+pub(crate) fn components(dtype: DType) -> (DType, u64) {
     let half = match dtype.kind() {
         Kind::Complex => Kind::Float,
         Kind::ComplexX87 => Kind::X87,

@@ -1,4 +1,4 @@
-//! The data of elements: lines of a text, or a record.
+//! Writing of data: lines of a text, or a record.
 
 use std::io::Write;
 
@@ -12,27 +12,31 @@ use spile_core::shape::Order;
 use spile_core::wire::ByteOrder;
 
 use super::{Out, Writer};
-use crate::number::{Scalar, Style};
-use crate::recast::{Recast, fortran};
+use crate::cast::{Cast, fortran};
+use crate::scalar::{Scalar, Style};
 use crate::wire::escape;
 
-/// Bytes of numbers that are formatted at once; their text is about three times as long.
+/// Bytes of numbers formatted at once; their text is about three times as long.
 const BLOCK: usize = 64 << 10;
 
 impl<W: Write> Writer<W> {
-    /// The data of an element, first index fastest: `columns` numbers a line, a string on each line.
+    /// Writes the data of an element, first index fastest: `columns` numbers per line, one string per
+    /// line.
     pub(crate) fn array(&mut self, array: &Array, columns: u64) -> Result<()> {
         let (style, inline) = (self.style, self.inline);
         let (stored, map) = (array.dtype().with_order(ByteOrder::Little), array.map());
         let (dtype, each) = fortran(stored, map);
         let count = array.shape().count().unwrap_or(0).saturating_mul(each);
         let all = array.select(&Selection::all(), Axes::Order(Order::F))?;
-        let recast = || (dtype != stored || map.is_some()).then(|| Recast::new(stored, map, dtype));
+        let recast = || (dtype != stored || map.is_some()).then(|| Cast::new(stored, map, dtype));
         let out = match &mut self.out {
             Out::Text(out) => out,
             Out::Binary(_) => {
                 let bytes = count.checked_mul(dtype.size() as u64);
-                self.begin_data(bytes.ok_or_else(|| Error::limit("data longer than any file"))?)?;
+                self.begin_data(
+                    bytes
+                        .ok_or_else(|| Error::limit("the data exceed the largest possible file"))?,
+                )?;
                 let together = array.order() == Order::F || array.shape().rank() < 2;
                 if let (None, true, Some(bytes)) = (recast(), together, array.view()) {
                     self.data_bytes(array.dtype(), bytes)?;
@@ -50,7 +54,7 @@ impl<W: Write> Writer<W> {
             let end: &[u8] = if inline { b"" } else { b"\n" };
             let size = dtype.size();
             if size == 0 {
-                let lines = array.limits().allow(count, "lines without a character")?;
+                let lines = array.limits().allow(count, "empty lines")?;
                 out.write_all(&b"\n".repeat(if inline { 0 } else { lines }))?;
                 return Ok(());
             }
@@ -82,7 +86,7 @@ impl<W: Write> Writer<W> {
         )
     }
 
-    /// Numbers in memory as text, formatted by all threads.
+    /// Writes numbers in memory as text, formatted on all threads.
     pub(super) fn numbers_in_memory(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
         let (Out::Text(out), Some((scalar, _))) = (&mut self.out, Scalar::of(dtype)) else {
             return Ok(());
@@ -114,8 +118,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Strings of full length, several to a line and not escaped: data under a format.
-    pub(crate) fn fields(&mut self, array: &Array, a_line: u64) -> Result<()> {
+    /// Writes strings of full length with a Fortran format: `per_line` to a line, not escaped.
+    pub(crate) fn fields(&mut self, array: &Array, per_line: u64) -> Result<()> {
         let size = array.dtype().size().max(1);
         let Out::Text(out) = &mut self.out else { return self.array(array, 1) };
         let count = array.shape().count().unwrap_or(0);
@@ -123,7 +127,7 @@ impl<W: Write> Writer<W> {
             for (k, field) in bytes.chunks_exact(size).enumerate() {
                 let number = block.first + k as u64 + 1;
                 out.write_all(field)?;
-                if number.is_multiple_of(a_line.max(1)) || number == count {
+                if number.is_multiple_of(per_line.max(1)) || number == count {
                     out.write_all(b"\n")?;
                 }
             }
@@ -131,15 +135,17 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Starts a data record of `len` bytes; only in a binary file.
+    /// Begins a data record of `len` bytes in a binary file.
     pub(crate) fn begin_data(&mut self, len: u64) -> Result<()> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
-        let all = len.checked_add(4).ok_or_else(|| Error::limit("data longer than any file"))?;
+        let all = len
+            .checked_add(4)
+            .ok_or_else(|| Error::limit("the data exceed the largest possible file"))?;
         records.begin(all)?;
         records.write(&[0; 4])
     }
 
-    /// Elements of a data record, in any byte order.
+    /// Writes elements of a data record; `dtype` has their byte order.
     pub(crate) fn data_bytes(&mut self, dtype: DType, bytes: &[u8]) -> Result<()> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
         if !dtype.needs_swap(records.framing().order) {
@@ -155,7 +161,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Bytes of a data record as they are.
+    /// Writes bytes of a data record unchanged.
     pub(crate) fn raw_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let Out::Binary(records) = &mut self.out else { return Ok(()) };
         records.write(bytes)
@@ -167,32 +173,32 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A string on the line of its tags that begins with a line end would be taken for one on lines of
-/// its own.
+/// Escapes a leading line end of a string on the line of its tags. It would be read as the line end
+/// after the begin tag.
 fn keep_on_line(line: &mut Vec<u8>) {
-    let number: &[u8] = match line[..] {
+    let reference: &[u8] = match line[..] {
         [b'\n', ..] => b"&#10;",
         [b'\r', b'\n', ..] => b"&#13;",
         _ => return,
     };
-    line.splice(..1, number.iter().copied());
+    line.splice(..1, reference.iter().copied());
 }
 
-/// How numbers stand in lines.
+/// Layout of numbers in lines.
 struct Lines {
     scalar: Scalar,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     size: usize,
     style: Style,
     columns: u64,
-    /// All of them.
+    /// Number of elements.
     count: u64,
-    /// On the line of the tags.
+    /// True if the value is on the line of the tags.
     inline: bool,
 }
 
 impl Lines {
-    /// Little-endian elements as text; `first` is the place of the first of them in the array.
+    /// The text of little-endian elements; `first` is the index of the first element in the array.
     fn format(&self, first: u64, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(4 * bytes.len());
         let end: &[u8] = if self.inline { b"" } else { b"\n" };

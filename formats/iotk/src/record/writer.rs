@@ -1,4 +1,4 @@
-//! Writing records.
+//! [`RecordWriter`].
 
 use std::io::Write;
 
@@ -6,12 +6,12 @@ use spile_core::error::{Error, Result};
 
 use super::{Framing, SUBRECORD};
 
-/// Writes records, cut into sub-records where they are too long.
+/// Writes records and splits long ones into sub-records.
 pub struct RecordWriter<W> {
     out: W,
     framing: Framing,
     limit: u64,
-    /// Bytes of the record still to come, and those of the sub-record in hand.
+    /// Bytes of the record in later sub-records, and bytes left in the current sub-record.
     left: u64,
     sub: u64,
     sub_len: u64,
@@ -19,7 +19,8 @@ pub struct RecordWriter<W> {
 }
 
 impl<W: Write> RecordWriter<W> {
-    /// Records with sub-records of at most `limit` bytes; [`SUBRECORD`] is what compilers do.
+    /// A writer with sub-records of at most `limit` bytes; [`SUBRECORD`] is the limit of compilers.
+    /// Fails if the limit is 0 or does not fit the markers.
     pub fn new(out: W, framing: Framing, limit: u64) -> Result<Self> {
         if limit == 0 || (framing.marker == 4 && limit > i32::MAX as u64) {
             let message = format!("sub-records of {limit} bytes do not fit the markers");
@@ -33,25 +34,27 @@ impl<W: Write> RecordWriter<W> {
         self.framing
     }
 
-    /// Starts a record of `len` bytes, which must follow.
+    /// Begins a record of `len` bytes.
     pub fn begin(&mut self, len: u64) -> Result<()> {
         (self.left, self.first) = (len, true);
         self.start_part()
     }
 
-    /// A record that is in memory, in pieces.
+    /// Writes a record from pieces in memory.
     pub fn record(&mut self, pieces: &[&[u8]]) -> Result<()> {
         self.begin(pieces.iter().map(|piece| piece.len() as u64).sum())?;
         pieces.iter().try_for_each(|piece| self.write(piece))?;
         self.end()
     }
 
-    /// The next bytes of the record.
+    /// Writes the next bytes of the record. Fails if they exceed its length.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.sub == 0 {
                 if self.left == 0 {
-                    return Err(Error::argument("more bytes than the record was to have"));
+                    return Err(Error::argument(
+                        "more bytes than the declared length of the record",
+                    ));
                 }
                 self.end_part()?;
                 self.first = false;
@@ -65,15 +68,15 @@ impl<W: Write> RecordWriter<W> {
         Ok(())
     }
 
-    /// Ends the record.
+    /// Ends the record. Fails if bytes are missing.
     pub fn end(&mut self) -> Result<()> {
         if self.sub > 0 || self.left > 0 {
-            return Err(Error::argument("fewer bytes than the record was to have"));
+            return Err(Error::argument("fewer bytes than the declared length of the record"));
         }
         self.end_part()
     }
 
-    /// Gives back what it writes to.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -83,15 +86,15 @@ impl<W: Write> RecordWriter<W> {
         self.sub_len = self.sub;
         self.left -= self.sub;
         let sign = if self.left > 0 { -1 } else { 1 };
-        self.mark(sign * self.sub_len as i64)
+        self.write_marker(sign * self.sub_len as i64)
     }
 
     fn end_part(&mut self) -> Result<()> {
         let sign = if self.first { 1 } else { -1 };
-        self.mark(sign * self.sub_len as i64)
+        self.write_marker(sign * self.sub_len as i64)
     }
 
-    fn mark(&mut self, value: i64) -> Result<()> {
+    fn write_marker(&mut self, value: i64) -> Result<()> {
         let (bytes, len) = self.framing.encode(value);
         self.out.write_all(&bytes[..len])?;
         Ok(())

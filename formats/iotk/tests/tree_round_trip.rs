@@ -1,0 +1,168 @@
+//! IOTK to IOTK through the tree: comments, instructions and the spelling of attributes are kept.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use spile_core::format::{Format as _, Reader as _};
+use spile_core::limits::Limits;
+use spile_core::sink::{Overwrite, Sink};
+use spile_core::source::Source;
+use spile_core::testkit::assert_same_content;
+use spile_core::tree::Value;
+use spile_iotk::{Event, File, Iotk};
+
+const TEXT: &str = r#"<?xml version="1.0" encoding="ISO-8859-1"?>
+<?iotk version="1.2.0"?>
+<?iotk file_version="2.10"?>
+<?iotk binary="F"?>
+<?iotk qe_syntax="F"?>
+<?iotk run="0042"?>
+<!-- before the root -->
+<?style sheet="a.css"?>
+<Root id="007" label="1.10" plus="+5" digits="123456789012345678901" n="3" x="0.5" pad="  12"
+tau="0.100000000000000E+000 0.20" z="1.0,-2.50" big="1.000000000000000E+300" f="F">
+  <!-- first child -->
+  <a type="real" size="2" kind="8" weight=" 0.50">
+ 1.0
+ 2.0
+  <!-- after the data -->
+  </a>
+  <!-- second: a &lt; b -->
+  <?note in="between"?>
+  <g>
+    <!-- only a comment -->
+  </g>
+  <h>
+    <i id="08"/>
+    <!-- last in h -->
+  </h>
+  <!-- last -->
+</Root>
+<!-- after the root -->
+"#;
+
+fn limits() -> Limits {
+    Limits::default()
+}
+
+/// Writes the tree of `file` to `path` and opens the result.
+fn rewrite(file: &File, path: &Path) -> File {
+    let mut sink = Sink::create(path, Overwrite::Never).unwrap();
+    Iotk.write(file, &mut sink, &limits()).unwrap();
+    sink.commit().unwrap();
+    File::open(path, &limits()).unwrap()
+}
+
+/// All tags in file order; those of the head without the form.
+fn tags(file: &File) -> Vec<String> {
+    let text = |kind: &str, bytes: &[u8]| format!("{kind} {}", String::from_utf8_lossy(bytes));
+    let mut tags = Vec::new();
+    let mut events = file.events();
+    while let Some(item) = events.next().unwrap() {
+        match item.event {
+            Event::Begin(tag) | Event::Empty(tag) => tags.push(text("begin", tag.text())),
+            Event::Comment(comment) => tags.push(text("comment", &comment)),
+            Event::Instruction(tag) if tag.get_raw("binary").is_none() => {
+                tags.push(text("instruction", tag.text()));
+            }
+            _ => {}
+        }
+    }
+    tags
+}
+
+#[test]
+fn comments_instructions_and_attribute_text_survive_the_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let original = File::from_source(Source::memory(TEXT), &limits()).unwrap();
+    let text = rewrite(&original, &folder.path().join("a.xml"));
+    let binary = rewrite(&original, &folder.path().join("a.dat"));
+    let back = rewrite(&binary, &folder.path().join("b.xml"));
+    // The writer puts `kind` before other attributes, and the head before other instructions.
+    let sorted = |file: &File| {
+        let mut tags = tags(file);
+        tags[..8].sort();
+        tags
+    };
+    for file in [&text, &binary, &back] {
+        assert_eq!(sorted(&original), sorted(file));
+        assert_same_content(&original, file);
+    }
+}
+
+#[test]
+fn a_number_in_an_attribute_is_typed_only_if_its_text_can_be_restored() {
+    let file = File::from_source(Source::memory(TEXT), &limits()).unwrap();
+    let root = file.tree().node(file.tree().find("Root").unwrap());
+    let value = |name: &str| root.attrs.iter().find(|(known, _)| known == name).unwrap().1.clone();
+    for (name, text) in
+        [("id", "007"), ("label", "1.10"), ("plus", "+5"), ("digits", "123456789012345678901")]
+    {
+        assert_eq!(value(name), Value::from(text), "{name}");
+    }
+    assert_eq!(value("n"), Value::Int(3));
+    assert_eq!(value("x"), Value::Float(0.5));
+    assert_eq!(value("pad"), Value::Int(12));
+    assert_eq!(value("tau"), Value::List(vec![Value::Float(0.1), Value::Float(0.2)]));
+    assert_eq!(value("z"), Value::Complex(1.0, -2.5));
+    assert_eq!(value("big"), Value::Float(1e300));
+}
+
+#[test]
+fn a_changed_value_is_not_written_with_its_old_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "<R a=\" 1.50\"><b type='integer' size='1'>7</b></R>";
+    let file = File::from_source(Source::memory(text), &limits()).unwrap();
+    let mut attrs = file.tree().node(file.tree().find("R").unwrap()).attrs.clone();
+    assert_eq!(attrs[0].1, Value::Float(1.5));
+    attrs[0].1 = Value::Float(2.5);
+    let mut writer =
+        spile_iotk::Writer::new(Vec::new(), spile_iotk::Target::Text, spile_iotk::Style::Exact)
+            .unwrap();
+    writer.dat_slice("R", &attrs, &[1.0]).unwrap();
+    let written = String::from_utf8(writer.finish().unwrap()).unwrap();
+    assert!(written.contains("a=\"2.5\""), "{written}");
+    let again = rewrite(&file, &folder.path().join("a.xml"));
+    assert_same_content(&file, &again);
+}
+
+#[test]
+fn the_comments_of_golden_files_survive_the_tree() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk");
+    let folder = tempfile::tempdir().unwrap();
+    for (k, name) in
+        ["golden/tags.dat", "golden/tags.xml", "golden/link_main.xml"].iter().enumerate()
+    {
+        let file = File::open(golden.join(name), &limits()).unwrap();
+        let comments = |file: &File| -> Vec<String> {
+            tags(file).into_iter().filter(|tag| tag.starts_with("comment")).collect()
+        };
+        assert!(!comments(&file).is_empty(), "{name}");
+        for extension in ["xml", "dat"] {
+            let again = rewrite(&file, &folder.path().join(format!("{k}.{extension}")));
+            assert_eq!(comments(&file), comments(&again), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_million_attributes_of_one_element_take_seconds() {
+    let start = Instant::now();
+    let mut text = "<R".to_string();
+    for k in 0..1_000_000 {
+        write!(text, " a{k}=' {k}.50'").unwrap();
+    }
+    text.push_str("/>");
+    let folder = tempfile::tempdir().unwrap();
+    let limits = limits().with_memory(4 << 30);
+    let file = File::from_source(Source::memory(text), &limits).unwrap();
+    let path = folder.path().join("a.xml");
+    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
+    Iotk.write(&file, &mut sink, &limits).unwrap();
+    sink.commit().unwrap();
+    let again = File::open(&path, &limits).unwrap();
+    // The last one is `iotk_spelling`.
+    assert_eq!(again.tree().node(again.tree().find("R").unwrap()).attrs.len(), 1_000_001);
+    assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
+}
