@@ -230,13 +230,13 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The group at `path`, created if it is missing. Cached, because thousands of blocks
+    /// The node at `path`: an array, a group, or a new group. Cached, because thousands of blocks
     /// share a few parents.
     fn parent_at(&mut self, path: &'a str) -> Result<NodeId> {
         if let Some(known) = self.parents.get(path) {
             return Ok(*known);
         }
-        let parent = self.tree.group_at(path)?;
+        let parent = self.tree.node_at(path)?;
         self.parents.insert(path, parent);
         Ok(parent)
     }

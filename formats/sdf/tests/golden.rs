@@ -8,7 +8,7 @@ use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, Reader as _};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
-use spile_core::read::Axes;
+use spile_core::read::{Array, Axes};
 use spile_core::report::Severity;
 use spile_core::select::Selection;
 use spile_core::source::Source;
@@ -417,13 +417,25 @@ fn stations_are_tables() {
 }
 
 #[test]
-fn an_array_keeps_its_name_beside_a_group_of_the_same_name() {
+fn an_array_below_another_array_is_found_by_the_name_of_its_block() {
+    // The reduced field is stored before the field, the densities of the species after the total.
     let file = open("epoch1d_single_subsets_0002.sdf");
+    let names = [
+        ("Electric Field/Ey", "ey"),
+        ("Electric Field/Ey/Reduced_r_skip", "ey/r_r_skip"),
+        ("Derived/Number_Density", "number_density"),
+        ("Derived/Number_Density/electron", "number_density/electron"),
+        ("Derived/Number_Density/proton", "number_density/proton"),
+    ];
     let tree = file.tree();
-    let field = tree.node(tree.find("Electric Field/Ey").unwrap());
-    assert_eq!(field.id.as_deref(), Some("ey"));
-    let reduced = tree.node(tree.find("ey/r_r_skip").unwrap());
-    assert_eq!(reduced.path, "Electric Field/Ey~2/Reduced_r_skip");
+    for (name, id) in names {
+        let node = tree.node(tree.find(name).unwrap());
+        assert_eq!((node.path.as_str(), node.id.as_deref()), (name, Some(id)));
+        let block = file.find(id).next().unwrap();
+        let read = |array: Array| array.read(&Selection::all(), Axes::Stored).unwrap();
+        assert_eq!(read(file.array(name).unwrap()), read(file.raw(block).unwrap()), "{name}");
+    }
+    assert!(tree.iter().all(|(_, node)| !node.path.contains('~')));
 }
 
 #[test]

@@ -277,6 +277,24 @@ fn an_array_in_one_dump_and_a_group_in_another_are_both_kept() {
 }
 
 #[test]
+fn an_array_and_the_array_below_it_keep_their_paths_in_a_series() {
+    let folder = tempfile::tempdir().unwrap();
+    for step in 0..2 {
+        let value = f64::from(step);
+        let arrays = [("n/e", "Density/electron", value), ("n", "Density", 10.0 + value)];
+        write_arrays(&folder.path().join(format!("{step}.sdf")), step, &arrays, &[]);
+    }
+    let series = open(folder.path());
+    assert!(series.findings().is_empty(), "{:?}", series.findings());
+    for frame in 0..2 {
+        let value = frame as f64;
+        assert_eq!(values(&*series, "Density/electron", frame), Some(vec![value]));
+        assert_eq!(values(&*series, "Density", frame), Some(vec![10.0 + value]));
+    }
+    assert_eq!(series.tree().len(), 2);
+}
+
+#[test]
 fn different_blocks_with_the_same_name_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

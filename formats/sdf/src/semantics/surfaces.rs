@@ -202,7 +202,7 @@ impl Surfaces<'_> {
     ) -> Result<()> {
         let (group, own) = (self.tree.node(group).path.clone(), self.tree.node(field.node).clone());
         let (parent, name) = own.path.rsplit_once('/').unwrap_or(("", &own.path));
-        let parent = self.tree.group_at(&format!("{group}/{parent}"))?;
+        let parent = self.tree.node_at(&format!("{group}/{parent}"))?;
         let id = self.tree.add_array(parent, name, desc)?;
         let node = self.tree.node_mut(id);
         node.attrs = derived_attrs(description, own.attrs, &["units", "mesh"]);
