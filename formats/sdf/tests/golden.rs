@@ -286,33 +286,35 @@ fn a_field_has_units_and_the_cell_centres_as_coordinates() {
     assert!(tree.find("Grid/Grid/Y_face").is_err());
 }
 
+/// Dump, variable, dimensions of sdf-xarray, first and last coordinate of each.
+type Case = (&'static str, &'static str, &'static [&'static str], Vec<(f64, f64)>);
+
 /// First and last coordinate of every dimension, as `xarray.open_dataset` shows them with sdf-xarray
 /// 0.9.0 (`ds[name][dim][[0, -1]]`).
 #[test]
 fn coordinates_are_those_of_sdf_xarray() {
     let x1 = (-3.9375e-06, 3.9375e-06);
-    let (x2, y2) = ((-5.375e-06, 5.374999999999999e-06), (-4.375e-06, 4.375e-06));
-    let x3 = (-3.6666666666666666e-06, 3.666666666666666e-06);
+    let (x2, y2) = ((-5.375e-06, 5.374_999_999_999_999e-06), (-4.375e-06, 4.375e-06));
+    let x3 = (-3.666_666_666_666_666_6e-06, 3.666_666_666_666_666e-06);
     let (y3, z3) = ((-2.7e-06, 2.7e-06), (-1.75e-06, 1.75e-06));
     let (d1, d2, d3) =
         ("epoch1d_normal_0003.sdf", "epoch2d_restart_cpml_deck.sdf", "epoch3d_0000.sdf");
-    // Dump, variable, dimensions of sdf-xarray, first and last coordinates.
-    let cases: [(&str, &str, &[&str], &[(f64, f64)]); 9] = [
-        (d1, "Electric Field/Ex", &["X_Grid_mid"], &[x1]),
-        (d1, "Magnetic Field/By", &["X_Grid_mid"], &[x1]),
-        (d1, "Derived/Charge_Density", &["X_Grid_mid"], &[x1]),
+    let cases: [Case; 9] = [
+        (d1, "Electric Field/Ex", &["X_Grid_mid"], vec![x1]),
+        (d1, "Magnetic Field/By", &["X_Grid_mid"], vec![x1]),
+        (d1, "Derived/Charge_Density", &["X_Grid_mid"], vec![x1]),
         // As long as the nodes.
         (
             d1,
             "dist_fn/x_px/electron",
             &["X_x_px_electron", "Px_x_px_electron"],
-            &[x1, (-9.5e-23, 9.5e-23)],
+            vec![x1, (-9.5e-23, 9.5e-23)],
         ),
-        (d2, "Electric Field/Ex", &["X_Grid_mid", "Y_Grid_mid"], &[x2, y2]),
-        (d2, "Electric Field/Ey", &["X_Grid_mid", "Y_Grid_mid"], &[x2, y2]),
-        (d2, "Magnetic Field/Bz", &["X_Grid_mid", "Y_Grid_mid"], &[x2, y2]),
-        (d3, "Electric Field/Ez", &["X_Grid_mid", "Y_Grid_mid", "Z_Grid_mid"], &[x3, y3, z3]),
-        (d3, "Magnetic Field/Bz", &["X_Grid_mid", "Y_Grid_mid", "Z_Grid_mid"], &[x3, y3, z3]),
+        (d2, "Electric Field/Ex", &["X_Grid_mid", "Y_Grid_mid"], vec![x2, y2]),
+        (d2, "Electric Field/Ey", &["X_Grid_mid", "Y_Grid_mid"], vec![x2, y2]),
+        (d2, "Magnetic Field/Bz", &["X_Grid_mid", "Y_Grid_mid"], vec![x2, y2]),
+        (d3, "Electric Field/Ez", &["X_Grid_mid", "Y_Grid_mid", "Z_Grid_mid"], vec![x3, y3, z3]),
+        (d3, "Magnetic Field/Bz", &["X_Grid_mid", "Y_Grid_mid", "Z_Grid_mid"], vec![x3, y3, z3]),
     ];
     for (dump, name, dims, ends) in cases {
         let file = open(dump);
@@ -329,7 +331,7 @@ fn coordinates_are_those_of_sdf_xarray() {
             })
             .collect();
         assert_eq!(theirs, dims, "{dump} {name}");
-        for (path, (first, last)) in paths.iter().zip(ends) {
+        for (path, (first, last)) in paths.iter().zip(&ends) {
             let points = file.array(path).unwrap();
             let points = points.read_f64(&Selection::all(), Axes::Stored).unwrap();
             let near =
