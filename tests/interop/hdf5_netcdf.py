@@ -106,14 +106,14 @@ def seen_by_people():
     with h5py.File("f.h5") as file:
         ex = file["Electric Field/Ex"]
         assert ex.attrs["units"] == "V/m"
-        assert [list(dim.keys())[0] for dim in ex.dims] == ["X_face", "Y_mid"]
-        values, points = ex[()], file["Grid/Grid/X_face"][()]
+        assert [list(dim.keys())[0] for dim in ex.dims] == ["X_mid", "Y_mid"]
+        values, points = ex[()], file["Grid/Grid/X_mid"][()]
     for engine in ("netcdf4", "h5netcdf"):
         with xr.open_datatree("f.nc", engine=engine) as tree:
             ex = tree["Electric Field/Ex"]
-            assert ex.dims == ("X_face", "Y_mid") and ex.attrs["units"] == "V/m"
-            assert np.array_equal(ex, values) and np.array_equal(ex["X_face"], points)
-            assert ex["X_face"].attrs["units"] == "m"
+            assert ex.dims == ("X_mid", "Y_mid") and ex.attrs["units"] == "V/m"
+            assert np.array_equal(ex, values) and np.array_equal(ex["X_mid"], points)
+            assert ex["X_mid"].attrs["units"] == "m"
     # Packed numbers mean the same to all.
     spile("-q", "convert", "--overwrite", GOLDEN / "taf/good/legacy_32_mapped.taf", "m.nc")
     spile("-q", "convert", "--overwrite", GOLDEN / "taf/good/legacy_32_mapped.taf", "m.npy")

@@ -140,8 +140,7 @@ print(json.dumps([name for name in names if name.startswith("Surface Values/")])
 def surfaces(path):
     """Every surface of the library is one here, with the same fields on it."""
     rows = json.loads(spile("ls", "--json", "--derived", path))["objects"]
-    # A name that is an array and a group is two names here.
-    mine = {row["path"].replace("~2", "") for row in rows}
+    mine = {row["path"] for row in rows}
     # It puts everything without a stagger on them, also what is not on the grid.
     theirs = [name for name in reader(SURFACES, path) if "/CPU" not in name]
     for name in theirs:

@@ -1,22 +1,21 @@
-//! What is measured of SDF.
+//! Benchmark driver for SDF.
 //!
-//! A line on standard input is a task, and is answered by a line with its seconds and its bytes, or
-//! what else is counted:
+//! Each line on standard input is a task; the answer is a line with the elapsed seconds and a count:
 //!
-//! | task | what is done | counted |
+//! | task | operation | count |
 //! |---|---|---|
-//! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | writes the files that the others read | where the data of the first field begin |
-//! | `open FILE` | header, blocks and tree | bytes of memory that this program had at most |
-//! | `list FILE` | header and blocks | blocks |
-//! | `tree FILE` | header, blocks and tree | nodes |
-//! | `read FILE NAME` | a whole array | bytes |
-//! | `all FILE` | every array that is a block's own | bytes |
-//! | `part FILE NAME SPAN...` | a part of an array | bytes |
-//! | `series FOLDER` | all dumps of a folder as one | dumps |
-//! | `write FILE CELLS FIELDS PARTICLES` | a dump | bytes |
+//! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | writes the input files of the other tasks | offset of the data of the first field |
+//! | `open FILE` | reads header, blocks and tree | peak memory in bytes |
+//! | `list FILE` | reads header and blocks | blocks |
+//! | `tree FILE` | reads header, blocks and tree | nodes |
+//! | `read FILE NAME` | reads an array | bytes |
+//! | `all FILE` | reads every stored array | bytes |
+//! | `part FILE NAME SPAN...` | reads a part of an array | bytes |
+//! | `series FOLDER` | opens all dumps of a folder | dumps |
+//! | `write FILE CELLS FIELDS PARTICLES` | writes a dump | bytes |
 //!
-//! Every task opens its file. Memory is used again from task to task. The clock of a file being
-//! written runs until the file has its name.
+//! Every task opens its file. Buffers are reused. The time of writing includes the rename of the
+//! finished file.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -41,8 +40,8 @@ fn main() -> Result<()> {
     let mut memory = Vec::new();
     for line in std::io::stdin().lines() {
         let line = line?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (time, count) = task(&words, &mut memory).map_err(|e| format!("{line}: {e}"))?;
+        let args: Vec<&str> = line.split_whitespace().collect();
+        let (time, count) = task(&args, &mut memory).map_err(|e| format!("{line}: {e}"))?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{:.9} {count}", time.as_secs_f64())?;
         out.flush()?;
@@ -50,10 +49,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
+fn task(args: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
     let limits = Limits::default();
     let start = Instant::now();
-    let count = match *words {
+    let count = match *args {
         ["make", folder, cells, fields, particles, blocks, dumps] => {
             let folder = Path::new(folder);
             let size = Size::parse(cells, fields, particles)?;
@@ -100,7 +99,7 @@ fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
         ["write", file, cells, fields, particles] => {
             let _ = std::fs::remove_file(file);
             let size = Size::parse(cells, fields, particles)?;
-            // The clock starts when the numbers are there.
+            // The time does not include the generation of the data.
             size.numbers(memory);
             let start = Instant::now();
             size.write(Path::new(file), 0, memory)?;
@@ -111,11 +110,11 @@ fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
     Ok((start.elapsed(), count))
 }
 
-/// Reads into memory that stays.
+/// Reads into a reused buffer. Returns the number of bytes.
 fn read(array: &Array, selection: &Selection, memory: &mut Vec<u8>) -> Result<u64> {
     let selected = array.select(selection, Axes::Stored)?;
     let bytes = selected.count() as usize * array.dtype().size();
-    // The system copies faster into memory that begins with a page.
+    // Copies into page-aligned memory are faster.
     if memory.len() < bytes + PAGE {
         memory.resize(bytes + PAGE, 1);
     }
@@ -124,14 +123,14 @@ fn read(array: &Array, selection: &Selection, memory: &mut Vec<u8>) -> Result<u6
     Ok(bytes as u64)
 }
 
-/// The most memory that this program ever had.
+/// Peak memory of the process in bytes.
 fn peak() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM")?;
     Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse::<u64>()? * 1024)
 }
 
-/// A dump: fields on a cube of cells, and particles with a place, a momentum and a weight.
+/// Size of a dump: fields on a cube of cells, and particles with position, momentum and weight.
 struct Size {
     side: u64,
     fields: u64,
@@ -147,7 +146,7 @@ impl Size {
         Ok(Self { side, fields: fields.parse()?, particles: particles.parse()? })
     }
 
-    /// Numbers for the largest block.
+    /// Fills `memory` with the data of the largest block.
     fn numbers(&self, memory: &mut Vec<u8>) {
         let most = self.side.pow(3).max(self.particles);
         if (memory.len() as u64) < most * 8 {
@@ -196,7 +195,7 @@ impl Size {
     }
 }
 
-/// sdf-xarray does not open files without it.
+/// Required by sdf-xarray.
 fn run_info(file: &mut Writer<'_>) -> spile_core::error::Result<()> {
     let (kind, info) = (BlockType::RunInfo, Meta::RunInfo(RunInfo::default()));
     file.block("run_info", "Run_info", kind, DataType::Other, &info, Data::None)?;

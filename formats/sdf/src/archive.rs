@@ -1,5 +1,5 @@
-//! Embedded source code (section 5.6): a gzipped tar archive, uuencoded by older programs. What
-//! comes out of a file is never trusted: names are checked, links are left out.
+//! Embedded source code (section 5.6): a gzipped tar archive, uuencoded by older programs. The
+//! content is untrusted: paths outside the target folder and links are skipped.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,19 +7,20 @@ use libdeflater::Decompressor;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 
-/// A record of a tar archive.
+/// Length of a record of a tar archive, in bytes.
 const RECORD: usize = 512;
 
-/// What an archive holds.
+/// Content of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archive {
-    /// Files, with names that stay below the folder they are put into.
+    /// Relative path without `..` and content of each file.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// What was left out, and why.
+    /// Skipped entries, each with the reason.
     pub refused: Vec<String>,
 }
 
-/// The files in `bytes`: an archive, compressed or uuencoded or both, or one file called `name`.
+/// Unpacks `bytes`: a tar archive, compressed, uuencoded or both, or else a single file with the
+/// path `name`. Fails if the archive is damaged (sdf-017) or exceeds `limits`.
 pub fn unpack(bytes: &[u8], name: &str, limits: &Limits) -> Result<Archive> {
     let mut bytes = match uudecode(bytes) {
         Some(decoded) => decoded,
@@ -39,7 +40,7 @@ pub fn unpack(bytes: &[u8], name: &str, limits: &Limits) -> Result<Archive> {
     Ok(archive)
 }
 
-/// The bytes between `begin` and `end`; nothing where they are not uuencoded.
+/// Decodes uuencoded text; `None` if `text` is not uuencoded.
 fn uudecode(text: &[u8]) -> Option<Vec<u8>> {
     let mut lines = text.split(|b| *b == b'\n');
     if !lines.next()?.starts_with(b"begin ") {
@@ -57,7 +58,7 @@ fn uudecode(text: &[u8]) -> Option<Vec<u8>> {
         let start = out.len();
         for group in body.chunks(4) {
             let bits = group.iter().fold(0_u32, |bits, b| bits << 6 | u32::from(value(b)));
-            // A group that spaces were taken off of at the end of the line.
+            // Trailing spaces of the line may be missing.
             let bits = bits << (6 * (4 - group.len()));
             out.extend_from_slice(&bits.to_be_bytes()[1..]);
         }
@@ -70,12 +71,12 @@ fn uudecode(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn gunzip(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
-    // The last four bytes are the length, if it is below 4 GiB; more is no source code.
+    // The last four bytes are the decompressed length modulo 4 GiB.
     let tail = bytes.last_chunk::<4>().map_or(0, |raw| u32::from_le_bytes(*raw));
     let mut out = vec![0; limits.allow(u64::from(tail), "the source code")?];
     let length = Decompressor::new()
         .gzip_decompress(bytes, &mut out)
-        .map_err(|e| Error::malformed("sdf-017", format!("the archive is damaged: {e}")))?;
+        .map_err(|e| Error::malformed("sdf-017", format!("damaged gzip archive: {e}")))?;
     out.truncate(length);
     Ok(out)
 }
@@ -87,18 +88,18 @@ fn is_tar(bytes: &[u8]) -> bool {
 fn tar(bytes: &[u8]) -> Result<Archive> {
     let mut archive = Archive::default();
     let mut at = 0;
-    // The name in a record of its own, for the file that follows.
+    // Long name from an extra record, for the next file.
     let mut long_name: Option<String> = None;
     while let Some(head) = bytes.get(at..at + RECORD) {
         if head.iter().all(|b| *b == 0) {
             break;
         }
         let damaged =
-            |what: &str| Error::malformed("sdf-017", format!("the archive is damaged: {what}"));
-        let size = octal(&head[124..136]).ok_or_else(|| damaged("a length"))?;
+            |what: &str| Error::malformed("sdf-017", format!("damaged tar archive: {what}"));
+        let size = octal(&head[124..136]).ok_or_else(|| damaged("invalid file length"))?;
         let start = at + RECORD;
         let end = start.checked_add(size).filter(|end| *end <= bytes.len());
-        let data = &bytes[start..end.ok_or_else(|| damaged("it ends too early"))?];
+        let data = &bytes[start..end.ok_or_else(|| damaged("unexpected end of archive"))?];
         at = start + size.next_multiple_of(RECORD);
         let name = long_name.take().unwrap_or_else(|| {
             let (prefix, name) = (field(&head[345..500]), field(&head[..100]));
@@ -107,13 +108,13 @@ fn tar(bytes: &[u8]) -> Result<Archive> {
         match head[156] {
             b'0' | 0 => match safe(&name) {
                 Some(path) => archive.files.push((path, data.to_vec())),
-                None => archive.refused.push(format!("{name:?}: not a name below a folder")),
+                None => archive.refused.push(format!("{name:?}: path outside the target folder")),
             },
-            // A long name, as GNU and as POSIX have it.
+            // Long name, GNU and POSIX.
             b'L' => long_name = Some(field(data)),
             b'x' => long_name = pax_path(data),
             b'5' | b'g' => {}
-            _ => archive.refused.push(format!("{name:?}: neither file nor folder")),
+            _ => archive.refused.push(format!("{name:?}: neither a file nor a folder")),
         }
     }
     Ok(archive)
@@ -128,14 +129,14 @@ fn octal(bytes: &[u8]) -> Option<usize> {
     usize::from_str_radix(field(bytes).trim(), 8).ok()
 }
 
-/// `path` of an extended header: lines of `length key=value`.
+/// `path` of a POSIX extended header: lines of `length key=value`.
 fn pax_path(data: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(data);
     let found = text.lines().find_map(|line| line.split_once(' ')?.1.strip_prefix("path="));
     found.map(ToString::to_string)
 }
 
-/// The name as a path that stays below the folder it is joined to.
+/// `name` as a relative path without `..`; `None` for any other path.
 fn safe(name: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in Path::new(name).components() {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_leave_the_folder_are_refused() {
+    fn paths_outside_the_target_folder_are_refused() {
         let mut all = Vec::new();
         for name in ["../evil", "/etc/passwd", "a/../../b", "..", "a\\b"] {
             all.extend(entry(name, b'0', b"x"));
@@ -183,13 +184,13 @@ mod tests {
         let text = b"begin 644 cat.txt\n#0V%T\n`\nend\n";
         let archive = unpack(text, "deck/one", &Limits::default()).unwrap();
         assert_eq!(archive.files, [("deck/one".into(), b"Cat".to_vec())]);
-        // Text that only begins like it stays what it is.
+        // Text that starts with "begin" only is not decoded.
         let text = b"begin:control\nend:control\n";
         assert_eq!(unpack(text, "a", &Limits::default()).unwrap().files[0].1, text);
     }
 
     #[test]
-    fn an_archive_that_ends_too_early_is_an_error() {
+    fn a_truncated_archive_is_an_error() {
         let all = entry("a", b'0', &[1; 600]);
         for end in [RECORD + 1, RECORD + 599] {
             assert_eq!(tar(&all[..end]).unwrap_err().code(), "sdf-017");

@@ -1,5 +1,5 @@
-//! The rules, each with its code. sdf-001 to sdf-015 are errors raised while reading; those from
-//! sdf-020 on are findings about files that can be read.
+//! Validation rules, each with its code. sdf-001 to sdf-017 are errors raised while reading; codes
+//! from sdf-020 on are findings about readable files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,26 +11,27 @@ use spile_core::report::Report;
 use spile_core::shape::Shape;
 use spile_core::source::Source;
 
-use crate::coords::Meshes;
 use crate::index::{self, Block, Budget, SALVAGE};
-use crate::kind::BlockType;
-use crate::meta::{Mesh, Meta};
-use crate::salvage::{convincing, repeats};
-use crate::station;
+use crate::salvage::{is_complete, is_copy};
+use crate::semantics::Meshes;
+use crate::to_tree::station;
+use crate::wire::block_type::BlockType;
+use crate::wire::meta::{Mesh, Meta};
 use crate::wire::{DataType, FILE_HEADER, FileHeader, REVISION};
 
+/// Checks the file in `source`; `strict` adds notes about common deviations (sdf-045).
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
     let read = FileHeader::read(source)
         .and_then(|file| index::read(source, &file, limits).map(|blocks| (file, blocks)));
     match read {
-        Ok((file, blocks)) => look(source, &file, &blocks, limits, strict, &mut report)?,
+        Ok((file, blocks)) => check_blocks(source, &file, &blocks, limits, strict, &mut report)?,
         Err(error) => report.absorb(error)?,
     }
     Ok(report)
 }
 
-fn look(
+fn check_blocks(
     source: &Source,
     file: &FileHeader,
     blocks: &[Block],
@@ -40,16 +41,15 @@ fn look(
 ) -> Result<()> {
     if file.revision > REVISION {
         let message =
-            format!("revision 1.{} is newer than 1.{REVISION}; read as that", file.revision);
+            format!("revision 1.{} is not supported; read as 1.{REVISION}", file.revision);
         report.warn("sdf-020", message).in_object("file header").at(12);
     }
     if file.nblocks == 0 {
-        let message =
-            "the file has no blocks: closed without one, or the job died before the first";
+        let message = "the file contains no blocks";
         report.warn("sdf-021", message).in_object("file header").at(68);
     }
-    copies(source, file, blocks, limits, report)?;
-    uncounted(source, file, blocks, limits, report);
+    check_summary(source, file, blocks, limits, report)?;
+    check_count(source, file, blocks, limits, report);
     let mut seen = HashMap::new();
     let meshes = Meshes::new(blocks);
     let ids: HashSet<&str> = blocks.iter().map(|b| b.header.id.as_str()).collect();
@@ -58,65 +58,67 @@ fn look(
         if let Err(error) = block.require_data(source) {
             report.absorb(error)?;
         }
-        if let Some(place) = misplaced(block, file) {
-            let message = format!("the data are said to be in the {place}");
+        if let Some(structure) = overlap(block, file) {
+            let message = format!("the data overlap the {structure}");
             report.error("sdf-046", message).in_object(&title).at(block.data().offset);
         }
         if let Some(first) = seen.insert(block.header.id.as_str(), at) {
-            let message = format!("the identifier is that of the block at byte {first}, too");
+            let message = format!("duplicate identifier: also used by the block at byte {first}");
             report.warn("sdf-033", message).in_object(&title).at(at);
         }
         match block.kind() {
             BlockType::Scrubbed => {
-                report.note("sdf-036", "deleted; passed over").in_object(&title).at(at);
+                report.note("sdf-036", "deleted block, skipped").in_object(&title).at(at);
             }
             BlockType::Null => {
-                report.warn("sdf-037", "a block without a type").in_object(&title).at(at);
+                report.warn("sdf-037", "block type is null").in_object(&title).at(at);
             }
             kind if matches!(block.meta, Meta::Other(_)) => {
-                let message = format!("{} is not known; its bytes are kept", kind.name());
+                let message = format!("unknown {}; read as bytes", kind.name());
                 report.note("sdf-036", message).in_object(&title).at(at);
             }
             _ => {}
         }
         let info = block.header.info_length.unwrap_or(block.meta_length);
         if info < block.meta_length {
-            let message =
-                format!("{info} bytes of metadata announced, {} found", block.meta_length);
+            let message = format!(
+                "expected {} bytes of metadata, the header states {info}",
+                block.meta_length
+            );
             report.warn("sdf-041", message).in_object(&title).at(at);
         }
-        sizes(block, file, report);
-        if let Meta::Datablock { checksum_type, checksum, .. } = &block.meta {
-            let sum = computed(source, block, checksum_type)?;
-            if sum.is_some_and(|sum| !sum.eq_ignore_ascii_case(checksum)) {
-                let message = format!("the {checksum_type} checksum is not that of the data");
-                report.warn("sdf-043", message).in_object(&title).at(block.data().offset);
-            }
+        check_size(block, file, report);
+        if let Meta::Datablock { checksum_type, checksum, .. } = &block.meta
+            && let Some(found) = compute_checksum(source, block, checksum_type)?
+            && !found.eq_ignore_ascii_case(checksum)
+        {
+            let message = format!("{checksum_type} checksum: expected {checksum}, found {found}");
+            report.warn("sdf-043", message).in_object(&title).at(block.data().offset);
         }
-        relations(block, blocks, &meshes, &ids, strict, report);
+        check_references(block, blocks, &meshes, &ids, strict, report);
     }
     Ok(())
 }
 
-/// Where the data of a block cannot be, if they are there.
-fn misplaced(block: &Block, file: &FileHeader) -> Option<&'static str> {
+/// The header or summary that the data of a block overlap, if any.
+fn overlap(block: &Block, file: &FileHeader) -> Option<&'static str> {
     if let Meta::Constant(_) = block.meta {
         return None;
     }
     let data = block.data();
     let end = data.offset.saturating_add(data.len);
     let own = block.meta_offset + block.meta_length;
-    let places = [
+    let structures = [
         ("file header", 0, file.first_block.min(FILE_HEADER)),
         ("summary", file.summary_location, file.summary_location.saturating_add(file.summary_size)),
-        ("block's own header", block.offset, own),
+        ("header of the block", block.offset, own),
     ];
-    let inside = |&(_, from, to): &(_, u64, u64)| from < to && data.offset < to && from < end;
-    places.into_iter().find(inside).filter(|_| data.len > 0).map(|(place, ..)| place)
+    let overlaps = |&(_, from, to): &(_, u64, u64)| from < to && data.offset < to && from < end;
+    structures.into_iter().find(overlaps).filter(|_| data.len > 0).map(|(name, ..)| name)
 }
 
-/// The summary and the blocks themselves should say the same.
-fn copies(
+/// Compares the summary with the block headers.
+fn check_summary(
     source: &Source,
     file: &FileHeader,
     blocks: &[Block],
@@ -126,17 +128,16 @@ fn copies(
     if file.summary_size == 0 {
         if file.nblocks > 0 && !file.station {
             report
-                .note("sdf-022", "there is no summary; the blocks are found one by one")
+                .note("sdf-022", "no summary; blocks are read from their headers")
                 .in_object("file header")
                 .at(56);
         }
         return Ok(());
     }
-    // What was read is not the summary: it could not be.
+    // The blocks were read from their headers because the summary is damaged.
     if blocks.first().is_some_and(|b| b.offset == file.first_block) {
         if let Err(error) = index::summary(source, file, limits) {
-            let message =
-                format!("the summary is damaged ({}); the blocks are not", error.message());
+            let message = format!("damaged summary: {}; the blocks are intact", error.message());
             let at = error.offset().unwrap_or(file.summary_location);
             report.error("sdf-023", message).in_object("summary").at(at).hint(SALVAGE);
         }
@@ -147,19 +148,19 @@ fn copies(
         Err(error) => {
             let at = error.offset().unwrap_or(file.first_block);
             let message = error.message().to_string();
-            // Over budget: that says nothing about the file.
+            // An exceeded limit is not a finding.
             Report::default().absorb(error)?;
-            let message = format!("a block header is damaged ({message}); the summary is not");
+            let message = format!("damaged block header: {message}; the summary is intact");
             report.error("sdf-024", message).in_object("blocks").at(at).hint(SALVAGE);
             return Ok(());
         }
     };
     for (copy, block) in blocks.iter().zip(&inline) {
-        let mut other = Vec::new();
+        let mut differing = Vec::new();
         let (a, b) = (&copy.header, &block.header);
-        let mut compare = |name: &str, same: bool| {
+        let mut compare = |name: &'static str, same: bool| {
             if !same {
-                other.push(name.to_string());
+                differing.push(name);
             }
         };
         compare("block_id", a.id == b.id);
@@ -169,17 +170,20 @@ fn copies(
         compare("data_length", a.data_length == b.data_length);
         compare("ndims", a.ndims == b.ndims);
         compare("metadata", same_metadata(&copy.meta, &block.meta));
-        let members_only = other.is_empty() && matches!(copy.meta, Meta::Stitched(_));
+        let only_datatype = differing.is_empty() && matches!(copy.meta, Meta::Stitched(_));
         if a.datatype != b.datatype {
-            other.push("datatype".into());
+            differing.push("datatype");
         }
-        if other.is_empty() {
+        if differing.is_empty() {
             continue;
         }
-        let message =
-            format!("summary and block (byte {}) differ in {}", block.offset, other.join(", "));
-        // The Fortran library itself writes two data types for blocks that have no data.
-        let finding = if members_only {
+        let message = format!(
+            "summary and block header at byte {} differ in {}",
+            block.offset,
+            differing.join(", ")
+        );
+        // The Fortran library writes different data types for blocks without data.
+        let finding = if only_datatype {
             report.note("sdf-026", message)
         } else {
             report.warn("sdf-025", message)
@@ -189,8 +193,8 @@ fn copies(
     Ok(())
 }
 
-/// A block behind the last one that the header counts: no reader would ever see it.
-fn uncounted(
+/// Reports a block after the last one according to the file header; readers ignore it.
+fn check_count(
     source: &Source,
     file: &FileHeader,
     blocks: &[Block],
@@ -205,21 +209,22 @@ fn uncounted(
     };
     let at = last.header.next;
     let next = Block::read(source, file, at, &mut Budget::new(file, limits));
-    let another = |block: &Block| convincing(block, source) && !repeats(block, first);
+    let another = |block: &Block| is_complete(block, source) && !is_copy(block, first);
     if at < end && next.as_ref().is_ok_and(another) {
-        let message = format!("{} blocks are counted, another one is at byte {at}", file.nblocks);
+        let message = format!("expected {} blocks, found another at byte {at}", file.nblocks);
         report.error("sdf-027", message).in_object("file header").at(68).hint(SALVAGE);
     }
 }
 
-/// Equal, with a NaN equal to itself.
+/// Equality with NaN equal to NaN.
 fn same_metadata(a: &Meta, b: &Meta) -> bool {
     a == b || format!("{a:?}") == format!("{b:?}")
 }
 
-/// The checksum of a block's data; nothing for kinds we do not compute, and where data are missing.
-fn computed(source: &Source, block: &Block, kind: &str) -> Result<Option<String>> {
-    match kind.to_ascii_lowercase().as_str() {
+/// Checksum of the data of `block`, in hexadecimal; `None` for algorithms that are not supported and
+/// if data are missing.
+fn compute_checksum(source: &Source, block: &Block, algorithm: &str) -> Result<Option<String>> {
+    match algorithm.to_ascii_lowercase().as_str() {
         _ if block.require_data(source).is_err() => Ok(None),
         "md5" => digest::<md5::Md5>(source, block.data()).map(Some),
         "sha256" => digest::<sha2::Sha256>(source, block.data()).map(Some),
@@ -241,8 +246,8 @@ fn digest<D: Digest>(source: &Source, data: Extent) -> Result<String> {
     Ok(digest.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
-/// Does the length of the data fit what the metadata say?
-fn sizes(block: &Block, file: &FileHeader, report: &mut Report) {
+/// Compares the length of the data with the metadata.
+fn check_size(block: &Block, file: &FileHeader, report: &mut Report) {
     let length = block.header.data_length;
     let known = block.header.datatype.dtype(file.order);
     let elements = match &block.meta {
@@ -255,7 +260,7 @@ fn sizes(block: &Block, file: &FileHeader, report: &mut Report) {
         Meta::Station(s) => {
             let rows = station::rows(block, s);
             if rows < s.nelements {
-                let message = format!("{} rows announced, {rows} are there", s.nelements);
+                let message = format!("expected {} rows, found {rows}", s.nelements);
                 report.warn("sdf-042", message).in_object(block.title()).at(block.offset);
             }
             let (readable, all) = (station::readable(block, s, file), s.variable_ids.len());
@@ -268,39 +273,43 @@ fn sizes(block: &Block, file: &FileHeader, report: &mut Report) {
         _ => return,
     };
     let Some(dtype) = known else {
-        let message =
-            format!("data of type {}; they are kept as bytes", block.header.datatype.name());
+        let message = format!("data of type {}; read as bytes", block.header.datatype.name());
         report.warn("sdf-037", message).in_object(block.title()).at(block.offset + 60);
         return;
     };
-    let wanted = elements.and_then(|n| n.checked_mul(dtype.size() as u64));
+    let expected = elements.and_then(|n| n.checked_mul(dtype.size() as u64));
     let (title, at) = (block.title(), block.offset + 48);
-    match wanted {
-        Some(wanted) if wanted == length => {}
-        Some(wanted) if wanted < length => {
+    match expected {
+        Some(expected) if expected == length => {}
+        Some(expected) if expected < length => {
             let known = match (&block.meta, block.header.datatype) {
-                (Meta::Array(_), DataType::Integer4) if length == 2 * wanted => {
-                    " (the Fortran library writes 8-byte integers so)"
+                (Meta::Array(_), DataType::Integer4) if length == 2 * expected => {
+                    " (known defect of the Fortran library: 8-byte integers)"
                 }
-                (Meta::PointVariable(_), DataType::Logical) if length == 4 * wanted => {
-                    " (the Fortran library writes logical values so)"
+                (Meta::PointVariable(_), DataType::Logical) if length == 4 * expected => {
+                    " (known defect of the Fortran library: logical values)"
                 }
                 _ => "",
             };
-            let message =
-                format!("{length} bytes of data, the elements are the first {wanted}{known}");
+            let message = format!(
+                "expected {expected} bytes of data, found {length}; the first {expected} are used\
+                 {known}"
+            );
             report.warn("sdf-032", message).in_object(title).at(at);
         }
         _ => {
-            let message = format!("{length} bytes of data are too few for the dimensions");
+            let message = match expected {
+                Some(expected) => format!("expected {expected} bytes of data, found {length}"),
+                None => format!("{length} bytes of data do not fit the dimensions"),
+            };
             let finding = report.warn("sdf-031", message);
-            finding.in_object(title).at(at).hint("the elements are there, in one row");
+            finding.in_object(title).at(at).hint("the data are read as a one-dimensional array");
         }
     }
 }
 
-/// The sanity checks of section 6: meshes and members that are missing or do not fit.
-fn relations(
+/// Sanity checks of section 6: missing or inconsistent meshes and members.
+fn check_references(
     block: &Block,
     blocks: &[Block],
     meshes: &Meshes,
@@ -311,22 +320,21 @@ fn relations(
     let (title, at) = (block.title(), block.offset);
     let mult = |mult: f64, report: &mut Report| {
         if mult == 0.0 || !mult.is_finite() {
-            let message = format!("the normalisation factor is {mult}; the values are not mapped");
+            let message = format!("normalisation factor is {mult}; values are not scaled");
             report.warn("sdf-038", message).in_object(&title).at(at);
         }
     };
     let geometry = |mesh: &Mesh, report: &mut Report| {
         mesh.mults.iter().for_each(|m| mult(*m, report));
         if !(1..=3).contains(&mesh.geometry) {
-            let message = format!("geometry {} is not one of 1 to 3", mesh.geometry);
+            let message = format!("expected geometry 1, 2 or 3, found {}", mesh.geometry);
             report.warn("sdf-040", message).in_object(&title).at(at);
         }
     };
     let mesh = |id: &str, found: Option<usize>, report: &mut Report| {
         let found = found.map(|k| &blocks[k]);
         if found.is_none() && !id.is_empty() {
-            let message =
-                format!("mesh \"{id}\" is missing; the variable is kept without coordinates");
+            let message = format!("no mesh named \"{id}\"; the variable has no coordinates");
             report.warn("sdf-030", message).in_object(&title).at(at);
         }
         found
@@ -342,7 +350,7 @@ fn relations(
                 _ => v.np,
             };
             if np != v.np {
-                let message = format!("{} points, the mesh has {np}", v.np);
+                let message = format!("expected {np} points as in the mesh, found {}", v.np);
                 report.warn("sdf-035", message).in_object(&title).at(at);
             }
         }
@@ -356,7 +364,7 @@ fn relations(
                 let cells = nodes.saturating_sub(1);
                 v.dims[axis] == if on_nodes { nodes } else { cells }
             };
-            let near = |axis: usize, nodes: u64| {
+            let close = |axis: usize, nodes: u64| {
                 v.dims[axis] == nodes || v.dims[axis].checked_add(1) == Some(nodes)
             };
             let rank = m.dims.len() == v.dims.len();
@@ -364,12 +372,12 @@ fn relations(
                 rank && m.dims.iter().enumerate().all(|(axis, nodes)| fits(axis, *nodes))
             };
             let message = format!(
-                "{} points with stagger {}, the mesh has {} nodes",
+                "{} points with stagger {} do not match {} nodes of the mesh",
                 Shape::new(v.dims.clone()),
                 v.stagger,
                 Shape::new(m.dims.clone())
             );
-            if !all(&near) {
+            if !all(&close) {
                 report.warn("sdf-034", message).in_object(&title).at(at);
             } else if strict && !all(&exact) {
                 report.note("sdf-045", message).in_object(&title).at(at);
@@ -377,7 +385,7 @@ fn relations(
         }
         Meta::Stitched(group) => {
             for id in group.ids.iter().filter(|id| !ids.contains(id.as_str())) {
-                let message = format!("part \"{id}\" is missing");
+                let message = format!("no block named \"{id}\"");
                 report.warn("sdf-039", message).in_object(&title).at(at);
             }
         }

@@ -1,4 +1,5 @@
-//! Which blocks a file has: read from the summary at its end, or block by block (section 6).
+//! List of the blocks of a file, read from the summary at its end or from the block headers
+//! (section 6).
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
@@ -8,40 +9,39 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::wire::{Wire, fetch};
 
-use crate::kind::BlockType;
-use crate::meta::Meta;
+use crate::wire::block_type::BlockType;
+use crate::wire::meta::Meta;
 use crate::wire::{BlockHeader, FileHeader};
 
-/// Bytes read beside a block header in the hope that they hold the metadata.
+/// Bytes read after a block header in the first attempt to get all metadata.
 const METADATA_GUESS: u64 = 1024;
 
-/// The way out of every damage.
-pub(crate) const SALVAGE: &str = "`spile salvage` saves the blocks that are whole";
+/// Hint for damaged files.
+pub(crate) const SALVAGE: &str = "`spile salvage` recovers the intact blocks";
 
-/// A block: its header and metadata.
+/// Header and metadata of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// The header.
     pub header: BlockHeader,
     /// The metadata.
     pub meta: Meta,
-    /// First byte of the header that was read: in the summary, if the file has one.
+    /// Offset of the header that was read: in the summary, if the file has one.
     pub offset: u64,
-    /// First byte of the metadata.
+    /// Offset of the metadata.
     pub meta_offset: u64,
-    /// Bytes of the metadata that were understood.
+    /// Length of the metadata that were decoded, in bytes.
     pub meta_length: u64,
 }
 
 impl Block {
-    /// Its type.
+    /// The block type.
     pub fn kind(&self) -> BlockType {
         BlockType::from_code(self.header.blocktype)
     }
 
-    /// The block in words: `block "ex" (Electric Field/Ex)`.
+    /// Identifier and name for messages, on one line: `block "ex" (Electric Field/Ex)`.
     pub fn title(&self) -> String {
-        // One line, whatever the file says: what follows must not look like a line of its own.
         let BlockHeader { id, name, .. } = &self.header;
         let [id, name] = [id, name].map(|text| text.replace('\n', "\\n"));
         if name.is_empty() || name == id {
@@ -51,7 +51,7 @@ impl Block {
         }
     }
 
-    /// Where its data are; the value of a constant is in the metadata.
+    /// Location of the data; the value of a constant is in the metadata.
     pub fn data(&self) -> Extent {
         match &self.meta {
             Meta::Constant(value) => Extent { offset: self.meta_offset, len: value.len() as u64 },
@@ -59,7 +59,8 @@ impl Block {
         }
     }
 
-    /// All of its data in a row, as its data type says; bytes where that says nothing.
+    /// All data as a one-dimensional array of the block's data type, or of bytes if the data type is
+    /// unknown or does not divide the length.
     pub fn raw(&self, file: &FileHeader) -> ArrayDesc {
         let Extent { offset, len } = self.data();
         let fits = |dtype: &DType| len.is_multiple_of(dtype.size() as u64);
@@ -70,18 +71,21 @@ impl Block {
         ArrayDesc::new(dtype, shape, layout)
     }
 
-    /// Fails where the data go past the end of the file.
+    /// Fails if the data extend beyond the end of the file (sdf-014).
     pub(crate) fn require_data(&self, source: &Source) -> Result<()> {
         let Extent { offset, len } = self.data();
         let end = offset.checked_add(len);
         if len == 0 || end.is_some_and(|end| end <= source.len()) {
             return Ok(());
         }
-        let message = format!("{len} bytes of data go past the end of the file, {}", source.len());
+        let message = format!(
+            "unexpected end of file: {len} bytes of data extend beyond byte {}",
+            source.len()
+        );
         Err(Error::truncated("sdf-014", message).in_object(self.title()).at(offset).hint(SALVAGE))
     }
 
-    /// Reads the block at the beginning of `bytes`, which are the file's from `offset` on.
+    /// Parses the block at the start of `bytes`, which begin at `offset` of the file.
     fn parse(bytes: &[u8], offset: u64, file: &FileHeader) -> Result<Self> {
         let mut wire = Wire::new(bytes, offset, file.order, "sdf-009");
         let mut header = BlockHeader::default();
@@ -90,7 +94,7 @@ impl Block {
             .map_err(|e| e.in_object(format!("block at byte {offset}")))?;
         let meta_offset = wire.offset();
         if header.info_length.is_none() {
-            // Revision 0 does not tell; the metadata end where something else begins.
+            // Revision 0 does not store the length; the metadata end at the data or the next block.
             let ends = [header.next, header.data_location];
             let end = ends.into_iter().filter(|end| *end >= meta_offset).min();
             header.info_length = Some(end.map_or(0, |end| end - meta_offset));
@@ -104,7 +108,7 @@ impl Block {
         Ok(Self { header, meta, offset, meta_offset, meta_length })
     }
 
-    /// Reads the block at `offset` of the file.
+    /// Reads the block at `offset` and charges it to `budget`.
     pub(crate) fn read(
         source: &Source,
         file: &FileHeader,
@@ -130,9 +134,10 @@ impl Block {
     }
 }
 
-/// Memory for the metadata of all blocks together.
+/// Memory budget for the metadata of all blocks.
 pub(crate) struct Budget {
     limits: Limits,
+    /// Bytes of memory per byte of metadata.
     weight: u64,
     used: u64,
     blocks: u64,
@@ -140,13 +145,13 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(file: &FileHeader, limits: &Limits) -> Self {
-        // A block in memory, with its place in the tree, takes several times its bytes in the
-        // file; very short strings take most.
+        // A block and its tree node need several times the bytes of the stored metadata; the ratio
+        // is highest for short strings.
         let weight = if file.string_length < 32 { 64 } else { 8 };
         Self { limits: *limits, weight, used: 0, blocks: 0 }
     }
 
-    /// `bytes` of the file can be held beside what is held already.
+    /// Fails if `bytes` more of metadata exceed the budget.
     pub(crate) fn fits(&self, bytes: u64) -> Result<()> {
         let total = self.used.saturating_add(bytes).saturating_mul(self.weight);
         self.limits.allow(total, "the metadata of the blocks").map(drop)
@@ -163,22 +168,27 @@ impl Budget {
     }
 }
 
-/// The next block has to lie behind this one, or the chain would never end.
-pub(crate) fn follow(block: &Block) -> Result<u64> {
+/// Offset of the block after `block`. Fails if it is not after the header of `block` (sdf-010), so
+/// that the chain of blocks cannot be a cycle.
+pub(crate) fn next_offset(block: &Block) -> Result<u64> {
     if block.header.next >= block.meta_offset {
         return Ok(block.header.next);
     }
-    let message = format!("the next block is said to be at byte {}, not behind", block.header.next);
+    let message = format!(
+        "expected the next block after byte {}, found offset {}",
+        block.meta_offset, block.header.next
+    );
     let error = Error::malformed("sdf-010", message);
     Err(error.in_object(block.title()).at(block.offset).hint(SALVAGE))
 }
 
-/// The blocks as the summary lists them.
+/// Reads the blocks from the summary.
 pub(crate) fn summary(source: &Source, file: &FileHeader, limits: &Limits) -> Result<Vec<Block>> {
     let (start, size) = (file.summary_location, file.summary_size);
     if start.checked_add(size).is_none_or(|end| end > source.len()) {
         let message = format!(
-            "the summary of {size} bytes at byte {start} goes past the end of the file, {}",
+            "unexpected end of file: the summary of {size} bytes at byte {start} extends beyond \
+             byte {}",
             source.len()
         );
         return Err(Error::truncated("sdf-008", message)
@@ -189,66 +199,63 @@ pub(crate) fn summary(source: &Source, file: &FileHeader, limits: &Limits) -> Re
     let mut budget = Budget::new(file, limits);
     budget.fits(size)?;
     let bytes = source.read_vec(start, size)?;
-    // No more than there is room for: a header has more than 64 bytes.
-    let room = usize::try_from(size / 64).unwrap_or(0);
-    let mut blocks = Vec::with_capacity(room.min(usize::try_from(file.nblocks).unwrap_or(0)));
+    // A header has more than 64 bytes.
+    let max = usize::try_from(size / 64).unwrap_or(0);
+    let mut blocks = Vec::with_capacity(max.min(usize::try_from(file.nblocks).unwrap_or(0)));
     let mut offset = start;
     for k in 0..file.nblocks {
         let rest = offset.checked_sub(start).and_then(|at| bytes.get(usize::try_from(at).ok()?..));
         let rest = rest.ok_or_else(|| {
-            let message = format!("block {k} is said to be at byte {offset}, outside the summary");
+            let message = format!("offset of block {k}, {offset}, is outside the summary");
             Error::malformed("sdf-010", message).in_object("summary").at(start)
         })?;
         if rest.is_empty() {
-            return Err(miscounted(file, k));
+            return Err(wrong_count(file, k));
         }
         let block = Block::parse(rest, offset, file)?;
         budget.charge(block.meta_offset + block.meta_length - offset)?;
         if k + 1 < file.nblocks {
-            offset = follow(&block)?;
+            offset = next_offset(&block)?;
         }
         blocks.push(block);
     }
     Ok(blocks)
 }
 
-/// The blocks as they lie in the file, one after the other.
+/// Reads the blocks from their headers, in the order of the file.
 pub(crate) fn inline(source: &Source, file: &FileHeader, limits: &Limits) -> Result<Vec<Block>> {
     let mut budget = Budget::new(file, limits);
     let mut blocks = Vec::new();
     let mut offset = file.first_block;
     for k in 0..file.nblocks {
         if file.summary_size > 0 && offset == file.summary_location {
-            return Err(miscounted(file, k));
+            return Err(wrong_count(file, k));
         }
         let block = Block::read(source, file, offset, &mut budget)?;
         if k + 1 < file.nblocks {
-            offset = follow(&block)?;
+            offset = next_offset(&block)?;
         }
         blocks.push(block);
     }
     Ok(blocks)
 }
 
-/// Where the blocks end before as many were found as the header counts.
-fn miscounted(file: &FileHeader, found: i32) -> Error {
-    let message = format!("{} blocks are counted, {found} are there", file.nblocks);
+/// Error for a file with fewer blocks than its header states.
+fn wrong_count(file: &FileHeader, found: i32) -> Error {
+    let message = format!("expected {} blocks, found {found}", file.nblocks);
     Error::malformed("sdf-010", message).in_object("file header").at(68).hint(SALVAGE)
 }
 
-/// Fails for a file that its writer has not finished.
-pub(crate) fn finished(source: &Source, file: &FileHeader) -> Result<()> {
+/// Fails if the writer did not close the file (sdf-006) or reported an error (sdf-007).
+pub(crate) fn require_closed(source: &Source, file: &FileHeader) -> Result<()> {
     let failed = |message: String, code| {
         Err(Error::truncated(code, message).in_object("file header").at(68).hint(SALVAGE))
     };
     match file.nblocks {
         1.. => Ok(()),
-        // Closed without a block, or killed before the first: nothing is missing either way.
+        // The file contains no block; nothing is missing.
         0 if source.len() <= file.first_block => Ok(()),
-        0 => failed(
-            "the file was never closed; its number of blocks is still zero".into(),
-            "sdf-006",
-        ),
+        0 => failed("the file was not closed: the number of blocks is 0".into(), "sdf-006"),
         code => {
             let code = code.unsigned_abs();
             let message = format!("writing failed at block {}, error {}", code / 64, code % 64);
@@ -257,14 +264,15 @@ pub(crate) fn finished(source: &Source, file: &FileHeader) -> Result<()> {
     }
 }
 
-/// The blocks, from the summary where it is sound.
+/// Reads the blocks from the summary, or from the block headers if the summary is missing or
+/// damaged.
 pub(crate) fn read(source: &Source, file: &FileHeader, limits: &Limits) -> Result<Vec<Block>> {
-    finished(source, file)?;
+    require_closed(source, file)?;
     if file.summary_size == 0 || file.nblocks == 0 {
         return inline(source, file, limits);
     }
     summary(source, file, limits).or_else(|error| match error.kind() {
-        // A summary that is there but damaged is no reason to give up: it is a copy.
+        // The summary is a copy of the block headers.
         ErrorKind::Malformed | ErrorKind::Truncated if error.code() != "sdf-008" => {
             inline(source, file, limits).map_err(|_| error)
         }

@@ -1,50 +1,54 @@
 //! SDF, the Self Describing Format of EPOCH, LARE and Odin: blocks of meshes, fields and particles.
 //!
-//! Specification: K. Bennett, *Description of the SDF file format for version 1.1* (2023); the
-//! revisions up to 1.4 and what is unclear are in `FORMAT.md`.
+//! Specification: K. Bennett, *Description of the SDF file format for version 1.1* (2023).
+//! Revisions up to 1.4 and ambiguities of the specification are described in `FORMAT.md`.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` `fields` | file header, block header, data types; reading and writing fields |
-//! | `kind` `meta` | block types and their metadata |
-//! | `index` | the blocks of a file: from its summary, or one by one |
+//! | `wire` | file header, block header, data types; `wire/fields`: encoding and decoding of fields |
+//! | `wire/block_type` `wire/meta` | block types and their metadata |
+//! | `index` | list of blocks, from the summary or from the block headers |
 //! | `read` | [`File`]: header and blocks; [`View`]: with the tree |
-//! | `view` `place` `station` | the tree view; where a block goes in it; stations as tables |
-//! | `coords` `derived` | where the points of variables are |
-//! | `computed` `surfaces` | arrays that are computed from others, on demand |
-//! | `write` `parallel` | [`Writer`]: blocks into a file; [`SharedWriter`]: by all ranks of a job |
-//! | `convert` `said` `foreign` | any tree as SDF: nodes that were blocks, and others |
-//! | `archive` | embedded source code unpacked |
-//! | `check` `salvage` | the rules; what can be saved of unfinished and damaged files |
+//! | `to_tree` | blocks to tree; `to_tree/paths`: path of a block; `to_tree/station`: tables |
+//! | `semantics` | meshes and coordinates of variables |
+//! | `semantics/derived` `semantics/surfaces` | optional arrays computed from others |
+//! | `write` `parallel` | [`Writer`]: serial; [`SharedWriter`]: all ranks of an MPI job |
+//! | `from_tree` | any dataset to SDF; `from_tree/other_formats`: arrays that were not SDF blocks |
+//! | `archive` | unpacks embedded source code |
+//! | `check` `salvage` | validation rules; recovery of blocks from unfinished and damaged files |
+//!
+//! ```
+//! use spile_core::{limits::Limits, read::Axes};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/sdf/epoch3d_0001.sdf");
+//! let file = spile_sdf::View::open(path, &Limits::default())?;
+//! let ex = file.array("Electric Field/Ex")?;
+//! assert_eq!(ex.shape().lengths(), [12, 10, 8]);
+//! let row: Vec<f64> = ex.read_f64(&":, 0, 0".parse()?, Axes::Stored)?;
+//! assert_eq!(row.len(), 12);
+//! # Ok::<(), spile_core::error::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod archive;
 mod check;
-mod computed;
-mod convert;
-mod coords;
-mod derived;
-mod fields;
-mod foreign;
+mod from_tree;
 mod index;
-mod kind;
-mod meta;
 mod parallel;
-mod place;
 mod read;
-mod said;
 mod salvage;
-mod station;
-mod surfaces;
-mod view;
+mod semantics;
+mod to_tree;
 pub mod wire;
 mod write;
 
 pub use index::Block;
-pub use kind::BlockType;
-pub use meta::{Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched};
 pub use parallel::{Part, SharedWriter};
 pub use read::{File, Options, View};
+pub use wire::block_type::BlockType;
+pub use wire::meta::{
+    Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
+};
 pub use write::{Data, Writer, write_file};
 
 use spile_core::description::Holds;
@@ -58,7 +62,7 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-/// The format, for the registry.
+/// The SDF format, for the registry.
 pub struct Sdf;
 
 static INFO: FormatInfo = FormatInfo {
@@ -96,7 +100,7 @@ impl Format for Sdf {
         Ok(Box::new(View::new(file, Options { derived: true })?))
     }
 
-    /// The dumps of a run, a frame each.
+    /// Opens the `.sdf` files of a folder as one series; each file is one frame.
     fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
         let files = folder.with_extension("sdf");
         if files.is_empty() {
@@ -111,18 +115,18 @@ impl Format for Sdf {
 
     fn holds(&self) -> Option<Holds> {
         Some(Holds {
-            rank: foreign::MOST_DIMENSIONS,
+            rank: from_tree::MAX_RANK,
             order: Order::F,
             frames: false,
-            dtype: foreign::is_own_type,
+            dtype: from_tree::is_exact_type,
             byte: DType::opaque(1),
-            name: foreign::is_block_name,
+            name: from_tree::is_block_name,
             adds: &[],
         })
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        convert::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

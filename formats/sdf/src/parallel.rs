@@ -1,6 +1,5 @@
-//! The writer of a parallel program: every rank writes its part of a variable, straight to where it
-//! belongs. The bytes of the file do not depend on the number of ranks, and are those that
-//! [`Writer`](crate::Writer) writes alone.
+//! Parallel writer: every rank writes its part of a variable directly to its location in the file.
+//! The file does not depend on the number of ranks and equals that of [`Writer`](crate::Writer).
 
 use std::path::Path;
 
@@ -11,50 +10,50 @@ use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
 use spile_core::wire::ByteOrder;
 
-use crate::kind::BlockType;
-use crate::meta::Meta;
+use crate::wire::block_type::BlockType;
+use crate::wire::meta::Meta;
 use crate::wire::{DataType, FileHeader};
-use crate::write::{LAST_FIELDS, Outline, Placed};
+use crate::write::{BlockLayout, FileLayout, LAST_FIELDS};
 
-/// What one rank has of a variable: a box of grid points, or a range of particles. The parts of all
-/// ranks together are the whole, and none of it twice.
+/// The part of a variable on one rank: a box of grid points or a range of particles. The parts of
+/// all ranks must cover the variable without overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// Index of its first point, in every direction.
+    /// Index of the first point in each direction.
     pub start: &'a [u64],
-    /// Number of its points, in every direction; 0 where a rank has none.
+    /// Number of points in each direction; 0 on ranks without points.
     pub count: &'a [u64],
-    /// Its elements, little-endian, the first direction running fastest.
+    /// Elements, little-endian, first direction fastest.
     pub data: &'a [u8],
 }
 
-/// An SDF file being written by all ranks of a job. Every method is collective, and after an error,
-/// which all ranks get alike, the file is given up.
+/// An SDF file being written by all ranks of a job. Every method is collective. All ranks get the
+/// same error, after which the file is discarded.
 pub struct SharedWriter<'c> {
     comm: &'c dyn Comm,
     file: Box<dyn SharedSink + 'c>,
-    outline: Outline,
+    layout: FileLayout,
 }
 
 impl<'c> SharedWriter<'c> {
-    /// Starts a file.
+    /// Creates the file and writes the file header. Fails if `header` differs between ranks.
     pub fn create(
         comm: &'c dyn Comm,
         path: &Path,
         header: &FileHeader,
         overwrite: Overwrite,
     ) -> Result<Self> {
-        let begun = Outline::new(header).and_then(|outline| Ok((outline.file.encode()?, outline)));
-        let (bytes, outline) = agree(comm, begun)?;
+        let layout = FileLayout::new(header).and_then(|layout| Ok((layout.file.encode()?, layout)));
+        let (bytes, layout) = agree(comm, layout)?;
         agree_alike(comm, Ok(()), &bytes)?;
         let file = comm.create(path, overwrite)?;
-        let writer = Self { comm, file, outline };
+        let writer = Self { comm, file, layout };
         writer.write_at_root(0, &bytes)?;
         Ok(writer)
     }
 
-    /// Writes a block whose data all ranks know, or `root` does: a mesh, a constant, a deck. The
-    /// others give as many bytes, whatever they are. The identifier it got is given back.
+    /// Writes a block with the data of rank `root`: a mesh, a constant, an input deck. The other
+    /// ranks pass `data` of the same length, which is ignored. Returns the identifier.
     pub fn block(
         &mut self,
         root: usize,
@@ -64,16 +63,15 @@ impl<'c> SharedWriter<'c> {
         meta: &Meta,
         data: &[u8],
     ) -> Result<String> {
-        let (id, placed) = self.place(id, name, (kind, datatype), meta, data.len() as u64)?;
-        let here = self.comm.rank() == root;
-        let mine = if here { self.stored(datatype, data) } else { Vec::new() };
-        self.file.write_at_all(placed.data.offset, &mine)?;
+        let (id, block) = self.append(id, name, (kind, datatype), meta, data.len() as u64)?;
+        let bytes = if self.comm.rank() == root { self.encode(datatype, data) } else { Vec::new() };
+        self.file.write_at_all(block.data.offset, &bytes)?;
         Ok(id)
     }
 
-    /// Writes a variable of which every rank has a part: on a grid (its metadata have the points of
-    /// all ranks), of particles, an array, or the positions of particles (two directions: particle
-    /// and axis). The identifier it got is given back.
+    /// Writes a variable in parts: a plain variable, a point variable, an array, or a point mesh
+    /// (two directions: particle and axis). `meta` describes the complete variable. Returns the
+    /// identifier. Fails if the parts do not cover the variable.
     pub fn variable(
         &mut self,
         id: &str,
@@ -83,50 +81,50 @@ impl<'c> SharedWriter<'c> {
         part: Part<'_>,
     ) -> Result<String> {
         let dims = dims_of(meta);
-        let size = datatype.dtype(self.outline.file.order).map_or(0, |dtype| dtype.size() as u64);
-        let points = agree(self.comm, check(&dims, size, part, id))?;
-        // Parts that overlap leave a hole elsewhere, unless somebody's arithmetic is very unlucky.
-        let all: u64 = gather_numbers(self.comm, points)?.iter().sum();
-        let whole = dims.iter().product::<u64>();
-        let complete = if all == whole {
+        let size = datatype.dtype(self.layout.file.order).map_or(0, |dtype| dtype.size() as u64);
+        let points = agree(self.comm, validate(&dims, size, part, id))?;
+        // The total detects gaps, and overlaps unless a gap of the same size exists.
+        let found: u64 = gather_numbers(self.comm, points)?.iter().sum();
+        let expected = dims.iter().product::<u64>();
+        let complete = if found == expected {
             Ok(())
         } else {
-            let message = format!("the ranks have {all} points of {whole} together");
+            let message = format!("expected {expected} points on all ranks, found {found}");
             Err(Error::argument(message).in_object(format!("block \"{id}\"")))
         };
         agree(self.comm, complete)?;
-        let (id, placed) = self.place(id, name, (kind, datatype), meta, whole * size)?;
-        let bytes = self.stored(datatype, part.data);
+        let (id, block) = self.append(id, name, (kind, datatype), meta, expected * size)?;
+        let bytes = self.encode(datatype, part.data);
         let mut runs = runs(&dims, size, part)
             .zip(bytes.chunks(run_length(&dims, size, part).max(1)))
-            .map(|(at, run)| (placed.data.offset + at, run));
-        self.file.write_parts(placed.data.offset + placed.data.len, &mut runs)?;
+            .map(|(at, run)| (block.data.offset + at, run));
+        self.file.write_parts(block.data.offset + block.data.len, &mut runs)?;
         Ok(id)
     }
 
-    /// Gives a block its place, the same on all ranks, and writes its header.
-    fn place(
+    /// Appends a block to the layout of all ranks and writes its header.
+    fn append(
         &mut self,
         id: &str,
         name: &str,
         (kind, datatype): (BlockType, DataType),
         meta: &Meta,
         length: u64,
-    ) -> Result<(String, Placed)> {
-        let header = self.outline.header(id, name, kind, datatype, meta, length);
-        let placed = header.and_then(|header| {
+    ) -> Result<(String, BlockLayout)> {
+        let header = self.layout.header(id, name, kind, datatype, meta, length);
+        let block = header.and_then(|header| {
             let id = header.id.clone();
-            Ok((id, self.outline.place(header, meta, length, None)?))
+            Ok((id, self.layout.append(header, meta, length, None)?))
         });
-        let (id, placed) = agree(self.comm, placed)?;
-        agree_alike(self.comm, Ok(()), (&placed.head, placed.at, length))?;
-        self.write_at_root(placed.at, &placed.head)?;
-        Ok((id, placed))
+        let (id, block) = agree(self.comm, block)?;
+        agree_alike(self.comm, Ok(()), (&block.head, block.at, length))?;
+        self.write_at_root(block.at, &block.head)?;
+        Ok((id, block))
     }
 
-    /// Elements in the file's byte order.
-    fn stored(&self, datatype: DataType, data: &[u8]) -> Vec<u8> {
-        let order = self.outline.file.order;
+    /// Little-endian elements in the byte order of the file.
+    fn encode(&self, datatype: DataType, data: &[u8]) -> Vec<u8> {
+        let order = self.layout.file.order;
         let mut bytes = data.to_vec();
         if order == ByteOrder::Big {
             convert::swap(&mut bytes, datatype.dtype(order).map_or(1, DType::word));
@@ -135,16 +133,16 @@ impl<'c> SharedWriter<'c> {
     }
 
     fn write_at_root(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let mine = if self.comm.rank() == 0 { bytes } else { &[] };
-        self.file.write_at_all(offset, mine)
+        let bytes = if self.comm.rank() == 0 { bytes } else { &[] };
+        self.file.write_at_all(offset, bytes)
     }
 
-    /// Writes the summary and, last of all, the number of blocks; then the file appears.
+    /// Writes the summary, then the number of blocks, and moves the file to its path.
     pub fn close(self) -> Result<()> {
-        let Self { comm, file, outline } = self;
-        let end = outline.end;
+        let Self { comm, file, layout } = self;
+        let end = layout.end;
         let finished =
-            outline.finish().and_then(|(header, summary)| Ok((header.encode()?, summary)));
+            layout.finish().and_then(|(header, summary)| Ok((header.encode()?, summary)));
         let (header, summary) = agree(comm, finished)?;
         let root = |bytes: &'_ [u8]| if comm.rank() == 0 { bytes.to_vec() } else { Vec::new() };
         file.write_at_all(end, &root(&summary))?;
@@ -155,7 +153,7 @@ impl<'c> SharedWriter<'c> {
     }
 }
 
-/// The directions in which a variable can be split, the fastest first; none for other blocks.
+/// Dimensions along which a variable can be divided, fastest first; empty for other blocks.
 fn dims_of(meta: &Meta) -> Vec<u64> {
     match meta {
         Meta::PlainVariable(variable) => variable.dims.clone(),
@@ -166,45 +164,50 @@ fn dims_of(meta: &Meta) -> Vec<u64> {
     }
 }
 
-/// A part lies inside the whole and has the bytes it says; gives the number of its points.
-fn check(dims: &[u64], size: u64, part: Part<'_>, id: &str) -> Result<u64> {
-    let wrong = |message: &str| Err(Error::argument(message).in_object(format!("block \"{id}\"")));
+/// Returns the number of points of a part. Fails if it is not inside the variable or the length of
+/// its data is wrong.
+fn validate(dims: &[u64], size: u64, part: Part<'_>, id: &str) -> Result<u64> {
+    let wrong =
+        |message: String| Err(Error::argument(message).in_object(format!("block \"{id}\"")));
     if dims.is_empty() || size == 0 {
-        return wrong("blocks of this type are not written in parts");
+        return wrong("blocks of this type cannot be written in parts".into());
     }
     if part.start.len() != dims.len() || part.count.len() != dims.len() {
-        return wrong("a part has another number of directions than the variable");
+        let (expected, found) = (dims.len(), part.start.len());
+        return wrong(format!("expected a part with {expected} dimensions, found {found}"));
     }
     let ends = part.start.iter().zip(part.count).map(|(start, count)| start.checked_add(*count));
     if ends.zip(dims).any(|(end, dim)| end.is_none_or(|end| end > *dim)) {
-        return wrong("a part reaches beyond the variable");
+        return wrong("the part extends beyond the variable".into());
     }
-    let whole = dims.iter().try_fold(size, |product, dim| product.checked_mul(*dim));
-    if whole.is_none_or(|bytes| bytes >> 62 != 0) {
-        return wrong("the variable is larger than any file");
+    let bytes = dims.iter().try_fold(size, |product, dim| product.checked_mul(*dim));
+    if bytes.is_none_or(|bytes| bytes >> 62 != 0) {
+        return wrong("the variable exceeds 2^62 bytes".into());
     }
     let points = part.count.iter().product::<u64>();
-    if points * size != part.data.len() as u64 {
-        return wrong("a part has not as many bytes as it has points");
+    let (expected, found) = (points * size, part.data.len() as u64);
+    if expected != found {
+        return wrong(format!("expected {expected} bytes for {points} points, found {found}"));
     }
     Ok(points)
 }
 
-/// Directions that a part has whole, from the first on, and the one behind them: what lies there is
-/// one run of bytes.
-fn run_directions(dims: &[u64], part: Part<'_>) -> usize {
-    let whole = part.count.iter().zip(dims).take_while(|(count, dim)| count == dim).count();
-    (whole + 1).min(dims.len())
+/// Number of leading dimensions of a part that form contiguous runs: those it covers completely and
+/// the next one.
+fn run_dimensions(dims: &[u64], part: Part<'_>) -> usize {
+    let complete = part.count.iter().zip(dims).take_while(|(count, dim)| count == dim).count();
+    (complete + 1).min(dims.len())
 }
 
+/// Length of a run in bytes.
 fn run_length(dims: &[u64], size: u64, part: Part<'_>) -> usize {
-    let points: u64 = part.count[..run_directions(dims, part)].iter().product();
+    let points: u64 = part.count[..run_dimensions(dims, part)].iter().product();
     (points * size) as usize
 }
 
-/// Where the runs of a part begin in the data of the variable, in the order of the part's elements.
+/// Offsets of the runs of a part in the data of the variable, in the order of the part's elements.
 fn runs<'a>(dims: &'a [u64], size: u64, part: Part<'a>) -> impl Iterator<Item = u64> + 'a {
-    let inside = run_directions(dims, part);
+    let inside = run_dimensions(dims, part);
     let outer: u64 = part.count[inside..].iter().product();
     (0..outer).map(move |run| {
         let (mut left, mut stride, mut at) = (run, size, 0);

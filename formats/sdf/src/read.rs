@@ -1,4 +1,4 @@
-//! An open SDF file: its header and its blocks; the same with the tree view of them.
+//! An open SDF file: [`File`] with header and blocks, [`View`] with the tree.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -12,22 +12,21 @@ use spile_core::source::Source;
 use spile_core::tree::{Tree, Value};
 
 use crate::index::{self, Block};
-use crate::kind::BlockType;
-use crate::meta::Meta;
-use crate::view;
+use crate::to_tree;
 use crate::wire::FileHeader;
+use crate::wire::block_type::BlockType;
+use crate::wire::meta::Meta;
 
-/// How a file is opened.
+/// Options of [`View::new`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Add arrays that are computed from others when they are read: fields on faces, edges and
-    /// nodes averaged to the middle of the cells, the ranks of a run and the borders of their parts,
-    /// Cartesian coordinates of cylindrical and spherical meshes, the surfaces of the grid and of
-    /// obstacles in it.
+    /// Add computed arrays: true positions of staggered fields, staggered fields averaged to cell
+    /// centres, the domain decomposition, Cartesian coordinates of cylindrical and spherical meshes,
+    /// surfaces of the grid and of obstacles. The values are computed when they are read.
     pub derived: bool,
 }
 
-/// An open SDF file. Opening reads header and metadata only.
+/// An open SDF file. Opening reads the file header and the metadata of the blocks.
 pub struct File {
     source: Source,
     header: FileHeader,
@@ -36,14 +35,15 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file.
+    /// Opens the file at `path`. Fails if it is not a complete SDF file or its metadata exceed
+    /// `limits`.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         Self::from_source(Source::open(path)?, limits)
             .map_err(|e| e.with_path(path).with_format("sdf"))
     }
 
-    /// Opens what is in `source`.
+    /// Opens the file in `source`; errors carry no path.
     pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
         let header = FileHeader::read(&source)?;
         let blocks = index::read(&source, &header, limits)?;
@@ -58,25 +58,25 @@ impl File {
         &self.header
     }
 
-    /// The blocks, in the order of the file.
+    /// All blocks, in the order of the file.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The blocks with that identifier or name; usually one, but writers do not always see to it.
-    pub fn find<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a Block> {
-        self.blocks.iter().filter(move |b| b.header.id == word || b.header.name == word)
+    /// All blocks whose identifier or name is `key`. Both may occur more than once in a file.
+    pub fn find<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Block> {
+        self.blocks.iter().filter(move |b| b.header.id == key || b.header.name == key)
     }
 
-    /// All data of a block in a row, as its data type says.
+    /// All data of `block` as a one-dimensional array, not scaled.
     pub fn raw(&self, block: &Block) -> Result<Array> {
-        let nothing = Tree::new(&self.limits);
-        Array::open(&self.source, &nothing, &block.raw(&self.header), &self.limits)
+        let tree = Tree::new(&self.limits);
+        Array::open(&self.source, &tree, &block.raw(&self.header), &self.limits)
             .map_err(|e| e.in_object(block.title()))
     }
 }
 
-/// A file with its tree.
+/// An open SDF file and its tree.
 pub struct View {
     file: File,
     tree: Tree,
@@ -84,19 +84,20 @@ pub struct View {
 }
 
 impl View {
-    /// Opens a file.
+    /// Opens the file at `path` without computed arrays.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         Self::new(File::open(path, limits)?, Options::default())
     }
 
-    /// Makes the tree of a file.
+    /// Builds the tree of `file`.
     pub fn new(file: File, options: Options) -> Result<Self> {
         let File { source, header, blocks, limits } = &file;
-        let (tree, report) = view::tree(source, header, blocks, options, limits)?;
+        let (tree, report) = to_tree::tree(source, header, blocks, options, limits)?;
         Ok(Self { file, tree, findings: report.findings })
     }
 
-    /// An array of the tree, by its path or its block's identifier.
+    /// The array at `path`, which is a path in the tree or the identifier of a block. Fails if there
+    /// is none.
     pub fn array(&self, path: &str) -> Result<Array> {
         let node = self.tree.node(self.tree.find(path)?);
         let desc = node
@@ -107,7 +108,6 @@ impl View {
     }
 }
 
-/// What a file without a tree can do, one with a tree can do.
 impl Deref for View {
     type Target = File;
 
@@ -146,13 +146,13 @@ impl Reader for View {
             (header.station, "stations"),
         ];
         let flags: Vec<&str> =
-            flags.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
+            flags.iter().filter(|(set, _)| *set).map(|(_, label)| *label).collect();
         if !flags.is_empty() {
             rows.push(("kind".into(), flags.join(", ").into()));
         }
         for block in &self.blocks {
             if let Meta::RunInfo(info) = &block.meta {
-                rows.extend(view::run_info(info));
+                rows.extend(to_tree::run_info(info));
             }
         }
         rows
@@ -166,23 +166,23 @@ impl Reader for View {
             name: "file header".into(),
             value: format!("{} step {}", self.header.code_name, self.header.step),
         }];
-        let mut heads = |blocks: &[Block], place: &str| {
+        let mut add_headers = |blocks: &[Block], suffix: &str| {
             for block in blocks {
                 let info = block.header.info_length.unwrap_or(0).max(block.meta_length);
                 all.push(Region {
                     offset: block.offset,
                     len: block.meta_offset - block.offset + info,
                     role: Role::Header,
-                    name: format!("{}{place}", block.header.id),
+                    name: format!("{}{suffix}", block.header.id),
                     value: block.kind().name(),
                 });
             }
         };
-        // Where the blocks themselves are damaged, what the summary says about them is left.
+        // If a block header is damaged, only the headers in the summary are listed.
         let inline = index::inline(&self.source, &self.header, &self.limits).unwrap_or_default();
-        heads(&inline, "");
+        add_headers(&inline, "");
         if self.blocks.first().is_some_and(|b| b.offset != self.header.first_block) {
-            heads(&self.blocks, " (summary)");
+            add_headers(&self.blocks, " (summary)");
         }
         for block in self.blocks.iter().filter(|b| b.header.data_length > 0) {
             let text = matches!(block.kind(), BlockType::Source | BlockType::Datablock);
@@ -194,7 +194,7 @@ impl Reader for View {
                 value: block.header.datatype.name(),
             });
         }
-        // Members of a contiguous block lie inside it: the longest one tells.
+        // Members of a contiguous block are inside its data; the longest region is reported.
         all.sort_by_key(|r| (r.offset, std::cmp::Reverse(r.len)));
         let mut end = 0;
         for mut region in all {

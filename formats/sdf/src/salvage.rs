@@ -1,5 +1,5 @@
-//! What can be saved of a file that was never closed, failed, was cut, or has a damaged summary:
-//! every whole block, into a finished file.
+//! Recovers every intact block of a file that was not closed, was truncated, or has damaged block
+//! headers or a damaged summary, and writes a complete file.
 
 use spile_core::error::{Error, Result};
 use spile_core::format::Salvage;
@@ -10,38 +10,39 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::wire::{Wire, fetch};
 
-use crate::index::{self, Block, Budget, follow};
-use crate::kind::BlockType;
-use crate::meta::Meta;
+use crate::index::{self, Block, Budget, next_offset};
 use crate::wire::FileHeader;
+use crate::wire::block_type::BlockType;
+use crate::wire::meta::Meta;
 use crate::write::Writer;
 
+/// Copies all intact blocks of `source` to `target`. Fails if the file header is damaged.
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let file = FileHeader::read(source)
-        .map_err(|e| e.hint("the file header is not whole; without it nothing can be read"))?;
-    let mut saved = Salvage::default();
-    let mut found = walk(source, &file, limits, &mut saved)?;
+        .map_err(|e| e.hint("the file header is damaged; no block can be recovered without it"))?;
+    let mut salvage = Salvage::default();
+    let mut found = scan(source, &file, limits, &mut salvage)?;
     if file.summary_size > 0 && file.nblocks > 0 {
         match index::summary(source, &file, limits) {
-            Ok(listed) => found = prefer(source, listed, &found, &mut saved),
+            Ok(listed) => found = prefer_summary(source, listed, &found, &mut salvage),
             Err(error) => {
-                saved.lost.push(format!("the summary: {}; a new one was made", error.message()));
+                salvage.lost.push(format!("summary: {}; written again", error.message()));
                 Report::default().absorb(error)?;
             }
         }
     }
     let mut writer = Writer::new(target, &file)?;
-    // Data of contiguous blocks, where they were and where they are now.
+    // Old and new location of the data of contiguous blocks.
     let mut moved: Vec<(Extent, Extent)> = Vec::new();
     for mut block in found {
         if let Err(error) = block.require_data(source) {
-            saved.lost.push(format!("{}: {}", block.title(), error.message()));
+            salvage.lost.push(format!("{}: {}", block.title(), error.message()));
             if !keep_rows(&mut block, source) {
                 continue;
             }
         }
         if let Meta::Constant(_) = block.meta {
-            // Its value is in the metadata, whatever length its header gives.
+            // The value is in the metadata; the data length in the header is ignored.
             block.header.data_length = 0;
         }
         let data = block.data();
@@ -55,106 +56,107 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         if block.kind().is_contiguous() {
             moved.push((data, extent));
         }
-        saved.kept.push(block.title());
+        salvage.kept.push(block.title());
     }
     writer.finish()?;
-    Ok(saved)
+    Ok(salvage)
 }
 
-/// Leaves a station block the rows that are whole: each is a moment of its own. False for other
-/// blocks, and where there is no such row.
+/// Reduces a truncated station block to its complete rows. Returns false for other blocks and if no
+/// row is complete.
 fn keep_rows(block: &mut Block, source: &Source) -> bool {
     let Meta::Station(station) = &mut block.meta else { return false };
-    let there = source.len().saturating_sub(block.header.data_location);
-    let rows = there.checked_div(station.entry_len).unwrap_or(0).min(station.nelements);
+    let available = source.len().saturating_sub(block.header.data_location);
+    let rows = available.checked_div(station.entry_len).unwrap_or(0).min(station.nelements);
     station.nelements = rows;
     block.header.data_length = rows * station.entry_len;
     rows > 0
 }
 
-/// The blocks as they lie in the file; what is no block is passed over.
-fn walk(
+/// Reads the block headers in the order of the file and searches for the next header after damaged
+/// bytes.
+fn scan(
     source: &Source,
     file: &FileHeader,
     limits: &Limits,
-    saved: &mut Salvage,
+    salvage: &mut Salvage,
 ) -> Result<Vec<Block>> {
     let mut budget = Budget::new(file, limits);
     let mut blocks: Vec<Block> = Vec::new();
     let mut offset = file.first_block;
-    // Where the block before ends by its own account: its pointer to the next may be wrong.
-    let mut behind = offset;
-    // A file that was closed says where its blocks end; any other is read to its end.
+    // End of the previous block, computed from its lengths; its `next` field may be wrong.
+    let mut previous_end = offset;
+    // Blocks end at the summary, or at the end of a file that was not closed.
     let summary = if file.summary_size > 0 { file.summary_location } else { u64::MAX };
     let end = source.len().min(summary);
-    let number = usize::try_from(file.nblocks).ok().filter(|n| *n > 0);
+    let count = usize::try_from(file.nblocks).ok().filter(|n| *n > 0);
     loop {
         let block = if offset < end {
             Block::read(source, file, offset, &mut budget)
                 .and_then(|block| plausible(&block, source).map(|()| block))
-                .and_then(|block| match follow(&block) {
-                    Err(error) if !sensible(&block, source) => Err(error),
-                    next => Ok((next.unwrap_or(own_end(&block)), block)),
+                .and_then(|block| match next_offset(&block) {
+                    Err(error) if !is_valid(&block, source) => Err(error),
+                    next => Ok((next.unwrap_or(block_end(&block)), block)),
                 })
         } else {
-            Err(Error::malformed("sdf-016", "the blocks end here").at(offset))
+            Err(Error::malformed("sdf-016", "expected a block, found the end of the blocks")
+                .at(offset))
         };
         if let (Ok((_, block)), Some(first)) = (&block, blocks.first())
-            && repeats(block, first)
+            && is_copy(block, first)
         {
             break;
         }
-        let sure = block.as_ref().is_ok_and(|(_, block)| convincing(block, source));
-        // The number of blocks may be wrong, too, but what follows them may be anything.
-        if number.is_some_and(|n| blocks.len() >= n) && !sure {
+        let complete = block.as_ref().is_ok_and(|(_, block)| is_complete(block, source));
+        // The number of blocks may be wrong; further blocks must be complete.
+        if count.is_some_and(|n| blocks.len() >= n) && !complete {
             break;
         }
-        if offset != behind && !sure {
-            let until = if offset > behind { offset.min(end) } else { end };
-            if let Some(found) = search(source, file, behind, until, &mut budget)? {
-                if found > behind {
-                    let message = format!("what follows byte {behind}: no block before {found}");
-                    saved.lost.push(message);
+        if offset != previous_end && !complete {
+            let until = if offset > previous_end { offset.min(end) } else { end };
+            if let Some(found) = search(source, file, previous_end, until, &mut budget)? {
+                if found > previous_end {
+                    let message = format!("bytes {previous_end} to {found}: no block header found");
+                    salvage.lost.push(message);
                 }
-                (offset, behind) = (found, found);
+                (offset, previous_end) = (found, found);
                 continue;
             }
         }
         match block {
             Ok((next, block)) => {
-                behind = own_end(&block);
+                previous_end = block_end(&block);
                 blocks.push(block);
                 offset = next;
             }
             Err(_) if offset >= end => break,
             Err(error) => {
-                let message = format!("what follows byte {offset}: {}", error.message());
+                let message = format!("block at byte {offset}: {}", error.message());
                 Report::default().absorb(error)?;
-                saved.lost.push(message);
+                salvage.lost.push(message);
                 match search(source, file, offset + 1, end, &mut budget)? {
-                    Some(found) => (offset, behind) = (found, found),
+                    Some(found) => (offset, previous_end) = (found, found),
                     None => break,
                 }
             }
         }
     }
-    if let Some(n) = number.filter(|n| *n > blocks.len()) {
-        saved.lost.push(format!("{} of {n} blocks could not be reached", n - blocks.len()));
+    if let Some(n) = count.filter(|n| *n > blocks.len()) {
+        salvage.lost.push(format!("{} of {n} blocks not found", n - blocks.len()));
     }
     Ok(blocks)
 }
 
-/// The byte behind a block: behind its data, where these follow its metadata.
-fn own_end(block: &Block) -> u64 {
+/// Offset of the first byte after a block: after its data if these follow its metadata.
+fn block_end(block: &Block) -> u64 {
     let info = block.header.info_length.unwrap_or(block.meta_length);
     let end = block.meta_offset.saturating_add(info);
     let Extent { offset, len } = block.data();
     if offset == end { end.saturating_add(len) } else { end }
 }
 
-/// The next place from `from` on and before `end` that looks like a block: its data begin exactly
-/// where its metadata end. Only since revision 1 do headers tell where that is; before, only `from`
-/// itself is looked at.
+/// Offset of the first complete block between `from` and `end` whose data follow its metadata.
+/// Headers of revision 0 do not store the length of the metadata; only offset `from` is tried.
 fn search(
     source: &Source,
     file: &FileHeader,
@@ -165,7 +167,7 @@ fn search(
     let head = file.block_header_length;
     if !file.has_info_length() {
         let here = Block::read(source, file, from, budget);
-        return Ok(here.is_ok_and(|block| convincing(&block, source)).then_some(from));
+        return Ok(here.is_ok_and(|block| is_complete(&block, source)).then_some(from));
     }
     let info_at = file.string_length as usize + 68;
     let mut at = from;
@@ -173,17 +175,17 @@ fn search(
         let window = (SEARCH + head).min(source.len().saturating_sub(at));
         budget.fits(window)?;
         let bytes = fetch(source, at, window as usize)?;
-        let places = bytes.windows(head as usize).take(SEARCH as usize);
-        for (place, header) in (at..end).zip(places) {
-            let mut data = Wire::new(&header[8..], place, file.order, "sdf-009");
-            let mut info = Wire::new(&header[info_at..], place, file.order, "sdf-009");
-            let behind = u64::from(info.u32()?).checked_add(place + head);
-            if Some(data.u64()?) != behind {
+        let headers = bytes.windows(head as usize).take(SEARCH as usize);
+        for (offset, header) in (at..end).zip(headers) {
+            let mut data = Wire::new(&header[8..], offset, file.order, "sdf-009");
+            let mut info = Wire::new(&header[info_at..], offset, file.order, "sdf-009");
+            let meta_end = u64::from(info.u32()?).checked_add(offset + head);
+            if Some(data.u64()?) != meta_end {
                 continue;
             }
-            let block = Block::read(source, file, place, budget);
-            if block.is_ok_and(|block| convincing(&block, source)) {
-                return Ok(Some(place));
+            let block = Block::read(source, file, offset, budget);
+            if block.is_ok_and(|block| is_complete(&block, source)) {
+                return Ok(Some(offset));
             }
         }
         at += SEARCH;
@@ -191,47 +193,51 @@ fn search(
     Ok(None)
 }
 
-/// Bytes that are looked through at once.
+/// Bytes searched per read.
 const SEARCH: u64 = 1 << 20;
 
-/// The block is a copy of the first one: a summary that the header does not know of begins here.
-pub(crate) fn repeats(block: &Block, first: &Block) -> bool {
+/// The block is a copy of the first one: the first entry of a summary whose location is unknown.
+pub(crate) fn is_copy(block: &Block, first: &Block) -> bool {
     let key = |b: &Block| (b.header.id.clone(), b.header.data_location, b.header.blocktype);
     key(block) == key(first)
 }
 
-/// Nothing about it speaks against a block that its writer has finished.
-pub(crate) fn convincing(block: &Block, source: &Source) -> bool {
+/// The block is valid and its `next` field is consistent with its data and the file.
+pub(crate) fn is_complete(block: &Block, source: &Source) -> bool {
     let header = &block.header;
     let ends = header.data_location.checked_add(header.data_length);
     let after = ends.is_some_and(|end| end <= header.next && header.next <= source.len());
-    sensible(block, source) && after
+    is_valid(block, source) && after
 }
 
-/// The same, wherever it says that the next block is.
-fn sensible(block: &Block, source: &Source) -> bool {
+/// The block has a known type, an identifier and all of its data.
+fn is_valid(block: &Block, source: &Source) -> bool {
     let header = &block.header;
     let known = !matches!(block.meta, Meta::Other(_)) && header.datatype.code() <= 8;
     let named = !header.id.is_empty() && !header.id.contains(char::is_control);
     known && named && block.require_data(source).is_ok()
 }
 
-/// Room that was reserved and never written reads as zeros, and garbage as anything.
+/// Fails for bytes that are not a block header, such as zeros that were never overwritten.
 fn plausible(block: &Block, source: &Source) -> Result<()> {
     let unknown = matches!(block.kind(), BlockType::Null | BlockType::Unknown(_));
-    let nowhere = block.header.data_location < block.meta_offset && block.header.data_length > 0;
+    let overlaps = block.header.data_location < block.meta_offset && block.header.data_length > 0;
     let outside = block.header.next > source.len().saturating_add(block.header.data_length);
-    if unknown && (nowhere || outside || block.header.id.is_empty()) {
-        return Err(Error::malformed("sdf-016", "this is no block").at(block.offset));
+    if unknown && (overlaps || outside || block.header.id.is_empty()) {
+        return Err(Error::malformed("sdf-016", "not a block header").at(block.offset));
     }
     Ok(())
 }
 
-/// The blocks as the summary lists them, which is what readers see; where that puts data outside
-/// the file, what the block says itself. With a whole summary no header was needed, but blocks
-/// that nobody counted are only found by theirs.
-fn prefer(source: &Source, listed: Vec<Block>, found: &[Block], saved: &mut Salvage) -> Vec<Block> {
-    saved.lost.clear();
+/// The blocks of the summary, which readers use. A block whose data are outside the file according
+/// to the summary is replaced by its own header; blocks beyond the stored number are appended.
+fn prefer_summary(
+    source: &Source,
+    listed: Vec<Block>,
+    found: &[Block],
+    salvage: &mut Salvage,
+) -> Vec<Block> {
+    salvage.lost.clear();
     let choose = |(k, block): (usize, Block)| match found.get(k) {
         Some(own)
             if own.header.id == block.header.id

@@ -1,49 +1,53 @@
 //! On-disk structures: file header, block header, data types.
 
+pub(crate) mod block_type;
+pub(crate) mod fields;
+pub(crate) mod meta;
+
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-use crate::fields::{Fields, Out};
+use fields::{Encoder, Fields};
 
 /// First bytes of every file (section 3).
 pub const MAGIC: &[u8; 4] = b"SDF1";
 
-/// The byte-order mark as a number: 0F 0E 02 01 in a little-endian file.
+/// Byte-order mark: bytes 0F 0E 02 01 in a little-endian file.
 pub const ENDIANNESS: u32 = 16_911_887;
 
-/// The file header as it is written. Readers follow the stored `first_block_location`.
+/// Length of the file header as written, in bytes. Readers use the stored `first_block_location`.
 pub const FILE_HEADER: u64 = 112;
 
-/// The file header without the fields that came after version 1.1.
+/// Length of the file header of version 1.1, in bytes.
 const OLD_FILE_HEADER: usize = 106;
 
-/// The only version there is; a higher one must be refused (section 3).
+/// The only version defined; readers must refuse a higher one (section 3).
 pub const VERSION: u32 = 1;
 
-/// The newest revision known.
+/// The newest supported revision.
 pub const REVISION: u32 = 4;
 
-/// Length of identifiers, units and labels.
+/// Length of identifiers, units and labels, in bytes.
 pub const ID: usize = 32;
 
-/// Offsets of the three fields that are written when a file is closed, the last one last.
+/// Offset of the location of the summary, one of the three fields written when a file is closed.
 pub const SUMMARY_LOCATION_AT: u64 = 56;
-/// See [`SUMMARY_LOCATION_AT`].
+/// Offset of the length of the summary.
 pub const SUMMARY_SIZE_AT: u64 = 64;
-/// See [`SUMMARY_LOCATION_AT`].
+/// Offset of the number of blocks, the last field written when a file is closed.
 pub const NBLOCKS_AT: u64 = 68;
 
-/// What the elements of a block are (section 4).
+/// Element type of a block (section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DataType {
-    /// None given.
+    /// Not specified.
     #[default]
     Null,
-    /// 4-byte integers.
+    /// 4-byte integer.
     Integer4,
-    /// 8-byte integers.
+    /// 8-byte integer.
     Integer8,
     /// Single precision.
     Real4,
@@ -51,17 +55,17 @@ pub enum DataType {
     Real8,
     /// Quadruple precision.
     Real16,
-    /// Characters.
+    /// Character.
     Character,
-    /// A byte that is 0 or 1.
+    /// One byte, 0 or 1.
     Logical,
-    /// To be told from the type of the block.
+    /// Defined by the block type.
     Other,
-    /// Not in any revision known.
+    /// Not defined in any supported revision.
     Unknown(i32),
 }
 
-/// Data types by their numbers.
+/// Data types in the order of their codes.
 const DATA_TYPES: [(DataType, &str); 9] = [
     (DataType::Null, "null"),
     (DataType::Integer4, "integer4"),
@@ -75,13 +79,13 @@ const DATA_TYPES: [(DataType, &str); 9] = [
 ];
 
 impl DataType {
-    /// From the number in the file.
+    /// The data type with the stored `code`.
     pub fn from_code(code: i32) -> Self {
         let known = usize::try_from(code).ok().and_then(|k| DATA_TYPES.get(k));
         known.map_or(Self::Unknown(code), |(this, _)| *this)
     }
 
-    /// The number in the file.
+    /// The stored code.
     pub fn code(self) -> i32 {
         match self {
             Self::Unknown(code) => code,
@@ -89,7 +93,7 @@ impl DataType {
         }
     }
 
-    /// The word in the specification.
+    /// Name in the specification, or `datatype N` for an unknown code.
     pub fn name(self) -> String {
         match self {
             Self::Unknown(code) => format!("datatype {code}"),
@@ -97,13 +101,13 @@ impl DataType {
         }
     }
 
-    /// From [`DataType::name`].
+    /// The data type whose [`DataType::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        let known = DATA_TYPES.iter().find(|(_, word)| *word == name).map(|(this, _)| *this);
+        let known = DATA_TYPES.iter().find(|(_, known)| *known == name).map(|(this, _)| *this);
         known.or_else(|| Some(Self::Unknown(name.strip_prefix("datatype ")?.parse().ok()?)))
     }
 
-    /// The element type, where the elements have one.
+    /// Element type in byte order `order`; `None` for null, other and unknown data types.
     pub fn dtype(self, order: ByteOrder) -> Option<DType> {
         let (kind, size) = match self {
             Self::Integer4 => (Kind::Int, 4),
@@ -118,7 +122,7 @@ impl DataType {
         DType::new(kind, size, order)
     }
 
-    /// The data type that holds elements of `dtype`, if one does.
+    /// The data type that stores elements of `dtype`; `None` if SDF has no such type.
     pub fn of(dtype: DType) -> Option<Self> {
         Some(match (dtype.kind(), dtype.size()) {
             (Kind::Int, 4) => Self::Integer4,
@@ -133,47 +137,47 @@ impl DataType {
     }
 }
 
-/// File header (section 3); offset 106 came after version 1.1.
+/// File header (section 3); the byte at offset 106 was added after version 1.1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileHeader {
-    /// Byte order of everything in the file.
+    /// Byte order of the file.
     pub order: ByteOrder,
     /// Always 1.
     pub version: u32,
     /// Revision of the version.
     pub revision: u32,
-    /// The program that wrote the file.
+    /// Name of the program that wrote the file.
     pub code_name: String,
-    /// First byte of the first block.
+    /// Offset of the first block.
     pub first_block: u64,
-    /// First byte of the summary.
+    /// Offset of the summary.
     pub summary_location: u64,
-    /// Bytes of the summary; zero where there is none.
+    /// Length of the summary in bytes; 0 if the file has none.
     pub summary_size: u64,
-    /// Number of blocks: zero until the file is closed, negative where writing failed.
+    /// Number of blocks: 0 until the file is closed, negative if writing failed.
     pub nblocks: i32,
-    /// Bytes of a block header without its metadata.
+    /// Length of a block header without its metadata, in bytes.
     pub block_header_length: u64,
     /// Simulation step.
     pub step: i32,
-    /// Simulation time.
+    /// Simulation time in seconds.
     pub time: f64,
-    /// The job that wrote the file: seconds and milliseconds of its start.
+    /// Start time of the job that wrote the file: seconds since 1970 and milliseconds.
     pub jobid: (i32, i32),
-    /// Bytes of long strings.
+    /// Length of long strings, in bytes.
     pub string_length: u64,
     /// Version of the program's output.
     pub code_io_version: i32,
-    /// The file can restart the simulation.
+    /// The file is a restart dump.
     pub restart: bool,
-    /// The file holds one subdomain only.
+    /// The file contains one subdomain only.
     pub subdomain: bool,
-    /// The file holds time histories at stations.
+    /// The file contains time histories at stations.
     pub station: bool,
 }
 
 impl Default for FileHeader {
-    /// As EPOCH writes it: revision 4, strings of 64 bytes.
+    /// A header as EPOCH writes it: little-endian, revision 4, strings of 64 bytes.
     fn default() -> Self {
         Self {
             order: ByteOrder::Little,
@@ -198,37 +202,39 @@ impl Default for FileHeader {
 }
 
 impl FileHeader {
-    /// Reads the header and checks that its lengths make sense.
+    /// Reads the header and validates its lengths. Fails if the file is not SDF (sdf-001, sdf-002),
+    /// shorter than its header (sdf-003), of a higher version (sdf-004) or malformed (sdf-005).
     pub fn read(source: &Source) -> Result<Self> {
         let bytes = fetch(source, 0, FILE_HEADER as usize)?;
         let mut wire = Wire::new(&bytes, 0, ByteOrder::Little, "sdf-003");
-        if let Some(k) = MAGIC.iter().zip(&bytes).position(|(want, found)| want != found) {
-            let message = "an SDF file begins with \"SDF1\"";
+        if let Some(k) = MAGIC.iter().zip(&bytes).position(|(expected, found)| expected != found) {
+            let message = "not an SDF file: expected \"SDF1\" at the start";
             return Err(Error::not_this_format("sdf-001", message).at(k as u64));
         }
         wire.skip(MAGIC.len())?;
         let order = ByteOrder::detect(wire.array()?, ENDIANNESS).ok_or_else(|| {
-            let message = "the byte-order mark is neither of the two; this is not an SDF file";
+            let message = "not an SDF file: invalid byte-order mark";
             Error::not_this_format("sdf-002", message).at(4)
         })?;
         wire.set_order(order);
         let version = wire.u32()?;
         if version > VERSION {
-            let message = format!("version {version} is newer than this program");
+            let message =
+                format!("expected SDF version {VERSION}, found {version}, which is not supported");
             return Err(Error::unsupported("sdf-004", message)
                 .at(8)
-                .hint("look for a newer spile; nothing else can be said about the file"));
+                .hint("a newer release of spile may read this file"));
         }
         let mut header = Self { order, version, ..Self::default() };
         header.fields(&mut wire)?;
-        header.sensible()?;
+        header.validate()?;
         if bytes.len() > OLD_FILE_HEADER && header.first_block > OLD_FILE_HEADER as u64 {
             header.station = bytes[OLD_FILE_HEADER] != 0;
         }
         Ok(header)
     }
 
-    /// Everything behind the version.
+    /// Reads or writes the fields after the version.
     fn fields(&mut self, f: &mut impl Fields) -> Result<()> {
         let flag = |f: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>, value: &mut bool| {
             let mut byte = vec![u8::from(*value)];
@@ -255,25 +261,30 @@ impl FileHeader {
         flag(&mut |v| f.bytes(v, 1), &mut self.subdomain)
     }
 
-    fn sensible(&self) -> Result<()> {
-        let bad = |message: String, at| Err(Error::malformed("sdf-005", message).at(at));
+    fn validate(&self) -> Result<()> {
+        let error = |message: String, at| Err(Error::malformed("sdf-005", message).at(at));
         if self.first_block < OLD_FILE_HEADER as u64 {
-            return bad(format!("byte {} is inside the file header", self.first_block), 48);
+            let message = format!(
+                "offset of the first block, {}, is inside the file header",
+                self.first_block
+            );
+            return error(message, 48);
         }
         if self.string_length == 0 {
-            return bad("strings of no length".into(), 96);
+            return error("string length is 0".into(), 96);
         }
-        let least = self.string_length + 68;
-        if self.block_header_length < least {
+        let min = self.string_length + 68;
+        if self.block_header_length < min {
             let found = self.block_header_length;
-            return bad(format!("block headers of {found} bytes; they need {least}"), 72);
+            let message = format!("expected block headers of at least {min} bytes, found {found}");
+            return error(message, 72);
         }
         Ok(())
     }
 
-    /// The bytes of the header.
+    /// Encodes the header, [`FILE_HEADER`] bytes.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
-        let mut out = Out::new(self.order);
+        let mut out = Encoder::new(self.order);
         out.bytes.extend_from_slice(MAGIC);
         out.i4(&mut (ENDIANNESS as i32))?;
         out.i4(&mut (self.version as i32))?;
@@ -284,7 +295,7 @@ impl FileHeader {
         Ok(out.bytes)
     }
 
-    /// Block headers say how long their metadata are (since revision 1).
+    /// Block headers contain the length of their metadata (since revision 1).
     pub(crate) fn has_info_length(&self) -> bool {
         self.revision >= 1 && self.block_header_length >= self.string_length + 72
     }
@@ -293,28 +304,28 @@ impl FileHeader {
 /// Block header (section 4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// First byte of the next header: in the summary, the next one there.
+    /// Offset of the next header; for a header in the summary, of the next one in the summary.
     pub next: u64,
-    /// First byte of the data.
+    /// Offset of the data.
     pub data_location: u64,
-    /// Name for programs; meant to be unique.
+    /// Identifier; should be unique in the file.
     pub id: String,
-    /// Bytes of the data.
+    /// Length of the data in bytes.
     pub data_length: u64,
-    /// Number of the block type.
+    /// Code of the block type.
     pub blocktype: i32,
-    /// What the elements are.
+    /// Element type.
     pub datatype: DataType,
-    /// Dimensions, or members of a group.
+    /// Number of dimensions, or of members of a group.
     pub ndims: u64,
-    /// Name for people.
+    /// Descriptive name; `/` separates groups.
     pub name: String,
-    /// Bytes of the metadata, where the header says so.
+    /// Length of the metadata in bytes (since revision 1).
     pub info_length: Option<u64>,
 }
 
 impl BlockHeader {
-    /// Reads or writes the header; its length is that of the file header's `block_header_length`.
+    /// Reads or writes the header, `file.block_header_length` bytes.
     pub(crate) fn fields(&mut self, f: &mut impl Fields, file: &FileHeader) -> Result<()> {
         f.long_count(&mut self.next)?;
         f.long_count(&mut self.data_location)?;
@@ -333,7 +344,7 @@ impl BlockHeader {
             self.info_length = Some(length);
             known += 4;
         }
-        // A later revision may have put more fields behind.
+        // A later revision may append fields.
         f.bytes(&mut Vec::new(), (file.block_header_length - known) as usize)
     }
 }
@@ -343,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_read_back_in_both_byte_orders() {
+    fn headers_round_trip_in_both_byte_orders() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let header = FileHeader {
                 order,
@@ -361,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_from_the_future_is_refused_whatever_follows() {
+    fn a_higher_version_is_refused_whatever_follows() {
         let mut bytes = FileHeader::default().encode().unwrap();
         bytes[8] = 2;
         let error = FileHeader::read(&Source::memory(&bytes[..12])).unwrap_err();
@@ -369,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn data_types_have_their_numbers() {
+    fn data_type_codes_round_trip() {
         for code in -3..20 {
             assert_eq!(DataType::from_code(code).code(), code);
         }

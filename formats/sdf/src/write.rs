@@ -1,5 +1,5 @@
-//! The native writer: blocks one after the other, then the summary. The number of blocks stays
-//! zero until everything else is written (section 3), so a file that was never closed shows it.
+//! Native writer: blocks in sequence, then the summary. The number of blocks is 0 until everything
+//! else is written (section 3), which marks a file that was not closed.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,44 +13,45 @@ use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 
-use crate::fields::{Out, cut};
-use crate::kind::BlockType;
-use crate::meta::Meta;
+use crate::wire::block_type::BlockType;
+use crate::wire::fields::{Encoder, truncated};
+use crate::wire::meta::Meta;
 use crate::wire::{
     BlockHeader, DataType, FILE_HEADER, FileHeader, ID, NBLOCKS_AT, REVISION, SUMMARY_LOCATION_AT,
     SUMMARY_SIZE_AT, VERSION,
 };
 
-/// Elements whose byte order changes are written in pieces of this length.
+/// Bytes swapped at a time when the byte order changes.
 const SWAP: usize = 256 << 10;
 
-/// Fields of the file header that are written when everything else is there, the number of blocks
-/// last: where they are, and how long.
+/// Offset and length of the file header fields that are written last, the number of blocks at the
+/// end.
 pub(crate) const LAST_FIELDS: [(u64, usize); 3] =
     [(SUMMARY_LOCATION_AT, 8), (SUMMARY_SIZE_AT, 4), (NBLOCKS_AT, 4)];
 
-/// Where everything of a file goes. It only computes: whoever writes, alone or with others, puts
-/// the bytes there.
-pub(crate) struct Outline {
+/// Layout of a file being written: offsets, headers and identifiers. It writes nothing; the serial
+/// and the parallel writer share it.
+pub(crate) struct FileLayout {
     pub(crate) file: FileHeader,
-    /// The byte behind the last block.
+    /// Offset of the first byte after the last block.
     pub(crate) end: u64,
     blocks: Vec<(BlockHeader, Vec<u8>)>,
     ids: HashSet<String>,
 }
 
-/// A block that has its place.
-pub(crate) struct Placed {
-    /// Where header and metadata go.
+/// Location and encoded header of a block.
+pub(crate) struct BlockLayout {
+    /// Offset of header and metadata.
     pub(crate) at: u64,
-    /// Header and metadata.
+    /// Encoded header and metadata.
     pub(crate) head: Vec<u8>,
-    /// Where the data go.
+    /// Location of the data.
     pub(crate) data: Extent,
 }
 
-impl Outline {
-    /// A file with this header; lengths and places in it are set here.
+impl FileLayout {
+    /// An empty file; lengths and offsets in `header` are replaced. Fails if the string length is 0
+    /// or 1 MiB and more.
     pub(crate) fn new(header: &FileHeader) -> Result<Self> {
         let mut file = FileHeader {
             version: VERSION,
@@ -62,15 +63,17 @@ impl Outline {
             ..header.clone()
         };
         file.block_header_length = file.string_length + if file.revision >= 1 { 72 } else { 68 };
-        // Strings of the longest length would still fit the four bytes of their lengths.
+        // The lengths of the metadata are 4-byte fields.
         if !(1..1 << 20).contains(&file.string_length) {
-            return Err(Error::argument(format!("strings of {} bytes", file.string_length)));
+            let found = file.string_length;
+            let message = format!("expected a string length of 1 to 1048575 bytes, found {found}");
+            return Err(Error::argument(message));
         }
         Ok(Self { file, end: FILE_HEADER, blocks: Vec::new(), ids: HashSet::new() })
     }
 
-    /// The header of a block with `length` bytes of data, which must be as many as the metadata
-    /// say. Its identifier is cut and made unique.
+    /// The header of a block with `length` bytes of data. The identifier is truncated and made
+    /// unique. Fails if `meta` is not of type `kind` or `length` does not match `meta`.
     pub(crate) fn header(
         &self,
         id: &str,
@@ -83,18 +86,18 @@ impl Outline {
         let wrong =
             |message: String| Err(Error::argument(message).in_object(format!("block \"{id}\"")));
         if std::mem::discriminant(&Meta::of(kind)) != std::mem::discriminant(meta) {
-            return wrong(format!("these are not the metadata of a {}", kind.name()));
+            return wrong(format!("expected metadata of a {}", kind.name()));
         }
         let dtype = datatype.dtype(self.file.order);
-        let wanted = match meta {
+        let expected = match meta {
             Meta::Station(s) => s.nelements.checked_mul(s.entry_len),
             _ => meta.elements(kind).and_then(|n| n.checked_mul(dtype?.size() as u64)),
         };
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != length) {
-            return wrong(format!("{length} bytes of data, {wanted} are promised"));
+        if let Some(expected) = expected.filter(|expected| *expected != length) {
+            return wrong(format!("expected {expected} bytes of data, found {length}"));
         }
         Ok(BlockHeader {
-            id: self.unique(id),
+            id: self.unique_id(id),
             name: name.into(),
             blocktype: kind.code(),
             datatype,
@@ -103,67 +106,68 @@ impl Outline {
         })
     }
 
-    /// Gives a block its place: behind the others, its data behind its metadata unless they are
-    /// `inside` those of another block.
-    pub(crate) fn place(
+    /// Appends a block with `data` bytes of data, which follow its metadata unless they are
+    /// `inside` the data of another block.
+    pub(crate) fn append(
         &mut self,
         mut header: BlockHeader,
         meta: &Meta,
         data: u64,
         inside: Option<Extent>,
-    ) -> Result<Placed> {
-        let too_long = || Error::limit("more bytes than any file holds");
+    ) -> Result<BlockLayout> {
+        let too_long = || Error::limit("the file exceeds 2^63 bytes");
         header.info_length = Some(meta_length(meta));
         let bytes = meta.encode(&header, &self.file)?;
         header.info_length = Some(bytes.len() as u64);
         let at = self.end;
-        let behind = at + self.file.block_header_length + bytes.len() as u64;
-        let data = inside.unwrap_or(Extent { offset: behind, len: data });
+        let meta_end = at + self.file.block_header_length + bytes.len() as u64;
+        let data = inside.unwrap_or(Extent { offset: meta_end, len: data });
         let own = if inside.is_some() { 0 } else { data.len };
-        let next = behind.checked_add(own).filter(|n| i64::try_from(*n).is_ok());
+        let next = meta_end.checked_add(own).filter(|n| i64::try_from(*n).is_ok());
         self.end = next.ok_or_else(too_long)?;
         (header.data_location, header.data_length, header.next) = (data.offset, data.len, self.end);
-        let head = self.head(&mut header, &bytes)?;
+        let head = self.encode(&mut header, &bytes)?;
         self.ids.insert(header.id.clone());
         self.blocks.push((header, bytes));
-        Ok(Placed { at, head, data })
+        Ok(BlockLayout { at, head, data })
     }
 
-    fn head(&self, header: &mut BlockHeader, meta: &[u8]) -> Result<Vec<u8>> {
-        let mut out = Out::new(self.file.order);
+    /// Header and metadata as bytes.
+    fn encode(&self, header: &mut BlockHeader, meta: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Encoder::new(self.file.order);
         header.fields(&mut out, &self.file)?;
         out.bytes.extend_from_slice(meta);
         Ok(out.bytes)
     }
 
-    /// An identifier that is free: cut to its field, and if taken with a number at its end, which
-    /// overwrites its tail where there is no room.
-    pub(crate) fn unique(&self, id: &str) -> String {
-        let id = cut(id, ID);
-        let mut free = id.to_string();
+    /// `id` truncated to 32 bytes; a number is appended if it is in use, replacing the last
+    /// characters of an identifier of 32 bytes.
+    pub(crate) fn unique_id(&self, id: &str) -> String {
+        let id = truncated(id, ID);
+        let mut unique = id.to_string();
         let mut number = 0_u64;
-        while self.ids.contains(&free) {
+        while self.ids.contains(&unique) {
             number += 1;
             let digits = number.to_string();
-            free = format!("{}{digits}", cut(id, ID - digits.len()));
+            unique = format!("{}{digits}", truncated(id, ID - digits.len()));
         }
-        free
+        unique
     }
 
-    /// The summary, and the file header that knows it.
+    /// Returns the final file header and the encoded summary.
     pub(crate) fn finish(mut self) -> Result<(FileHeader, Vec<u8>)> {
         let nblocks = i32::try_from(self.blocks.len());
-        self.file.nblocks = nblocks.map_err(|_| Error::limit("more blocks than can be counted"))?;
+        self.file.nblocks = nblocks.map_err(|_| Error::limit("more than 2^31 blocks"))?;
         let mut summary = Vec::new();
-        // A station file grows by rows; nothing may follow them.
+        // Rows are appended to a station file; it has no summary.
         if !self.file.station {
             for (mut header, meta) in std::mem::take(&mut self.blocks) {
                 let length = self.file.block_header_length + meta.len() as u64;
                 header.next = self.end + summary.len() as u64 + length;
-                summary.extend(self.head(&mut header, &meta)?);
+                summary.extend(self.encode(&mut header, &meta)?);
             }
         }
-        // One that is too long for its field is left out: readers find the blocks without it.
+        // A summary of 2 GiB does not fit its length field; readers do not need it.
         if i32::try_from(summary.len()).is_err() {
             summary.clear();
         }
@@ -175,7 +179,7 @@ impl Outline {
     }
 }
 
-/// The length that metadata of an unknown type are given; others know theirs.
+/// Length in bytes of metadata of an unknown type; 0 for others, which define their length.
 fn meta_length(meta: &Meta) -> u64 {
     if let Meta::Other(bytes) = meta { bytes.len() as u64 } else { 0 }
 }
@@ -183,24 +187,24 @@ fn meta_length(meta: &Meta) -> u64 {
 /// The data of a block.
 #[derive(Clone, Copy)]
 pub enum Data<'a> {
-    /// None, or the value of a constant, which is in the metadata.
+    /// No data. The value of a constant is in the metadata.
     None,
     /// Little-endian elements in memory, first index fastest.
     Bytes(&'a [u8]),
-    /// Elements of an array of any file, as many as memory never needs to hold.
+    /// Elements of an array of any file, streamed.
     Array(&'a Selected<'a>),
-    /// Inside the data of a block that was written before: a part of a contiguous one.
+    /// Part of the data of a contiguous block that was written before.
     Inside(Extent),
 }
 
 /// An SDF file being written.
 pub struct Writer<'s> {
     sink: &'s mut Sink,
-    outline: Outline,
+    layout: FileLayout,
 }
 
-/// Writes a file, whole or not at all. Lengths and places in `header` are set by the writer;
-/// revision, byte order and string length are taken from it.
+/// Writes the file at `path` atomically; `body` writes the blocks. Revision, byte order, string
+/// length and the description of the run are taken from `header`; lengths and offsets are computed.
 ///
 /// ```
 /// use spile_core::{limits::Limits, sink::Overwrite};
@@ -235,15 +239,15 @@ pub fn write_file(
 }
 
 impl<'s> Writer<'s> {
-    /// Begins a file in `sink`, which must be empty.
+    /// Writes the file header to `sink`, which must be empty.
     pub fn new(sink: &'s mut Sink, header: &FileHeader) -> Result<Self> {
-        let outline = Outline::new(header)?;
-        sink.write_all_at(0, &outline.file.encode()?)?;
-        Ok(Self { sink, outline })
+        let layout = FileLayout::new(header)?;
+        sink.write_all_at(0, &layout.file.encode()?)?;
+        Ok(Self { sink, layout })
     }
 
-    /// Writes a block. The identifier is cut to 32 bytes and made unique; the one it got and the
-    /// place of the data are given back. The data must be as many as the metadata say.
+    /// Writes a block. Returns its identifier, which is `id` truncated to 32 bytes and made unique,
+    /// and the location of the data. Fails if the length of `data` does not match `meta`.
     pub fn block(
         &mut self,
         id: &str,
@@ -261,8 +265,8 @@ impl<'s> Writer<'s> {
             }
             Data::Inside(extent) => extent.len,
         };
-        let header = self.outline.header(id, name, kind, datatype, meta, length)?;
-        let dtype = datatype.dtype(self.outline.file.order);
+        let header = self.layout.header(id, name, kind, datatype, meta, length)?;
+        let dtype = datatype.dtype(self.layout.file.order);
         let id = header.id.clone();
         let inside = if let Data::Inside(extent) = data { Some(extent) } else { None };
         let extent = self.reserve(header, meta, length, inside)?;
@@ -274,7 +278,8 @@ impl<'s> Writer<'s> {
         Ok((id, extent))
     }
 
-    /// Writes header and metadata and leaves room for the data.
+    /// Writes header and metadata and reserves `length` bytes for the data. Returns the location of
+    /// the data.
     pub(crate) fn reserve(
         &mut self,
         header: BlockHeader,
@@ -282,15 +287,15 @@ impl<'s> Writer<'s> {
         length: u64,
         inside: Option<Extent>,
     ) -> Result<Extent> {
-        let placed = self.outline.place(header, meta, length, inside)?;
-        self.sink.write_all_at(placed.at, &placed.head)?;
-        Ok(placed.data)
+        let block = self.layout.append(header, meta, length, inside)?;
+        self.sink.write_all_at(block.at, &block.head)?;
+        Ok(block.data)
     }
 
-    /// Writes little-endian elements into room that was left for them.
+    /// Writes little-endian elements at offset `at` in the byte order of the file.
     pub(crate) fn fill(&mut self, at: u64, dtype: Option<DType>, bytes: &[u8]) -> Result<()> {
         let word = dtype.map_or(1, DType::word);
-        if self.outline.file.order == ByteOrder::Little || word == 1 {
+        if self.layout.file.order == ByteOrder::Little || word == 1 {
             return self.sink.write_all_at(at, bytes);
         }
         let mut offset = at;
@@ -303,11 +308,11 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// Writes the elements of an array into room that was left for them.
+    /// Writes the elements of an array at offset `at` in the byte order of the file.
     pub(crate) fn fill_from(&mut self, at: u64, selected: &Selected<'_>) -> Result<()> {
         let dtype = selected.array().dtype();
         let size = dtype.size() as u64;
-        let big = self.outline.file.order == ByteOrder::Big && dtype.word() > 1;
+        let big = self.layout.file.order == ByteOrder::Big && dtype.word() > 1;
         let sink: &Sink = self.sink;
         selected.for_each(|block, bytes| {
             let offset = at + block.first * size;
@@ -320,7 +325,8 @@ impl<'s> Writer<'s> {
         })
     }
 
-    /// Copies a block of a file in the same byte order, its data byte for byte.
+    /// Copies a block of a file with the same byte order without changing its data. Returns the new
+    /// location of the data.
     pub(crate) fn copy(
         &mut self,
         source: &Source,
@@ -336,23 +342,23 @@ impl<'s> Writer<'s> {
         Ok(extent)
     }
 
-    /// The identifier that [`Writer::block`] would give a block.
-    pub fn unique(&self, id: &str) -> String {
-        self.outline.unique(id)
+    /// The identifier that [`Writer::block`] would assign for `id`.
+    pub fn unique_id(&self, id: &str) -> String {
+        self.layout.unique_id(id)
     }
 
-    /// The file header as it stands.
+    /// The current file header; the fields written by [`Writer::finish`] are not set.
     pub fn header(&self) -> &FileHeader {
-        &self.outline.file
+        &self.layout.file
     }
 
-    /// Writes the summary and, last of all, the number of blocks. The sink is left to be committed.
+    /// Writes the summary, then the number of blocks. The caller commits the sink.
     pub fn finish(self) -> Result<()> {
-        let end = self.outline.end;
-        let (file, summary) = self.outline.finish()?;
+        let end = self.layout.end;
+        let (file, summary) = self.layout.finish()?;
         self.sink.write_all_at(end, &summary)?;
         if summary.is_empty() {
-            // Room left for data that nobody filled would otherwise be missing.
+            // Reserved data at the end may not have been written.
             self.sink.set_len(end)?;
         }
         let header = file.encode()?;

@@ -1,4 +1,4 @@
-//! The writer of a parallel program: the bytes of the serial one, on any number of ranks.
+//! The parallel writer writes the same bytes as the serial writer on any number of ranks.
 
 #[path = "support/dump.rs"]
 mod dump;
@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn the_bytes_do_not_depend_on_the_ranks(
+    fn the_file_does_not_depend_on_the_number_of_ranks(
         dims in proptest::collection::vec(1_u64..9, 1..=3), particles in 0_u64..50,
         big in any::<bool>(), revision in 1_u32..=4, across in any::<bool>())
     {
@@ -36,14 +36,13 @@ proptest! {
 }
 
 #[test]
-fn a_wrong_part_of_one_rank_fails_on_all_and_leaves_no_file() {
+fn a_wrong_part_on_one_rank_fails_on_all_ranks_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("never.sdf");
     let meta = |dims: &[u64]| {
         Meta::PlainVariable(PlainVariable { dims: dims.to_vec(), ..PlainVariable::default() })
     };
-    // What rank 1 of two says of its half of a 4 x 2 field: start, count, dimensions; and how many
-    // bytes it gives.
+    // Part of rank 1 of two for its half of a 4 x 2 field: start, count and dimensions; bytes.
     let cases: [([&[u64]; 3], usize); 5] = [
         ([&[0, 1], &[4, 1], &[4, 2]], 31),
         ([&[0, 2], &[4, 1], &[4, 2]], 32),

@@ -1,4 +1,4 @@
-//! Damage that must not cost more than what it hit.
+//! Salvage loses no block that is not damaged itself.
 
 use std::path::{Path, PathBuf};
 
@@ -18,14 +18,14 @@ fn open(bytes: &[u8]) -> File {
     File::from_source(Source::memory(bytes), &Limits::default()).unwrap()
 }
 
-/// Findings that are errors.
+/// Codes of the findings with severity error.
 fn errors(bytes: &[u8]) -> Vec<String> {
     let report = Sdf.check(&Source::memory(bytes), &Limits::default(), false).unwrap();
     let errors = report.findings.iter().filter(|f| f.severity == Severity::Error);
     errors.map(|f| f.code.to_string()).collect()
 }
 
-/// Saves `bytes`; what comes out must be sound.
+/// Salvages `bytes`; the result must be a valid file.
 fn salvage(bytes: &[u8], folder: &Path) -> (Salvage, View) {
     let path = folder.join("saved.sdf");
     let mut sink = Sink::create(&path, Overwrite::Replace).unwrap();
@@ -40,55 +40,55 @@ fn ids(file: &File) -> Vec<&str> {
 }
 
 #[test]
-fn a_wrong_place_of_the_next_block_costs_no_block() {
+fn a_wrong_offset_of_the_next_block_loses_no_block() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["hand_nosummary.sdf", "hand_rev1_0_nosummary.sdf"] {
         let bytes = golden(name);
-        let whole = open(&bytes);
-        for block in whole.blocks().iter().rev().skip(1).step_by(3) {
+        let original = open(&bytes);
+        for block in original.blocks().iter().rev().skip(1).step_by(3) {
             let (at, next) = (block.offset as usize, block.header.next);
             for wrong in [next + 1, next - 1, next + 90, next + 2000, next | 1 << 40, next ^ 0x80] {
                 let mut damaged = bytes.clone();
                 damaged[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
                 let (saved, file) = salvage(&damaged, folder.path());
-                assert_eq!(ids(&file), ids(&whole), "{name} {at} {wrong}: {:?}", saved.lost);
+                assert_eq!(ids(&file), ids(&original), "{name} {at} {wrong}: {:?}", saved.lost);
             }
         }
     }
 }
 
 #[test]
-fn a_constant_has_no_data_whatever_its_header_says() {
+fn the_data_length_of_a_constant_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = golden("hand_nosummary.sdf");
-    let whole = open(&bytes);
-    let constant = whole.blocks().iter().find(|b| b.kind() == BlockType::Constant).unwrap();
+    let original = open(&bytes);
+    let constant = original.blocks().iter().find(|b| b.kind() == BlockType::Constant).unwrap();
     let mut damaged = bytes.clone();
     damaged[constant.offset as usize + 50] = 1;
     let (saved, file) = salvage(&damaged, folder.path());
-    assert_eq!((ids(&file), saved.lost), (ids(&whole), vec![]));
+    assert_eq!((ids(&file), saved.lost), (ids(&original), vec![]));
 }
 
 #[test]
-fn blocks_that_are_not_counted_are_found() {
+fn blocks_beyond_the_stored_number_are_found() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["hand_nosummary.sdf", "hand_rev1_0.sdf", "hand_rev1_3.sdf", "drv_strlen64.sdf"] {
         let bytes = golden(name);
-        let whole = open(&bytes);
+        let original = open(&bytes);
         assert!(!errors(&bytes).contains(&"sdf-027".to_string()));
-        let number = whole.blocks().len();
+        let number = original.blocks().len();
         for counted in [1, number / 2, number - 1] {
             let mut damaged = bytes.clone();
             damaged[68..72].copy_from_slice(&(counted as u32).to_le_bytes());
             assert_eq!(errors(&damaged), ["sdf-027"], "{name} {counted}");
             let (saved, file) = salvage(&damaged, folder.path());
-            assert_eq!(ids(&file), ids(&whole), "{name} {counted}: {:?}", saved.lost);
+            assert_eq!(ids(&file), ids(&original), "{name} {counted}: {:?}", saved.lost);
         }
     }
 }
 
 #[test]
-fn a_summary_is_no_block() {
+fn a_summary_is_not_read_as_a_block() {
     let mut bytes = golden("hand_rev1_3.sdf");
     bytes[68] += 1;
     let error = File::from_source(Source::memory(&bytes[..]), &Limits::default()).err().unwrap();
@@ -97,11 +97,11 @@ fn a_summary_is_no_block() {
 }
 
 #[test]
-fn whole_rows_of_a_cut_station_are_kept() {
+fn complete_rows_of_a_truncated_station_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = golden("drv_station.sdf");
-    let whole = open(&bytes);
-    let block = &whole.blocks()[0];
+    let original = open(&bytes);
+    let block = &original.blocks()[0];
     let Meta::Station(station) = &block.meta else { panic!() };
     assert!(station.nelements > 1);
     let cut = (block.header.data_location + station.entry_len + 1) as usize;
@@ -113,28 +113,28 @@ fn whole_rows_of_a_cut_station_are_kept() {
 }
 
 #[test]
-fn a_block_is_never_taken_for_another_one() {
-    // The header of one block and what the summary says about another are damaged.
+fn a_block_is_never_replaced_by_another_one() {
+    // The header of one block and the summary entry of another are damaged.
     let folder = tempfile::tempdir().unwrap();
     let bytes = golden("hand_rev1_3.sdf");
-    let whole = open(&bytes);
-    let blocks = whole.blocks();
+    let original = open(&bytes);
+    let blocks = original.blocks();
     let with_data = |b: &&spile_sdf::Block| b.header.data_length > 0;
     let far = blocks.iter().skip(3).find(with_data).unwrap();
     let mut damaged = bytes.clone();
     damaged[112..112 + 68].fill(0xee);
     damaged[far.offset as usize + 8 + 6] = 1;
     let (_, file) = salvage(&damaged, folder.path());
-    let mut want = ids(&whole);
+    let mut want = ids(&original);
     want.retain(|id| *id != far.header.id);
     assert_eq!(ids(&file), want);
 }
 
 #[test]
-fn data_where_headers_are_is_an_error() {
+fn data_that_overlap_a_header_are_an_error() {
     let bytes = golden("hand_nosummary.sdf");
-    let whole = open(&bytes);
-    let block = whole.blocks().iter().find(|b| b.header.data_length > 8).unwrap();
+    let original = open(&bytes);
+    let block = original.blocks().iter().find(|b| b.header.data_length > 8).unwrap();
     let at = block.offset as usize + 8;
     for wrong in [100, block.offset + 4, block.header.data_location - 1] {
         let mut damaged = bytes.clone();
@@ -142,9 +142,9 @@ fn data_where_headers_are_is_an_error() {
         assert_eq!(errors(&damaged), ["sdf-046"], "{wrong}");
     }
     let mut damaged = golden("hand_rev1_3.sdf");
-    let whole = open(&damaged);
-    let summary = whole.header().summary_location;
-    let block = whole.blocks().iter().find(|b| b.header.data_length > 8).unwrap();
+    let original = open(&damaged);
+    let summary = original.header().summary_location;
+    let block = original.blocks().iter().find(|b| b.header.data_length > 8).unwrap();
     let at = block.offset as usize + 8;
     damaged[at..at + 8].copy_from_slice(&summary.to_le_bytes());
     assert_eq!(errors(&damaged), ["sdf-046"]);
@@ -154,19 +154,18 @@ fn data_where_headers_are_is_an_error() {
 }
 
 #[test]
-fn a_summary_that_nobody_knows_of_is_not_taken_for_blocks() {
-    // The job died after the summary and before the header was written again, or the header has lost
-    // its place.
+fn a_summary_at_an_unknown_location_is_not_read_as_blocks() {
+    // The job ended between writing the summary and the file header, or its location was lost.
     let folder = tempfile::tempdir().unwrap();
     for name in ["hand_rev1_3.sdf", "hand_rev1_0.sdf", "drv_strlen64.sdf"] {
         let bytes = golden(name);
-        let whole = open(&bytes);
+        let original = open(&bytes);
         for unknown in [56..68, 56..72] {
             let mut open = bytes.clone();
             open[unknown].fill(0);
             assert!(!errors(&open).contains(&"sdf-027".to_string()));
             let (saved, file) = salvage(&open, folder.path());
-            assert_eq!((ids(&file), saved.lost), (ids(&whole), vec![]), "{name}");
+            assert_eq!((ids(&file), saved.lost), (ids(&original), vec![]), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Dumps of a run as one dataset.
+//! The dumps of a run as one dataset.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use spile_sdf::{
     BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, Stitched, write_file,
 };
 
-/// What differs from dump to dump.
+/// Properties that differ between dumps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dump {
     step: i32,
     particles: u64,
-    /// Where the window begins.
+    /// Start of the window.
     window: f64,
-    /// Four bytes a value instead of eight.
+    /// Single precision.
     single: bool,
     /// Without the field.
     bare: bool,
@@ -75,10 +75,10 @@ fn write(path: &Path, dump: Dump) {
             file.block("ey", "Field/Ey", kind, datatype, &field, Data::Bytes(&values))?;
         }
         let species_id = String::from("e");
-        let places = PointMesh { mesh: mesh(vec![]), np: dump.particles, species_id };
-        let places = Meta::PointMesh(places);
+        let positions = PointMesh { mesh: mesh(vec![]), np: dump.particles, species_id };
+        let positions = Meta::PointMesh(positions);
         let x = bytes((0..dump.particles).map(|k| k as f64));
-        file.block("grid/e", "Grid/e", BlockType::PointMesh, real, &places, Data::Bytes(&x))?;
+        file.block("grid/e", "Grid/e", BlockType::PointMesh, real, &positions, Data::Bytes(&x))?;
         let weight = Meta::PointVariable(PointVariable {
             mult: 1.0,
             units: "1".into(),
@@ -95,14 +95,14 @@ fn write(path: &Path, dump: Dump) {
 
 fn open(folder: &Path) -> Box<dyn Reader> {
     let folder = Folder::open(folder).unwrap();
-    Sdf.open_folder(&folder, &Limits::default()).unwrap().expect("there are dumps")
+    Sdf.open_folder(&folder, &Limits::default()).unwrap().expect("a folder with dumps")
 }
 
 fn node<'a>(series: &'a dyn Reader, path: &str) -> &'a Node {
     series.tree().node(series.tree().find(path).unwrap())
 }
 
-/// The meant values of an array in a frame.
+/// The scaled values of an array in a frame.
 fn values(series: &dyn Reader, path: &str, frame: u64) -> Option<Vec<f64>> {
     let (source, tree, limits) = (series.source(), series.tree(), Limits::default());
     let desc = node(series, path).array.as_ref().unwrap();
@@ -113,7 +113,7 @@ fn values(series: &dyn Reader, path: &str, frame: u64) -> Option<Vec<f64>> {
 #[test]
 fn dumps_are_frames_in_the_order_of_time() {
     let folder = tempfile::tempdir().unwrap();
-    // The names do not tell the order.
+    // Names in another order than times.
     for (name, step, particles) in [("b.sdf", 0, 3), ("c.SDF", 10, 5), ("a.sdf", 20, 0)] {
         write(&folder.path().join(name), Dump { step, particles, ..Dump::default() });
     }
@@ -122,19 +122,19 @@ fn dumps_are_frames_in_the_order_of_time() {
     std::fs::create_dir(folder.path().join("folder.sdf")).unwrap();
     let series = open(folder.path());
     let axis = series.tree().frames().unwrap();
-    let moments: Vec<_> =
+    let frames: Vec<_> =
         (0..axis.len()).map(|k| (axis.step(k).unwrap(), axis.time(k).unwrap())).collect();
-    assert_eq!(moments, [(Some(0), Some(0.0)), (Some(10), Some(2.5)), (Some(20), Some(5.0))]);
+    assert_eq!(frames, [(Some(0), Some(0.0)), (Some(10), Some(2.5)), (Some(20), Some(5.0))]);
     assert!(series.findings().is_empty(), "{:?}", series.findings());
 
     assert_eq!(values(&*series, "Energy", 2), Some(vec![200.0]));
     assert_eq!(values(&*series, "Field/Ey", 1), Some(vec![20.0, 22.0, 24.0, 26.0]));
-    // As many particles as each dump has.
+    // The number of particles differs.
     for (frame, step, particles) in [(0, 0.0, 3), (1, 10.0, 5), (2, 20.0, 0)] {
-        let wanted: Vec<f64> = (0..particles).map(|k| step + f64::from(k)).collect();
-        assert_eq!(values(&*series, "Weight/e", frame), Some(wanted));
+        let expected: Vec<f64> = (0..particles).map(|k| step + f64::from(k)).collect();
+        assert_eq!(values(&*series, "Weight/e", frame), Some(expected));
     }
-    // The grid does not move: kept once. What all say is kept, what they do not is the axis.
+    // A grid that does not move is stored once. Only attributes equal in all dumps are kept.
     let grid = node(&*series, "Grid/Grid/X").array.as_ref().unwrap();
     assert!(matches!(grid.layout, Layout::Plain { .. }), "{:?}", grid.layout);
     assert_eq!(values(&*series, "Grid/Grid/X", 2).unwrap()[4], 4.0);
@@ -142,13 +142,13 @@ fn dumps_are_frames_in_the_order_of_time() {
     assert!(names.contains(&"code_name") && !names.contains(&"time") && !names.contains(&"step"));
     let ey = node(&*series, "Field/Ey");
     assert!(ey.attrs.contains(&("units".into(), "V/m".into())));
-    let Coord::Node(middle) = ey.array.as_ref().unwrap().coords[0] else { panic!("no points") };
-    let middle = series.tree().node(middle).path.clone();
-    assert_eq!(values(&*series, &middle, 0), Some(vec![0.5, 1.5, 2.5, 3.5]));
+    let Coord::Node(centres) = ey.array.as_ref().unwrap().coords[0] else { panic!("no coords") };
+    let centres = series.tree().node(centres).path.clone();
+    assert_eq!(values(&*series, &centres, 0), Some(vec![0.5, 1.5, 2.5, 3.5]));
 }
 
 #[test]
-fn a_moving_window_has_its_coordinates_in_every_frame() {
+fn a_moving_window_has_coordinates_in_every_frame() {
     let folder = tempfile::tempdir().unwrap();
     for step in 0..3 {
         let window = f64::from(step / 2) * 7.0;
@@ -159,16 +159,16 @@ fn a_moving_window_has_its_coordinates_in_every_frame() {
     let grid = node(&*series, "Grid/Grid/X").array.as_ref().unwrap();
     assert!(matches!(grid.layout, Layout::PerFrame(_)), "{:?}", grid.layout);
     let ey = node(&*series, "Field/Ey").array.as_ref().unwrap();
-    let Coord::Node(middle) = ey.coords[0] else { panic!("no points") };
-    let middle = series.tree().node(middle).path.clone();
+    let Coord::Node(centres) = ey.coords[0] else { panic!("no coords") };
+    let centres = series.tree().node(centres).path.clone();
     for (frame, start) in [(0, 0.0), (1, 0.0), (2, 7.0)] {
         assert_eq!(values(&*series, "Grid/Grid/X", frame).unwrap()[0], start);
-        assert_eq!(values(&*series, &middle, frame).unwrap()[0], start + 0.5);
+        assert_eq!(values(&*series, &centres, frame).unwrap()[0], start + 0.5);
     }
 }
 
 #[test]
-fn bad_dumps_and_arrays_that_change_are_left_out_and_named() {
+fn unreadable_dumps_and_arrays_that_change_type_are_omitted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let dump = |step| Dump { step, particles: 2, ..Dump::default() };
@@ -177,8 +177,8 @@ fn bad_dumps_and_arrays_that_change_are_left_out_and_named() {
         let (bare, single) = (step == 1, step == 3);
         write(&path(&name), Dump { single, bare, ..dump(step) });
     }
-    let whole = std::fs::read(path("2.sdf")).unwrap();
-    std::fs::write(path("2.sdf"), &whole[..whole.len() / 2]).unwrap();
+    let original = std::fs::read(path("2.sdf")).unwrap();
+    std::fs::write(path("2.sdf"), &original[..original.len() / 2]).unwrap();
     std::fs::write(path("empty.sdf"), []).unwrap();
     let series = open(folder.path());
     assert_eq!(series.tree().frames().unwrap().len(), 4);
@@ -192,9 +192,9 @@ fn bad_dumps_and_arrays_that_change_are_left_out_and_named() {
             (Severity::Error, "empty.sdf")
         ]
     );
-    assert!(series.findings()[0].message.contains("end of the file"));
+    assert!(series.findings()[0].message.contains("unexpected end of file"));
     assert!(series.findings()[1].message.contains("3.sdf: float32 instead of float64"));
-    // Steps 0, 1, 3 and 4 are left: without the field, and with another type.
+    // Steps 0, 1, 3 and 4 remain; the field is missing in step 1 and has another type in step 3.
     assert_eq!(values(&*series, "Field/Ey", 0).unwrap()[0], 0.0);
     assert_eq!(values(&*series, "Field/Ey", 1), None);
     assert_eq!(values(&*series, "Field/Ey", 2), None);
@@ -203,7 +203,7 @@ fn bad_dumps_and_arrays_that_change_are_left_out_and_named() {
 }
 
 #[test]
-fn a_folder_of_nothing_but_bad_dumps_says_what_is_wrong() {
+fn a_folder_with_only_unreadable_dumps_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits::default();
     let list = || Folder::open(folder.path()).unwrap();
@@ -215,7 +215,7 @@ fn a_folder_of_nothing_but_bad_dumps_says_what_is_wrong() {
 }
 
 #[test]
-fn a_dump_that_is_written_anew_is_not_read_by_the_old_map() {
+fn reading_a_dump_that_was_replaced_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("0.sdf");
     write(&path, Dump { particles: 2, ..Dump::default() });
@@ -230,7 +230,7 @@ fn a_dump_that_is_written_anew_is_not_read_by_the_old_map() {
 }
 
 #[test]
-fn memory_for_the_series_is_within_the_budget() {
+fn the_memory_of_a_series_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     for step in 0..40 {
         write(&folder.path().join(format!("{step}.sdf")), Dump { step, ..Dump::default() });
@@ -240,8 +240,8 @@ fn memory_for_the_series_is_within_the_budget() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// A dump with arrays of these identifiers and names, each with one value, and stitched blocks of
-/// some of them.
+/// Writes a dump of arrays with identifier, name and one value each, and stitched blocks with name and
+/// members.
 fn write_arrays(path: &Path, step: i32, arrays: &[(&str, &str, f64)], groups: &[(&str, &[&str])]) {
     let header = FileHeader { step, time: f64::from(step), ..FileHeader::default() };
     write_file(path, &header, Overwrite::Never, |file| {
@@ -265,7 +265,7 @@ fn write_arrays(path: &Path, step: i32, arrays: &[(&str, &str, f64)], groups: &[
 fn an_array_in_one_dump_and_a_group_in_another_are_both_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    // As EPOCH does: the density of a species, of all, or of both.
+    // EPOCH writes the density of a species, of all, or both.
     write_arrays(&path("0.sdf"), 0, &[("n/e", "Density/electron", 1.0)], &[]);
     write_arrays(&path("1.sdf"), 1, &[("n", "Density", 2.0)], &[]);
     let series = open(folder.path());
@@ -277,7 +277,25 @@ fn an_array_in_one_dump_and_a_group_in_another_are_both_kept() {
 }
 
 #[test]
-fn arrays_of_one_name_that_change_places_are_named() {
+fn an_array_and_the_array_below_it_keep_their_paths_in_a_series() {
+    let folder = tempfile::tempdir().unwrap();
+    for step in 0..2 {
+        let value = f64::from(step);
+        let arrays = [("n/e", "Density/electron", value), ("n", "Density", 10.0 + value)];
+        write_arrays(&folder.path().join(format!("{step}.sdf")), step, &arrays, &[]);
+    }
+    let series = open(folder.path());
+    assert!(series.findings().is_empty(), "{:?}", series.findings());
+    for frame in 0..2 {
+        let value = frame as f64;
+        assert_eq!(values(&*series, "Density/electron", frame), Some(vec![value]));
+        assert_eq!(values(&*series, "Density", frame), Some(vec![10.0 + value]));
+    }
+    assert_eq!(series.tree().len(), 2);
+}
+
+#[test]
+fn different_blocks_with_the_same_name_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     write_arrays(&path("0.sdf"), 0, &[("a", "N", 1.0), ("b", "N", 2.0)], &[]);
@@ -289,7 +307,7 @@ fn arrays_of_one_name_that_change_places_are_named() {
 }
 
 #[test]
-fn parts_that_are_others_in_another_dump_are_read_there() {
+fn members_that_differ_between_dumps_are_read_from_each_dump() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let arrays = [("ax", "A/x", 1.0), ("bx", "B/x", 2.0)];

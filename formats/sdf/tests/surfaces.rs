@@ -1,4 +1,4 @@
-//! Surfaces of grids and obstacles, predicted by going through all cells one by one.
+//! Surfaces of grids and obstacles, compared with those found by a loop over all cells.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +25,7 @@ const X: [f64; 5] = [0.0, 1.0, 3.0, 6.0, 10.0];
 const Y: [f64; 6] = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0];
 const Z: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
-/// Obstacle 1 is a bar along x inside, obstacle 2 a corner of the grid; they touch nowhere.
+/// Number of the obstacle of a cell: 1 is a bar along x inside the grid, 2 a corner of the grid.
 fn solid(i: usize, j: usize, k: usize) -> i32 {
     match (i, j, k) {
         (1..=2, 2, 1) => 1,
@@ -66,7 +66,7 @@ fn write(path: &Path, order: ByteOrder, obstacles: bool) {
         let data: Vec<u8> = cells().flat_map(|cell| density(cell).to_le_bytes()).collect();
         let name = "Derived/Number_Density";
         file.block("ne", name, variable_type, real, &variable(&dims, 0), Data::Bytes(&data))?;
-        // On faces: no part of a surface, as in the C library.
+        // Staggered fields have no values on surfaces, as in the C library.
         file.block(
             "ex",
             "Ex",
@@ -110,10 +110,10 @@ fn values(view: &View, name: &str) -> (Vec<u64>, Vec<f64>) {
     (array.shape().lengths().to_vec(), values.unwrap())
 }
 
-/// A face as its corners in no order, and the value there.
+/// Unordered corners and value of a face.
 type Face = (BTreeSet<[i64; 3]>, i64);
 
-/// The faces of a surface of the tree.
+/// The faces of a surface in the tree.
 fn found(view: &View, surface: &str) -> Vec<Face> {
     let (_, points) = values(view, &format!("{surface}/vertices"));
     let (shape, corners) = values(view, &format!("{surface}/faces"));
@@ -126,11 +126,11 @@ fn found(view: &View, surface: &str) -> Vec<Face> {
     let faces = corners.chunks(4).map(|corners| corners.iter().map(point).collect());
     let all: Vec<Face> = faces.zip(field.iter().map(|v| *v as i64)).collect();
     let used: BTreeSet<i64> = corners.iter().map(|n| *n as i64).collect();
-    assert_eq!(used.len(), points.len() / 3, "a vertex is used, and there is each but once");
+    assert_eq!(used.len(), points.len() / 3, "every vertex is used and unique");
     all
 }
 
-/// The side of `cell` at the lower or upper end of a direction, with twice the density there.
+/// The lower or upper face of `cell` in a direction, with twice its density.
 fn face(cell: [usize; 3], direction: usize, upper: bool, value: f64) -> Face {
     let mut corners = BTreeSet::new();
     for corner in 0..8_usize {
@@ -145,7 +145,7 @@ fn face(cell: [usize; 3], direction: usize, upper: bool, value: f64) -> Face {
 }
 
 #[test]
-fn faces_lie_between_obstacles_and_free_cells_and_have_the_values_of_the_free_ones() {
+fn faces_separate_obstacles_and_free_cells_and_have_the_values_of_the_free_cells() {
     let temp = tempfile::tempdir().unwrap();
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let path = temp.path().join(format!("{order:?}.sdf"));
@@ -153,7 +153,7 @@ fn faces_lie_between_obstacles_and_free_cells_and_have_the_values_of_the_free_on
         let view = open(&path, Limits::default());
         assert!(view.findings().is_empty(), "{:?}", view.findings());
         for (number, name, count) in [(1, "Bar", 10), (2, "Corner", 3)] {
-            let mut wanted = Vec::new();
+            let mut expected = Vec::new();
             for cell in cells().filter(|[i, j, k]| solid(*i, *j, *k) == 0) {
                 for direction in 0..3 {
                     for upper in [false, true] {
@@ -166,7 +166,7 @@ fn faces_lie_between_obstacles_and_free_cells_and_have_the_values_of_the_free_on
                         if next[direction] < CELLS[direction]
                             && solid(next[0], next[1], next[2]) == number
                         {
-                            wanted.push(face(cell, direction, upper, density(cell)));
+                            expected.push(face(cell, direction, upper, density(cell)));
                         }
                     }
                 }
@@ -174,19 +174,19 @@ fn faces_lie_between_obstacles_and_free_cells_and_have_the_values_of_the_free_on
             let mut faces = found(&view, &format!("Surface Values/{name}"));
             assert_eq!(faces.len(), count);
             faces.sort();
-            wanted.sort();
-            assert_eq!(faces, wanted);
+            expected.sort();
+            assert_eq!(faces, expected);
             let by_id = values(&view, &format!("obmsh{name}/ne"));
             assert_eq!(by_id.0, [count as u64]);
         }
-        // The grid's own surface, without the three faces of the corner that is solid.
-        let mut wanted = Vec::new();
+        // The surface of the grid without the three faces of the solid corner.
+        let mut expected = Vec::new();
         for cell in cells().filter(|[i, j, k]| solid(*i, *j, *k) == 0) {
             for direction in 0..3 {
                 for upper in [false, true] {
                     let end = if upper { CELLS[direction] - 1 } else { 0 };
                     if cell[direction] == end {
-                        wanted.push(face(cell, direction, upper, density(cell)));
+                        expected.push(face(cell, direction, upper, density(cell)));
                     }
                 }
             }
@@ -194,13 +194,13 @@ fn faces_lie_between_obstacles_and_free_cells_and_have_the_values_of_the_free_on
         let mut faces = found(&view, "Surface Values/boundary");
         assert_eq!(faces.len(), 2 * (4 * 5 + 5 * 3 + 4 * 3) - 3);
         faces.sort();
-        wanted.sort();
-        assert_eq!(faces, wanted);
+        expected.sort();
+        assert_eq!(faces, expected);
     }
 }
 
 #[test]
-fn sides_are_layers_of_fields_with_the_coordinates_that_are_left() {
+fn sides_are_layers_of_fields_with_the_remaining_coordinates() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("sides.sdf");
     write(&path, ByteOrder::Big, false);
@@ -210,15 +210,15 @@ fn sides_are_layers_of_fields_with_the_coordinates_that_are_left() {
             let (shape, found) = values(&view, &format!("boundary_{letter}_{end}/ne"));
             let left = [0, 1, 2].into_iter().filter(|d| *d != direction).collect::<Vec<_>>();
             assert_eq!(shape, [CELLS[left[0]] as u64, CELLS[left[1]] as u64]);
-            let mut wanted = Vec::new();
+            let mut expected = Vec::new();
             for a in 0..CELLS[left[0]] {
                 for b in 0..CELLS[left[1]] {
                     let mut cell = [at; 3];
                     (cell[left[0]], cell[left[1]]) = (a, b);
-                    wanted.push(2.0 * density(cell));
+                    expected.push(2.0 * density(cell));
                 }
             }
-            assert_eq!(found, wanted, "{letter} {end}");
+            assert_eq!(found, expected, "{letter} {end}");
             let path = format!("Surface Values/boundary_{letter}_{end}/Derived/Number_Density");
             let desc = view.tree().node(view.tree().find(&path).unwrap()).array.clone().unwrap();
             assert_eq!(desc.dims, left.iter().map(|d| ["X", "Y", "Z"][*d]).collect::<Vec<_>>());
@@ -230,28 +230,28 @@ fn sides_are_layers_of_fields_with_the_coordinates_that_are_left() {
 }
 
 #[test]
-fn surfaces_over_the_budget_are_left_out_and_named() {
+fn surfaces_over_the_memory_limit_are_omitted_and_reported() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("budget.sdf");
     write(&path, ByteOrder::Little, true);
     let view = open(&path, Limits::default().with_memory(12 << 10));
-    let said: Vec<_> = view.findings().iter().map(|f| (f.code, f.object.as_deref())).collect();
-    assert_eq!(said, [("sdf-047", Some("boundary"))]);
+    let findings: Vec<_> = view.findings().iter().map(|f| (f.code, f.object.as_deref())).collect();
+    assert_eq!(findings, [("sdf-047", Some("boundary"))]);
     assert_eq!(values(&view, "Surface Values/Bar/Derived/Number_Density").0, [10]);
     assert!(view.tree().at("Surface Values/boundary_x_min").is_some());
 }
 
 #[test]
-fn any_wrong_byte_is_survived_with_surfaces_asked_for() {
+fn a_wrong_byte_never_panics_with_surfaces() {
     let temp = tempfile::tempdir().unwrap();
-    let path = temp.path().join("whole.sdf");
+    let path = temp.path().join("original.sdf");
     write(&path, ByteOrder::Little, true);
-    let whole = std::fs::read(&path).unwrap();
+    let original = std::fs::read(&path).unwrap();
     let limits = Limits::default().with_memory(4 << 20);
     let mut opened = 0;
-    for at in 0..whole.len() {
+    for at in 0..original.len() {
         for value in [0, 0xff] {
-            let mut bytes = whole.clone();
+            let mut bytes = original.clone();
             bytes[at] = value;
             let file = File::from_source(Source::memory(bytes), &limits);
             let Ok(view) = file.and_then(|f| View::new(f, Options { derived: true })) else {
@@ -259,7 +259,7 @@ fn any_wrong_byte_is_survived_with_surfaces_asked_for() {
             };
             opened += 1;
             for (_, _, desc) in view.tree().arrays() {
-                // Whatever comes of it, nothing panics.
+                // The result does not matter.
                 let array = Array::open(view.source(), view.tree(), desc, &limits);
                 let _ = array.and_then(|array| array.read_f64(&Selection::all(), Axes::Stored));
             }

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use spile_core::testkit::{Json, Suite, manifest};
 
-/// Files that are golden, but that no reader opens.
+/// Golden files that readers refuse.
 const BAD: [&str; 5] = ["bad_version", "truncated", "unfinished", "nblocks0", "nblocks_minus"];
 
-/// Small ones of every kind: a thousand damaged copies of the others say nothing new.
+/// Small files of every kind, for tests with many damaged copies.
 const SMALL: [&str; 9] = [
     "drv_station.sdf",
     "drv_strlen64.sdf",
@@ -47,7 +47,7 @@ fn sdf_passes_the_conformance_suite() {
 }
 
 #[test]
-fn every_good_file_passes_what_needs_no_damage() {
+fn every_good_file_passes_the_tests_without_damage() {
     let (_, golden) = golden();
     let all = golden.iter().map(|(path, _)| path.clone()).collect();
     let suite = Suite::new(&spile_sdf::Sdf, all);

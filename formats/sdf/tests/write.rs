@@ -1,4 +1,4 @@
-//! The native writer, and salvage: what is written reads back, in every revision and byte order.
+//! The native writer and salvage, in all revisions and byte orders.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_block_type_reads_back_in_every_revision_and_byte_order() {
+fn all_block_types_round_trip_in_all_revisions_and_byte_orders() {
     let folder = tempfile::tempdir().unwrap();
     for revision in 0..=4 {
         for order in [ByteOrder::Little, ByteOrder::Big] {
@@ -51,23 +51,23 @@ fn every_block_type_reads_back_in_every_revision_and_byte_order() {
 }
 
 #[test]
-fn a_file_that_was_never_finished_says_so_and_loses_nothing() {
+fn a_file_that_was_not_closed_is_detected_and_salvaged_completely() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("open.sdf");
     everything(&path, &header(4, ByteOrder::Little));
-    let whole = View::open(&path, &Limits::default()).unwrap();
+    let original = View::open(&path, &Limits::default()).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // As the disk was before the three last writes.
-    bytes.truncate(whole.header().summary_location as usize);
+    // State before the last three writes.
+    bytes.truncate(original.header().summary_location as usize);
     bytes[56..72].fill(0);
-    let cut = folder.path().join("cut.sdf");
-    std::fs::write(&cut, &bytes).unwrap();
-    let error = View::open(&cut, &Limits::default()).err().unwrap();
+    let truncated = folder.path().join("truncated.sdf");
+    std::fs::write(&truncated, &bytes).unwrap();
+    let error = View::open(&truncated, &Limits::default()).err().unwrap();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Truncated, "sdf-006"));
     let saved = folder.path().join("saved.sdf");
-    let Salvage { kept, lost } = salvage(&cut, &saved);
+    let Salvage { kept, lost } = salvage(&truncated, &saved);
     assert_eq!((kept.len(), lost.len()), (40, 0), "{lost:?}");
-    assert_same_content(&whole, &View::open(&saved, &Limits::default()).unwrap());
+    assert_same_content(&original, &View::open(&saved, &Limits::default()).unwrap());
 }
 
 fn salvage(from: &Path, to: &Path) -> Salvage {
@@ -79,16 +79,16 @@ fn salvage(from: &Path, to: &Path) -> Salvage {
 }
 
 #[test]
-fn salvage_keeps_every_whole_block_of_a_file_cut_anywhere() {
+fn salvage_keeps_every_complete_block_of_a_truncated_file() {
     let folder = tempfile::tempdir().unwrap();
-    let (cut, saved) = (folder.path().join("cut.sdf"), folder.path().join("saved.sdf"));
+    let (truncated, saved) = (folder.path().join("truncated.sdf"), folder.path().join("saved.sdf"));
     for name in ["hand_rev1_1.sdf", "hand_nosummary.sdf", "hand_bigendian_all.sdf"] {
         let bytes = std::fs::read(golden(name)).unwrap();
-        let whole = View::open(golden(name), &Limits::default()).unwrap();
-        let blocks = whole.blocks();
-        // Where each block begins.
+        let original = View::open(golden(name), &Limits::default()).unwrap();
+        let blocks = original.blocks();
+        // Offset of each block.
         let mut heads = Vec::new();
-        whole
+        original
             .regions(&mut |region| {
                 let own = region.role == Role::Header && !region.name.ends_with("(summary)");
                 if own && region.offset > 0 {
@@ -99,9 +99,9 @@ fn salvage_keeps_every_whole_block_of_a_file_cut_anywhere() {
             .unwrap();
         assert_eq!(heads.len(), blocks.len());
         for k in (1..blocks.len()).step_by(5) {
-            std::fs::write(&cut, &bytes[..heads[k]]).unwrap();
-            assert!(View::open(&cut, &Limits::default()).is_err());
-            let Salvage { kept, lost } = salvage(&cut, &saved);
+            std::fs::write(&truncated, &bytes[..heads[k]]).unwrap();
+            assert!(View::open(&truncated, &Limits::default()).is_err());
+            let Salvage { kept, lost } = salvage(&truncated, &saved);
             assert_eq!(kept.len(), k, "{name}: {lost:?}");
             assert!(!lost.is_empty());
             let found = View::open(&saved, &Limits::default()).unwrap();
@@ -110,14 +110,14 @@ fn salvage_keeps_every_whole_block_of_a_file_cut_anywhere() {
                 let read = |file: &View, block| {
                     file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap()
                 };
-                assert_eq!(read(&whole, a), read(&found, b), "{name} {}", a.header.id);
+                assert_eq!(read(&original, a), read(&found, b), "{name} {}", a.header.id);
             }
         }
     }
 }
 
 #[test]
-fn salvage_finishes_what_others_left_open_or_failed() {
+fn salvage_completes_files_that_were_not_closed() {
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("saved.sdf");
     for (name, blocks) in [
@@ -137,35 +137,35 @@ fn salvage_finishes_what_others_left_open_or_failed() {
 }
 
 #[test]
-fn a_damaged_header_or_summary_costs_nothing_while_the_other_is_sound() {
+fn a_damaged_header_or_summary_loses_nothing_if_the_other_is_intact() {
     let folder = tempfile::tempdir().unwrap();
     let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
     let path = golden("drv_strlen64.sdf");
-    let whole = View::open(&path, &Limits::default()).unwrap();
+    let original = View::open(&path, &Limits::default()).unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    let summary = whole.header().summary_location as usize;
+    let summary = original.header().summary_location as usize;
     for (at, code) in [(112, "sdf-024"), (summary, "sdf-023")] {
         let mut damaged = bytes.clone();
         damaged[at..at + 8].fill(0xff);
         std::fs::write(&bad, &damaged).unwrap();
         let file = View::open(&bad, &Limits::default()).unwrap();
-        assert_same_content(&whole, &file);
+        assert_same_content(&original, &file);
         let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
         assert!(report.findings.iter().any(|f| f.code == code), "{:?}", report.findings);
         let Salvage { kept, .. } = salvage(&bad, &saved);
-        assert_eq!(kept.len(), whole.blocks().len());
+        assert_eq!(kept.len(), original.blocks().len());
         let again = View::open(&saved, &Limits::default()).unwrap();
-        assert_eq!(differences(&whole, &again, &Limits::default()).unwrap(), [""; 0]);
+        assert_eq!(differences(&original, &again, &Limits::default()).unwrap(), [""; 0]);
     }
 }
 
 #[test]
-fn salvage_finds_its_way_past_a_damaged_header() {
+fn salvage_finds_the_blocks_after_a_damaged_header() {
     let folder = tempfile::tempdir().unwrap();
     let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
-    let whole = View::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
+    let original = View::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
     let bytes = std::fs::read(golden("hand_nosummary.sdf")).unwrap();
-    let blocks = whole.blocks();
+    let blocks = original.blocks();
     for k in [0, 7, blocks.len() - 2] {
         let mut damaged = bytes.clone();
         let at = blocks[k].offset as usize;
@@ -177,7 +177,7 @@ fn salvage_finds_its_way_past_a_damaged_header() {
         let ids = |file: &View| -> Vec<String> {
             file.blocks().iter().map(|b| b.header.id.clone()).collect()
         };
-        let mut want = ids(&whole);
+        let mut want = ids(&original);
         want.remove(k);
         assert_eq!(ids(&found), want, "{lost:?}");
         assert_eq!(kept.len(), want.len());
@@ -186,7 +186,7 @@ fn salvage_finds_its_way_past_a_damaged_header() {
 }
 
 #[test]
-fn a_name_of_nothing_but_levels_takes_no_time() {
+fn a_name_with_very_many_levels_is_refused_quickly() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep.sdf");
     let name = "a/".repeat(99_999);
@@ -206,7 +206,7 @@ fn a_name_of_nothing_but_levels_takes_no_time() {
 }
 
 #[test]
-fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
+fn reading_a_part_of_fifty_gigabytes_is_fast_and_needs_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.sdf");
     let limits = Limits::default().with_memory(8 << 20);
@@ -216,7 +216,7 @@ fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
         Ok(())
     })
     .unwrap();
-    // The same block with 50 000 x 125 000 elements, most of them holes in the file.
+    // The same block with 50 000 x 125 000 elements in a sparse file.
     let data = 112 + 136 + 8;
     let (rows, columns) = (50_000_u64, 125_000_u64);
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -237,32 +237,32 @@ fn fifty_gigabytes_are_no_more_work_than_the_part_that_is_read() {
     assert_eq!(read("-1, -3:"), [0.0, 0.0, 7.5]);
     assert_eq!(read(":, -1").len(), 50_000);
     assert!(began.elapsed().as_secs() < 5);
-    // All of it at once is over the budget, and said to be.
+    // The complete array exceeds the memory limit.
     let all = array.read_f64(&Selection::all(), Axes::Stored).unwrap_err();
     assert_eq!(all.kind(), ErrorKind::Limit);
 }
 
 #[test]
-fn every_good_file_is_copied_block_by_block_without_loss() {
+fn salvage_copies_every_good_file_without_loss() {
     let folder = tempfile::tempdir().unwrap();
     let mut copied = 0;
     for entry in std::fs::read_dir(golden("")).unwrap() {
         let path = entry.unwrap().path();
-        let Ok(whole) = View::open(&path, &Limits::default()) else { continue };
+        let Ok(original) = View::open(&path, &Limits::default()) else { continue };
         let copy = folder.path().join("copy.sdf");
         let Salvage { lost, .. } = salvage(&path, &copy);
         assert_eq!(lost, [""; 0], "{}", path.display());
         let again = View::open(&copy, &Limits::default()).unwrap();
-        assert_same_content(&whole, &again);
+        assert_same_content(&original, &again);
         let hashes = |file: &View| object_hashes(file, &Limits::default()).unwrap();
-        assert_eq!(hashes(&whole), hashes(&again), "{}", path.display());
+        assert_eq!(hashes(&original), hashes(&again), "{}", path.display());
         copied += 1;
     }
     assert!(copied >= 26, "{copied}");
 }
 
 #[test]
-fn identifiers_are_cut_and_made_unique_as_the_fortran_library_does() {
+fn identifiers_are_truncated_and_made_unique_as_in_the_fortran_library() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ids.sdf");
     let long = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -338,7 +338,7 @@ fn stations_are_written_row_by_row() {
     let part = "4990:".parse().unwrap();
     let values = file.array("St/Station/Pressure").unwrap().read_f64(&part, Axes::Stored).unwrap();
     assert_eq!(values[..2], [49900.0, 49910.0]);
-    // The tree can be written, too: more rows than are put together at once.
+    // More rows than from_tree assembles at a time.
     let copy = folder.path().join("copy.sdf");
     let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
     Sdf.write(&file, &mut sink, &Limits::default()).unwrap();
@@ -350,7 +350,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_arrays_read_back(
+    fn any_arrays_round_trip(
         arrays in prop::collection::vec(
             ("[ -~]{0,80}", prop::collection::vec(0_u64..6, 1..5), 0_usize..5), 0..12),
         string_length in 1_u64..200,

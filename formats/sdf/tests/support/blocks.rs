@@ -1,13 +1,13 @@
-//! Blocks that tests are made of.
+//! Data and metadata for test files.
 
 use spile_sdf::Mesh;
 
-/// Numbers that differ.
+/// `n` different numbers, little-endian.
 pub(crate) fn doubles(n: u64) -> Vec<u8> {
     (0..n).flat_map(|k| (k as f64 * 0.5 - 1.0).to_le_bytes()).collect()
 }
 
-/// A mesh.
+/// A Cartesian mesh with `dims` nodes.
 pub(crate) fn mesh(dims: &[u64]) -> Mesh {
     let n = dims.len();
     Mesh {

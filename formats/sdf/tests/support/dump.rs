@@ -1,5 +1,4 @@
-//! A dump that any number of ranks writes in parts. The tests on threads and those on MPI share
-//! this.
+//! A dump written by any number of ranks, for the tests with threads and with MPI.
 
 use std::path::Path;
 
@@ -63,7 +62,7 @@ impl Dump {
         })
     }
 
-    fn places(&self) -> Meta {
+    fn positions(&self) -> Meta {
         let species_id = "electron".into();
         Meta::PointMesh(PointMesh { mesh: Self::mesh(3), np: self.particles, species_id })
     }
@@ -78,7 +77,7 @@ impl Dump {
         })
     }
 
-    /// The value at a point is its number, the first direction running fastest.
+    /// Values of the points of a part: the index of each point, first direction fastest.
     fn values(dims: &[u64], start: &[u64], count: &[u64]) -> Vec<u8> {
         let points: u64 = count.iter().product();
         let number = |mut point: u64| {
@@ -93,26 +92,26 @@ impl Dump {
         (0..points).flat_map(|point| number(point).to_le_bytes()).collect()
     }
 
-    /// All of it, by one.
+    /// Writes the dump with the serial writer.
     pub(crate) fn write_alone(&self, path: &Path) -> Result<()> {
-        let whole = |dims: &[u64]| Self::values(dims, &vec![0; dims.len()], dims);
+        let all_values = |dims: &[u64]| Self::values(dims, &vec![0; dims.len()], dims);
         write_file(path, &self.header(), Overwrite::Never, |file| {
             let (mesh, nodes) = self.grid();
             let (variable, real) = REAL;
             let put = Data::Bytes;
             file.block("grid", "Grid", BlockType::PlainMesh, real, &mesh, put(&nodes))?;
-            let all = whole(&self.dims);
+            let all = all_values(&self.dims);
             file.block("ex", "E/Ex", variable, real, &self.field(), put(&all))?;
-            let all = whole(&[self.particles, 3]);
-            file.block("places", "P", BlockType::PointMesh, real, &self.places(), put(&all))?;
-            let all = whole(&[self.particles]);
+            let all = all_values(&[self.particles, 3]);
+            file.block("places", "P", BlockType::PointMesh, real, &self.positions(), put(&all))?;
+            let all = all_values(&[self.particles]);
             file.block("w", "W", BlockType::PointVariable, real, &self.weight(), put(&all))?;
             Ok(())
         })
     }
 
-    /// Each rank its part: the grid is cut in its last direction or, with `across`, in its first;
-    /// the last rank but one has nothing where there are three.
+    /// Writes the dump in parallel: the grid is divided along its last direction or, with `across`,
+    /// along its first; with three and more ranks the last but one has no points.
     pub(crate) fn write_parts(&self, comm: &dyn Comm, path: &Path, across: bool) -> Result<()> {
         let mut file = SharedWriter::create(comm, path, &self.header(), Overwrite::Never)?;
         let real = DataType::Real8;
@@ -138,7 +137,7 @@ impl Dump {
         let (first, mine) = range(self.particles);
         let data = Self::values(&[self.particles, 3], &[first, 0], &[mine, 3]);
         let part = Part { start: &[first, 0], count: &[mine, 3], data: &data };
-        file.variable("places", "P", (BlockType::PointMesh, real), &self.places(), part)?;
+        file.variable("places", "P", (BlockType::PointMesh, real), &self.positions(), part)?;
         let data = Self::values(&[self.particles], &[first], &[mine]);
         let part = Part { start: &[first], count: &[mine], data: &data };
         file.variable("w", "W", (BlockType::PointVariable, real), &self.weight(), part)?;

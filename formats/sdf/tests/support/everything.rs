@@ -1,4 +1,4 @@
-//! A file with a block of every type.
+//! A file with all block types.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn group(ids: &[&str]) -> Stitched {
     }
 }
 
-/// A file with a block of every type that files have.
+/// Writes a file with all block types that occur in files.
 pub(crate) fn everything(path: &Path, header: &FileHeader) {
     use BlockType as B;
     use DataType as D;
@@ -65,7 +65,7 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
         };
         put("dt", B::Constant, D::Real8, Meta::Constant(value.to_vec()), Data::None);
         put("list", B::Array, D::Real8, Meta::Array(vec![2, 2]), Data::Bytes(&doubles(4)));
-        put("words", B::Array, D::Character, Meta::Array(vec![3, 2]), Data::Bytes(b"oneTwo"));
+        put("labels", B::Array, D::Character, Meta::Array(vec![3, 2]), Data::Bytes(b"oneTwo"));
         put("code", B::Source, D::Character, Meta::Source, Data::Bytes(b"begin 644 -"));
         put("vec", B::StitchedTensor, D::Real8, Meta::Stitched(group(&["ex", "n"])), Data::None);
         put("any", B::Stitched, D::Other, Meta::Stitched(group(&["dt", "ex"])), Data::None);
@@ -86,7 +86,7 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
         ] {
             let ids = ["a", "b"].map(|part| format!("{parent}/{part}"));
             let owner = Meta::Stitched(Stitched { ids: ids.to_vec(), ..own });
-            // Swapped word by word only where the type says how.
+            // Bytes are swapped only for known data types.
             let bytes = if header.order == ByteOrder::Big { vec![7; 96] } else { doubles(12) };
             let Extent { offset, .. } = put(parent, kind, D::Other, owner, Data::Bytes(&bytes));
             for (k, id) in ids.iter().enumerate() {
@@ -119,7 +119,7 @@ pub(crate) fn everything(path: &Path, header: &FileHeader) {
     .unwrap();
 }
 
-/// The header of such a file.
+/// A file header with this revision and byte order.
 pub(crate) fn header(revision: u32, order: ByteOrder) -> FileHeader {
     FileHeader {
         revision,

@@ -1,11 +1,11 @@
-//! Types of blocks (section 4, and those that came later).
+//! Block types (section 4, and types of later revisions).
 
 /// The type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockType {
-    /// Deleted; readers pass over it.
+    /// Deleted; readers skip it.
     Scrubbed,
-    /// No type.
+    /// Not specified.
     Null,
     /// Nodes of a grid.
     PlainMesh,
@@ -15,11 +15,11 @@ pub enum BlockType {
     PlainVariable,
     /// Values of particles.
     PointVariable,
-    /// One value, in the metadata.
+    /// One value, stored in the metadata.
     Constant,
     /// Values without a mesh.
     Array,
-    /// About the program and its run.
+    /// Information about the program and the run.
     RunInfo,
     /// Source code of the program.
     Source,
@@ -31,11 +31,11 @@ pub enum BlockType {
     StitchedMatvar,
     /// Fractions of the species of a material.
     StitchedSpecies,
-    /// Never finished by the specification.
+    /// Incomplete in the specification.
     Species,
-    /// Computed by readers, never in a file.
+    /// Computed by readers, not stored in files.
     PlainDerived,
-    /// Computed by readers, never in a file.
+    /// Computed by readers, not stored in files.
     PointDerived,
     /// [`BlockType::StitchedTensor`] that owns the data.
     ContiguousTensor,
@@ -45,31 +45,31 @@ pub enum BlockType {
     ContiguousMatvar,
     /// [`BlockType::StitchedSpecies`] that owns the data.
     ContiguousSpecies,
-    /// How the domain was split over ranks.
+    /// Domain decomposition over ranks.
     CpuSplit,
     /// Obstacles.
     StitchedObstacleGroup,
-    /// Never in a file.
+    /// Not stored in files.
     UnstructuredMesh,
-    /// Any blocks that belong together.
+    /// Group of related blocks.
     Stitched,
     /// [`BlockType::Stitched`] that owns the data.
     Contiguous,
-    /// Nodes of a grid that moves.
+    /// Nodes of a moving grid.
     LagrangianMesh,
     /// Time histories at stations.
     Station,
-    /// Computed by readers, never in a file.
+    /// Computed by readers, not stored in files.
     StationDerived,
     /// An embedded file.
     Datablock,
     /// Names and values.
     NameValue,
-    /// Not in any revision known.
+    /// Not defined in any supported revision.
     Unknown(i32),
 }
 
-/// Types by their numbers, from -1 on.
+/// Block types in the order of their codes, starting at -1.
 const TYPES: [(BlockType, &str); 31] = [
     (BlockType::Scrubbed, "scrubbed"),
     (BlockType::Null, "null"),
@@ -105,13 +105,13 @@ const TYPES: [(BlockType, &str); 31] = [
 ];
 
 impl BlockType {
-    /// From the number in the file.
+    /// The block type with the stored `code`.
     pub fn from_code(code: i32) -> Self {
         let known = code.checked_add(1).and_then(|k| TYPES.get(usize::try_from(k).ok()?));
         known.map_or(Self::Unknown(code), |(this, _)| *this)
     }
 
-    /// The number in the file.
+    /// The stored code.
     pub fn code(self) -> i32 {
         match self {
             Self::Unknown(code) => code,
@@ -119,7 +119,7 @@ impl BlockType {
         }
     }
 
-    /// The word in the specification.
+    /// Name in the specification, or `blocktype N` for an unknown code.
     pub fn name(self) -> String {
         match self {
             Self::Unknown(code) => format!("blocktype {code}"),
@@ -127,13 +127,13 @@ impl BlockType {
         }
     }
 
-    /// From [`BlockType::name`].
+    /// The block type whose [`BlockType::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        let known = TYPES.iter().find(|(_, word)| *word == name).map(|(this, _)| *this);
+        let known = TYPES.iter().find(|(_, known)| *known == name).map(|(this, _)| *this);
         known.or_else(|| Some(Self::Unknown(name.strip_prefix("blocktype ")?.parse().ok()?)))
     }
 
-    /// The block owns the data that its members point into.
+    /// The block owns the data of its members.
     pub fn is_contiguous(self) -> bool {
         matches!(
             self,

@@ -1,15 +1,16 @@
-//! In which order the metadata of blocks stand in the file, for reading and writing alike.
+//! Field order of the metadata of each block type, for reading and writing.
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::tree::Value;
 
 use super::{Mesh, Meta, RunInfo, Station, Stitched};
-use crate::fields::Fields;
-use crate::kind::BlockType;
+use crate::wire::block_type::BlockType;
+use crate::wire::fields::Fields;
 use crate::wire::{BlockHeader, DataType, FileHeader, ID};
 
 impl Meta {
+    /// Reads or writes the metadata of a block with header `block`.
     pub(super) fn fields<F: Fields>(
         &mut self,
         f: &mut F,
@@ -61,11 +62,12 @@ impl Meta {
                 f.text(checksum, s)
             }
             Self::NameValue { names, values } => {
-                f.texts(names, n, s)?;
-                let one = |f: &mut F, v: &mut Held| v.fields(f, block.datatype, s);
-                let mut held: Vec<Held> = std::mem::take(values).into_iter().map(Held).collect();
-                f.list(&mut held, n, one)?;
-                *values = held.into_iter().map(|v| v.0).collect();
+                f.strings(names, n, s)?;
+                let one = |f: &mut F, v: &mut NamedValue| v.fields(f, block.datatype, s);
+                let mut all: Vec<NamedValue> =
+                    std::mem::take(values).into_iter().map(NamedValue).collect();
+                f.list(&mut all, n, one)?;
+                *values = all.into_iter().map(|v| v.0).collect();
                 Ok(())
             }
             Self::Other(bytes) => f.bytes(bytes, block.info_length.unwrap_or(0) as usize),
@@ -73,17 +75,17 @@ impl Meta {
     }
 }
 
-/// `species_id`, where the revision has it.
+/// `species_id`, since revision 3.
 fn species(f: &mut impl Fields, id: &mut String, file: &FileHeader) -> Result<()> {
     if file.revision >= 3 { f.text(id, ID) } else { Ok(()) }
 }
 
 impl Mesh {
-    /// What plain and point meshes have in common.
+    /// Fields common to plain and point meshes.
     fn fields<F: Fields>(&mut self, f: &mut F, n: usize) -> Result<()> {
         f.list(&mut self.mults, n, F::r8)?;
-        f.texts(&mut self.labels, n, ID)?;
-        f.texts(&mut self.units, n, ID)?;
+        f.strings(&mut self.labels, n, ID)?;
+        f.strings(&mut self.units, n, ID)?;
         f.i4(&mut self.geometry)?;
         f.list(&mut self.minval, n, F::r8)?;
         f.list(&mut self.maxval, n, F::r8)
@@ -112,20 +114,20 @@ impl Stitched {
         f.i4(&mut self.stagger)?;
         f.text(&mut self.mesh_id, ID)?;
         match kind {
-            B::StitchedMaterial | B::ContiguousMaterial => f.texts(&mut self.names, n, s)?,
+            B::StitchedMaterial | B::ContiguousMaterial => f.strings(&mut self.names, n, s)?,
             B::StitchedMatvar | B::ContiguousMatvar => f.text(&mut self.material_id, ID)?,
             B::StitchedSpecies | B::ContiguousSpecies => {
                 f.text(&mut self.material_id, ID)?;
                 f.text(&mut self.material_name, s)?;
-                f.texts(&mut self.names, n, s)?;
+                f.strings(&mut self.names, n, s)?;
             }
             B::StitchedObstacleGroup => {
                 f.text(&mut self.material_id, ID)?;
-                return f.texts(&mut self.names, n, s);
+                return f.strings(&mut self.names, n, s);
             }
             _ => {}
         }
-        f.texts(&mut self.ids, n, ID)
+        f.strings(&mut self.ids, n, ID)
     }
 }
 
@@ -144,20 +146,20 @@ impl Station {
         let mut use_mult = vec![u8::from(self.variable_mults.is_some()), 0, 0, 0];
         f.bytes(&mut use_mult, 4)?;
         let (stations, variables) = (stations as usize, variables as usize);
-        f.texts(&mut self.station_ids, stations, ID)?;
-        f.texts(&mut self.station_names, stations, s)?;
+        f.strings(&mut self.station_ids, stations, ID)?;
+        f.strings(&mut self.station_names, stations, s)?;
         f.list(&mut self.station_nvars, stations, F::count)?;
         f.list(&mut self.station_move, stations, F::i4)?;
         f.list(&mut self.station_x0, n.saturating_mul(stations), F::r8)?;
-        f.texts(&mut self.variable_ids, variables, ID)?;
-        f.texts(&mut self.variable_names, variables, s)?;
+        f.strings(&mut self.variable_ids, variables, ID)?;
+        f.strings(&mut self.variable_names, variables, s)?;
         f.list(&mut self.variable_types, variables, |f, datatype| {
             let mut code = datatype.code();
             f.i4(&mut code)?;
             *datatype = DataType::from_code(code);
             Ok(())
         })?;
-        f.texts(&mut self.variable_units, variables, ID)?;
+        f.strings(&mut self.variable_units, variables, ID)?;
         if use_mult[0] != 0 {
             f.list(self.variable_mults.get_or_insert_default(), variables, F::r8)?;
         }
@@ -165,50 +167,51 @@ impl Station {
     }
 }
 
-/// A value that begins as nothing.
-struct Held(Value);
+/// A value of a name-value block; empty bytes until it is read.
+struct NamedValue(Value);
 
-impl Default for Held {
+impl Default for NamedValue {
     fn default() -> Self {
         Self(Value::Bytes(Vec::new()))
     }
 }
 
-impl Held {
-    /// Reads or writes one value of a name-value block.
+impl NamedValue {
+    /// Reads or writes the value; strings have `s` bytes.
     fn fields(&mut self, f: &mut impl Fields, datatype: DataType, s: usize) -> Result<()> {
-        let held = std::mem::replace(&mut self.0, Value::Bytes(Vec::new()));
-        let blank = held == Value::Bytes(Vec::new());
-        let number = match held {
+        let value = std::mem::replace(&mut self.0, Value::Bytes(Vec::new()));
+        let blank = value == Value::Bytes(Vec::new());
+        let number = match value {
             Value::Int(v) => Some(i128::from(v)),
             Value::UInt(v) => Some(i128::from(v)),
             _ => blank.then_some(0),
         };
-        let real = match held {
+        let real = match value {
             Value::Float(v) => Some(v),
             _ => number.map(|v| v as f64),
         };
-        let wrong = |f: &dyn Fn(String) -> Error| f(format!("a value is no {}", datatype.name()));
-        self.0 = match (datatype, held) {
+        let wrong =
+            |f: &dyn Fn(String) -> Error| f(format!("expected values of type {}", datatype.name()));
+        self.0 = match (datatype, value) {
             (DataType::Integer4, _) => {
                 let fits = number.and_then(|v| i32::try_from(v).ok());
-                let mut v = fits.ok_or_else(|| wrong(&|m| f.refuse(m)))?;
+                let mut v = fits.ok_or_else(|| wrong(&|m| f.invalid(m)))?;
                 f.i4(&mut v)?;
                 Value::Int(i64::from(v))
             }
             (DataType::Integer8, _) => {
                 let fits = number.and_then(|v| i64::try_from(v).ok());
-                let mut v = fits.ok_or_else(|| wrong(&|m| f.refuse(m)))?;
+                let mut v = fits.ok_or_else(|| wrong(&|m| f.invalid(m)))?;
                 f.i8(&mut v)?;
                 Value::Int(v)
             }
             (DataType::Real4, _) => {
-                let mut v = real.ok_or_else(|| wrong(&|m| f.refuse(m)))? as f32;
+                let mut v = real.ok_or_else(|| wrong(&|m| f.invalid(m)))? as f32;
                 f.r4(&mut v)?;
                 Value::Float(f64::from(v))
             }
             (DataType::Real8, _) => {
-                let mut v = real.ok_or_else(|| wrong(&|m| f.refuse(m)))?;
+                let mut v = real.ok_or_else(|| wrong(&|m| f.invalid(m)))?;
                 f.r8(&mut v)?;
                 Value::Float(v)
             }
@@ -235,7 +238,7 @@ impl Held {
                 Value::Bytes(bytes)
             }
             _ if blank => Value::Bytes(Vec::new()),
-            _ => return Err(wrong(&|m| f.refuse(m))),
+            _ => return Err(wrong(&|m| f.invalid(m))),
         };
         Ok(())
     }

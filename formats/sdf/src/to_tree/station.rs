@@ -1,16 +1,16 @@
-//! Time histories at stations: rows of one value a variable, seen as columns.
+//! Time histories at stations. Rows with one value per variable become one array per variable.
 
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
+use super::{linear, push_text};
 use crate::index::Block;
-use crate::meta::Station;
-use crate::view::{linear, push_text};
 use crate::wire::FileHeader;
+use crate::wire::meta::Station;
 
-/// What is said about all stations together.
+/// Attributes of the block.
 pub(crate) fn attrs(station: &Station) -> Attrs {
     vec![
         ("step0".into(), Value::Int(station.step0.into())),
@@ -20,12 +20,12 @@ pub(crate) fn attrs(station: &Station) -> Attrs {
     ]
 }
 
-/// Rows that are in the file; the counter is patched after each row and may be ahead of them.
+/// Number of complete rows. The stored number is updated after each row and may be higher.
 pub(crate) fn rows(block: &Block, station: &Station) -> u64 {
     station.nelements.min(block.header.data_length.checked_div(station.entry_len).unwrap_or(0))
 }
 
-/// Adds the time, and a group with the variables of each station.
+/// Adds the time and one group of variables per station to `group`.
 pub(crate) fn add(
     tree: &mut Tree,
     group: NodeId,
@@ -64,12 +64,12 @@ pub(crate) fn add(
             }
         }
     }
-    // Variables that are no station's stay beside the time.
+    // Variables that belong to no station.
     while column(tree, group, time, &mut columns)? {}
     Ok(())
 }
 
-/// Adds the next variable to `table`; false where there is none.
+/// Adds the next variable to `table`. Returns false if there is none.
 fn column(tree: &mut Tree, table: NodeId, time: NodeId, columns: &mut Columns<'_>) -> Result<bool> {
     let (station, at) = (columns.station, columns.next);
     let Some((mut desc, mut attrs)) = columns.next() else { return Ok(false) };
@@ -83,7 +83,7 @@ fn column(tree: &mut Tree, table: NodeId, time: NodeId, columns: &mut Columns<'_
     Ok(true)
 }
 
-/// How many variables can be told apart, from the first on: one of an unknown type has no length.
+/// Number of variables before the first one of an unknown type, whose length is not known.
 pub(crate) fn readable(block: &Block, station: &Station, file: &FileHeader) -> usize {
     let mut columns = Columns { block, station, file, count: 0, next: 0, offset: 0 };
     while columns.next().is_some() {}
@@ -91,11 +91,11 @@ pub(crate) fn readable(block: &Block, station: &Station, file: &FileHeader) -> u
 }
 
 fn name(station: &Station, variable: usize) -> &str {
-    let words = [&station.variable_names, &station.variable_ids];
-    words.into_iter().filter_map(|w| w.get(variable)).find(|t| !t.is_empty()).map_or("", |t| t)
+    let names = [&station.variable_names, &station.variable_ids];
+    names.into_iter().filter_map(|n| n.get(variable)).find(|t| !t.is_empty()).map_or("", |t| t)
 }
 
-/// The variables of the rows, from the first byte of a row on.
+/// Iterator over the variables of a row.
 struct Columns<'a> {
     block: &'a Block,
     station: &'a Station,
@@ -106,13 +106,13 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// The next variable; nothing behind the last, or where the row is too short for it.
+    /// The next variable; `None` after the last one or if the row is too short.
     fn next(&mut self) -> Option<(ArrayDesc, Attrs)> {
         let (station, at) = (self.station, self.next);
         let dtype = station.variable_types.get(at)?.dtype(self.file.order)?;
         let size = dtype.size() as u64;
         let end = self.offset.checked_add(size).filter(|end| *end <= station.entry_len)?;
-        // From the first element to the last one; the rest of the last row is not needed.
+        // From the first element to the last one.
         let span = match self.count {
             0 => 0,
             n => (n - 1) * station.entry_len + size,

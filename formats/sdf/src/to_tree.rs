@@ -1,5 +1,8 @@
-//! The blocks as a tree: names split at `/` are groups, meshes are groups of coordinate arrays,
-//! variables know their coordinates, stitched blocks are groups that refer to their parts.
+//! Blocks to tree. The names of blocks, split at `/`, are paths. Meshes are groups of coordinate
+//! arrays, stitched blocks are groups that refer to their members.
+
+mod paths;
+pub(crate) mod station;
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,26 +17,25 @@ use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 
-use crate::coords::Meshes;
+pub(crate) use self::paths::split_path;
 use crate::index::Block;
-use crate::kind::BlockType;
-use crate::meta::{Mesh, Meta, RunInfo, Station, Stitched};
-use crate::place::{order, path};
 use crate::read::Options;
-use crate::surfaces;
+use crate::semantics::{Meshes, surfaces};
+use crate::wire::block_type::BlockType;
+use crate::wire::meta::{Mesh, Meta, RunInfo, Station, Stitched};
 use crate::wire::{DataType, FileHeader};
 
-/// Attribute with the block's type. A node that has it is a block.
+/// Attribute with the type of the block. All nodes that are blocks have it.
 pub(crate) const TYPE: &str = "sdf_type";
-/// Attribute with the block's name, where the path is another one.
+/// Attribute with the name of the block, if it differs from the path.
 pub(crate) const NAME: &str = "sdf_name";
-/// Attribute with the block's data type, where the elements do not tell.
+/// Attribute with the data type of the block, if it does not follow from the element type.
 pub(crate) const DATATYPE: &str = "sdf_datatype";
 
-/// Longer strings are shown as bytes.
-const LONGEST_TEXT: u64 = 4096;
+/// Maximum length of strings in bytes; longer ones are arrays of bytes.
+const MAX_STRING: u64 = 4096;
 
-/// The tree of a file, and what was noticed while it was made.
+/// Builds the tree of a file. Returns the tree and the warnings about computed arrays.
 pub(crate) fn tree(
     source: &Source,
     file: &FileHeader,
@@ -41,33 +43,33 @@ pub(crate) fn tree(
     options: Options,
     limits: &Limits,
 ) -> Result<(Tree, Report)> {
-    let mut view = Builder {
+    let mut builder = Builder {
         file,
         blocks,
         limits,
-        epoch: file.code_name.to_lowercase().starts_with("epoch"),
         tree: Tree::new(limits),
-        places: vec![None; blocks.len()],
+        order: paths::order(blocks),
+        nodes: vec![None; blocks.len()],
         axes: HashMap::new(),
-        beside: HashMap::new(),
-        claimed: HashSet::new(),
-        groups: HashMap::new(),
+        centres: HashMap::new(),
+        block_groups: HashSet::new(),
+        parents: HashMap::new(),
         meshes: Meshes::new(blocks),
     };
-    view.root();
-    view.tree.reserve(blocks.len() + blocks.len() / 8);
-    for k in order(blocks) {
-        view.block(k)?;
+    builder.add_root_attrs();
+    builder.tree.reserve(blocks.len() + blocks.len() / 8);
+    for k in builder.order.clone() {
+        builder.add_block(k)?;
     }
     for k in 0..blocks.len() {
-        view.coordinates(k)?;
+        builder.set_coordinates(k)?;
     }
     let mut report = Report::default();
     if options.derived {
         for k in 0..blocks.len() {
-            view.derived(k)?;
+            builder.add_derived(k)?;
         }
-        surfaces::add(&mut view, source, &mut report)?;
+        surfaces::add(&mut builder, source, &mut report)?;
     }
     let mut ids = HashMap::new();
     if blocks.iter().any(|block| matches!(block.meta, Meta::Stitched(_))) {
@@ -77,33 +79,34 @@ pub(crate) fn tree(
     }
     for (k, block) in blocks.iter().enumerate() {
         if let Meta::Stitched(group) = &block.meta {
-            view.stitched(k, group, &ids)?;
+            builder.add_stitched(k, group, &ids)?;
         }
     }
-    Ok((view.tree, report))
+    Ok((builder.tree, report))
 }
 
+/// Tree under construction.
 pub(crate) struct Builder<'a> {
     pub(crate) file: &'a FileHeader,
     pub(crate) blocks: &'a [Block],
     pub(crate) limits: &'a Limits,
-    /// EPOCH wrote the file.
-    pub(crate) epoch: bool,
     pub(crate) tree: Tree,
-    /// Where each block went.
-    pub(crate) places: Vec<Option<NodeId>>,
-    /// The coordinate arrays of each mesh.
+    /// Block indices in the order in which they are added.
+    pub(crate) order: Vec<usize>,
+    /// Node of each block.
+    pub(crate) nodes: Vec<Option<NodeId>>,
+    /// Coordinate arrays of each mesh, by block index.
     pub(crate) axes: HashMap<usize, Vec<NodeId>>,
-    /// The arrays beside the nodes of an axis, on faces or not, that were made already.
-    pub(crate) beside: HashMap<(NodeId, bool), Option<NodeId>>,
-    /// Groups that are a block's own.
-    claimed: HashSet<NodeId>,
-    groups: HashMap<&'a str, NodeId>,
+    /// Array of cell centres of each coordinate array, if it can be computed.
+    pub(crate) centres: HashMap<NodeId, Option<NodeId>>,
+    /// Groups that are blocks.
+    block_groups: HashSet<NodeId>,
+    parents: HashMap<&'a str, NodeId>,
     pub(crate) meshes: Meshes,
 }
 
 impl<'a> Builder<'a> {
-    fn root(&mut self) {
+    fn add_root_attrs(&mut self) {
         let file = self.file;
         let flag = |set: bool| Value::Bool(set);
         self.tree.node_mut(ROOT).attrs = vec![
@@ -119,27 +122,27 @@ impl<'a> Builder<'a> {
         ];
     }
 
-    fn block(&mut self, k: usize) -> Result<()> {
+    fn add_block(&mut self, k: usize) -> Result<()> {
         let block = &self.blocks[k];
         match &block.meta {
-            Meta::Mesh(mesh) => self.mesh(k, mesh),
+            Meta::Mesh(mesh) => self.add_mesh(k, mesh),
             Meta::PointMesh(points) => {
-                let node = self.group(k)?;
+                let node = self.add_group(k)?;
                 let attrs = &mut self.tree.node_mut(node).attrs;
                 push_text(attrs, "species", &points.species_id);
-                self.mesh_axes(k, node, &points.mesh, &[points.np], points.np)
+                self.add_axes(k, node, &points.mesh, &[points.np], points.np)
             }
             Meta::PlainVariable(v) => {
                 let mut desc = self.shaped(block, &v.dims);
                 let mut attrs = variable(&mut desc, v.mult, &v.units, &v.mesh_id);
                 attrs.push(("stagger".into(), Value::Int(v.stagger.into())));
-                self.array(k, desc, attrs)
+                self.add_array(k, desc, attrs)
             }
             Meta::PointVariable(v) => {
                 let mut desc = self.shaped(block, &[v.np]);
                 let mut attrs = variable(&mut desc, v.mult, &v.units, &v.mesh_id);
                 push_text(&mut attrs, "species", &v.species_id);
-                self.array(k, desc, attrs)
+                self.add_array(k, desc, attrs)
             }
             Meta::Constant(_) => {
                 let desc = ArrayDesc {
@@ -148,18 +151,18 @@ impl<'a> Builder<'a> {
                     coords: vec![],
                     ..block.raw(self.file)
                 };
-                self.array(k, desc, Vec::new())
+                self.add_array(k, desc, Vec::new())
             }
             Meta::Array(dims) => {
                 let desc = strings(block, dims).unwrap_or_else(|| self.shaped(block, dims));
-                self.array(k, desc, Vec::new())
+                self.add_array(k, desc, Vec::new())
             }
             Meta::RunInfo(info) => {
-                let node = self.group(k)?;
+                let node = self.add_group(k)?;
                 self.tree.node_mut(node).attrs.extend(run_info(info));
                 Ok(())
             }
-            Meta::Source => self.array(k, bytes(block), Vec::new()),
+            Meta::Source => self.add_array(k, bytes(block), Vec::new()),
             Meta::Stitched(_) => Ok(()),
             Meta::CpuSplit { split_type, dims } => {
                 let shape: &[u64] = if matches!(split_type, 3 | 4) { dims } else { &[] };
@@ -170,18 +173,18 @@ impl<'a> Builder<'a> {
                     ("split_type".into(), Value::Int((*split_type).into())),
                     ("split_dims".into(), Value::List(dims)),
                 ];
-                self.array(k, desc, attrs)
+                self.add_array(k, desc, attrs)
             }
-            Meta::Station(station) => self.station(k, station),
+            Meta::Station(station) => self.add_stations(k, station),
             Meta::Datablock { mimetype, checksum_type, checksum } => {
                 let mut attrs = Vec::new();
                 push_text(&mut attrs, "mimetype", mimetype);
                 push_text(&mut attrs, "checksum_type", checksum_type);
                 push_text(&mut attrs, "checksum", checksum);
-                self.array(k, bytes(block), attrs)
+                self.add_array(k, bytes(block), attrs)
             }
             Meta::NameValue { names, values } => {
-                let node = self.group(k)?;
+                let node = self.add_group(k)?;
                 let attrs = &mut self.tree.node_mut(node).attrs;
                 attrs.push((DATATYPE.into(), block.header.datatype.name().into()));
                 attrs.extend(names.iter().cloned().zip(values.iter().cloned()));
@@ -194,19 +197,19 @@ impl<'a> Builder<'a> {
                     ("ndims".into(), block.header.ndims.into()),
                     ("metadata".into(), Value::Bytes(meta.clone())),
                 ];
-                // Whoever writes these bytes elsewhere has to know.
+                // Metadata of an unknown type cannot be converted to another byte order.
                 if self.file.order == ByteOrder::Big {
                     attrs.push(("byte_order".into(), "big".into()));
                 }
-                self.array(k, bytes(block), attrs)
+                self.add_array(k, bytes(block), attrs)
             }
         }
     }
 
-    /// What every block's node says.
-    fn place(&mut self, k: usize, node: NodeId, attrs: Attrs) {
+    /// Registers `node` as block `k`: identifier, type, name, then `attrs`.
+    fn register(&mut self, k: usize, node: NodeId, attrs: Attrs) {
         let header = &self.blocks[k].header;
-        self.places[k] = Some(node);
+        self.nodes[k] = Some(node);
         let node = self.tree.node_mut(node);
         node.id = Some(header.id.clone());
         let mut all = Attrs::with_capacity(2 + attrs.len() + node.attrs.len());
@@ -219,43 +222,43 @@ impl<'a> Builder<'a> {
         node.attrs = all;
     }
 
-    fn array(&mut self, k: usize, desc: ArrayDesc, attrs: Attrs) -> Result<()> {
-        let (above, last) = path(&self.blocks[k]);
-        let parent = self.group_at(above)?;
-        let node = self.tree.add_array(parent, last, desc)?;
-        self.place(k, node, attrs);
+    fn add_array(&mut self, k: usize, desc: ArrayDesc, attrs: Attrs) -> Result<()> {
+        let (parent, name) = split_path(&self.blocks[k]);
+        let parent = self.parent_at(parent)?;
+        let node = self.tree.add_array(parent, name, desc)?;
+        self.register(k, node, attrs);
         Ok(())
     }
 
-    /// The group at a path; thousands of blocks share a few of them.
-    fn group_at(&mut self, path: &'a str) -> Result<NodeId> {
-        if let Some(known) = self.groups.get(path) {
+    /// The node at `path`: an array, a group, or a new group. Cached, because thousands of blocks
+    /// share a few parents.
+    fn parent_at(&mut self, path: &'a str) -> Result<NodeId> {
+        if let Some(known) = self.parents.get(path) {
             return Ok(*known);
         }
-        let group = self.tree.group_at(path)?;
-        self.groups.insert(path, group);
-        Ok(group)
+        let parent = self.tree.node_at(path)?;
+        self.parents.insert(path, parent);
+        Ok(parent)
     }
 
-    /// The group that is block `k`: one that is there already because of what is below it, or a
-    /// new one.
-    fn group(&mut self, k: usize) -> Result<NodeId> {
-        let (above, last) = path(&self.blocks[k]);
-        let parent = self.group_at(above)?;
-        let free = self
+    /// Adds the group of block `k`, or uses the group that was created at its path for other blocks.
+    fn add_group(&mut self, k: usize) -> Result<NodeId> {
+        let (parent, name) = split_path(&self.blocks[k]);
+        let parent = self.parent_at(parent)?;
+        let existing = self
             .tree
-            .child(parent, last)
-            .filter(|id| self.tree.node(*id).array.is_none() && !self.claimed.contains(id));
-        let node = match free {
+            .child(parent, name)
+            .filter(|id| self.tree.node(*id).array.is_none() && !self.block_groups.contains(id));
+        let node = match existing {
             Some(node) => node,
-            None => self.tree.add_group(parent, last)?,
+            None => self.tree.add_group(parent, name)?,
         };
-        self.claimed.insert(node);
-        self.place(k, node, Vec::new());
+        self.block_groups.insert(node);
+        self.register(k, node, Vec::new());
         Ok(node)
     }
 
-    /// The data of a block in the shape that its metadata give; in a row where they do not fit.
+    /// The data of a block with shape `dims`, or one-dimensional if there are too few data.
     fn shaped(&self, block: &Block, dims: &[u64]) -> ArrayDesc {
         let length = block.header.data_length;
         let shape = Shape::new(dims);
@@ -270,18 +273,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn mesh(&mut self, k: usize, mesh: &Mesh) -> Result<()> {
-        let node = self.group(k)?;
+    fn add_mesh(&mut self, k: usize, mesh: &Mesh) -> Result<()> {
+        let node = self.add_group(k)?;
         if self.blocks[k].kind() == BlockType::LagrangianMesh {
             let count = Shape::new(mesh.dims.clone()).count().unwrap_or(u64::MAX);
-            return self.mesh_axes(k, node, mesh, &mesh.dims, count);
+            return self.add_axes(k, node, mesh, &mesh.dims, count);
         }
-        self.mesh_axes(k, node, mesh, &[], 0)
+        self.add_axes(k, node, mesh, &[], 0)
     }
 
-    /// The coordinates of a mesh, an array a direction: `each` elements of shape `dims`, or as
-    /// many as the mesh has nodes in that direction.
-    fn mesh_axes(
+    /// Adds the coordinates of a mesh, one array per direction: `each` elements of shape `dims`, or
+    /// the nodes along that direction if `dims` is empty.
+    fn add_axes(
         &mut self,
         k: usize,
         node: NodeId,
@@ -305,7 +308,7 @@ impl<'a> Builder<'a> {
             let shape: &[u64] = if plain { std::slice::from_ref(&mesh.dims[axis]) } else { dims };
             let count = if plain { mesh.dims[axis] } else { each };
             let len = count.checked_mul(size);
-            // Metadata may promise more than there is; `check` says so.
+            // Axes without data are omitted; `check` reports them.
             let Some(end) = len.and_then(|len| start.checked_add(len)) else { break };
             if end > block.header.data_length
                 || block.header.datatype.dtype(self.file.order).is_none()
@@ -323,7 +326,7 @@ impl<'a> Builder<'a> {
             if self.tree.node(id).name != *label {
                 attrs.push(("label".into(), label.clone().into()));
             }
-            let dim = self.particles(k).unwrap_or(name);
+            let dim = self.particle_dim(k).unwrap_or(name);
             let new = self.tree.node_mut(id);
             new.attrs = attrs;
             if let (Some(desc), true) = (&mut new.array, shape.len() == 1) {
@@ -336,15 +339,16 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A group that refers to the arrays it is made of.
-    fn stitched(
+    /// Adds a group that refers to the arrays of its members.
+    fn add_stitched(
         &mut self,
         k: usize,
         stitched: &Stitched,
         ids: &HashMap<&str, usize>,
     ) -> Result<()> {
-        let group = self.group(k)?;
-        let texts = |list: &[String]| Value::List(list.iter().map(|t| t.clone().into()).collect());
+        let group = self.add_group(k)?;
+        let strings =
+            |list: &[String]| Value::List(list.iter().map(|t| t.clone().into()).collect());
         let mut attrs: Attrs = vec![
             (DATATYPE.into(), self.blocks[k].header.datatype.name().into()),
             ("stagger".into(), Value::Int(stitched.stagger.into())),
@@ -353,34 +357,34 @@ impl<'a> Builder<'a> {
         push_text(&mut attrs, "material", &stitched.material_id);
         push_text(&mut attrs, "material_name", &stitched.material_name);
         if !stitched.names.is_empty() {
-            attrs.push(("names".into(), texts(&stitched.names)));
+            attrs.push(("names".into(), strings(&stitched.names)));
         }
-        attrs.push(("parts".into(), texts(&stitched.ids)));
+        attrs.push(("parts".into(), strings(&stitched.ids)));
         self.tree.node_mut(group).attrs.extend(attrs);
         for id in &stitched.ids {
-            let part = ids.get(id.as_str()).and_then(|part| self.places[*part]);
-            let Some(part) = part else { continue };
-            let node = self.tree.node(part);
-            // A part whose name puts it here already needs no second place.
+            let member = ids.get(id.as_str()).and_then(|member| self.nodes[*member]);
+            let Some(member) = member else { continue };
+            let node = self.tree.node(member);
+            // A member whose path is in this group needs no reference.
             let Some(desc) = node.array.clone().filter(|_| node.parent != group) else { continue };
             let name = node.name.clone();
-            let desc = ArrayDesc { layout: Layout::Same(part), ..desc };
-            let same = self.tree.add_array(group, &name, desc)?;
-            self.tree.node_mut(same).attrs =
-                vec![(DERIVED.into(), format!("the same as {id}").into())];
+            let desc = ArrayDesc { layout: Layout::Same(member), ..desc };
+            let reference = self.tree.add_array(group, &name, desc)?;
+            self.tree.node_mut(reference).attrs =
+                vec![(DERIVED.into(), format!("reference to {id}").into())];
         }
         Ok(())
     }
 
-    /// A group with a table a station; the time is shared.
-    fn station(&mut self, k: usize, station: &Station) -> Result<()> {
-        let group = self.group(k)?;
-        self.tree.node_mut(group).attrs.extend(crate::station::attrs(station));
-        crate::station::add(&mut self.tree, group, &self.blocks[k], station, self.file)
+    /// Adds a group with the time and one group of variables per station.
+    fn add_stations(&mut self, k: usize, station: &Station) -> Result<()> {
+        let group = self.add_group(k)?;
+        self.tree.node_mut(group).attrs.extend(station::attrs(station));
+        station::add(&mut self.tree, group, &self.blocks[k], station, self.file)
     }
 }
 
-/// What variables of both kinds say.
+/// Sets the scaling of a variable and returns its attributes.
 fn variable(desc: &mut ArrayDesc, mult: f64, units: &str, mesh: &str) -> Attrs {
     let mut attrs = Vec::new();
     desc.map = linear(mult, &mut attrs);
@@ -389,7 +393,8 @@ fn variable(desc: &mut ArrayDesc, mult: f64, units: &str, mesh: &str) -> Attrs {
     attrs
 }
 
-/// The normalisation factor as a map; one that makes no sense is only mentioned.
+/// The normalisation factor as linear scaling. A factor that is 0 or not finite is added to `attrs`
+/// instead.
 pub(crate) fn linear(mult: f64, attrs: &mut Attrs) -> Option<Linear> {
     if mult == 0.0 || !mult.is_finite() {
         attrs.push(("mult".into(), mult.into()));
@@ -404,11 +409,11 @@ pub(crate) fn push_text(attrs: &mut Attrs, name: &str, text: &str) {
     }
 }
 
-/// A character array as strings: its first dimension is their length.
+/// A character array as strings whose length is the first dimension; `None` if it is not one.
 fn strings(block: &Block, dims: &[u64]) -> Option<ArrayDesc> {
     let (length, rest) = dims.split_first()?;
     let fits = block.header.datatype == DataType::Character
-        && (1..=LONGEST_TEXT).contains(length)
+        && (1..=MAX_STRING).contains(length)
         && Shape::new(dims).bytes(1).is_ok_and(|b| b == block.header.data_length);
     fits.then(|| {
         let extents = Extents::one(block.header.data_location, block.header.data_length);
@@ -417,27 +422,27 @@ fn strings(block: &Block, dims: &[u64]) -> Option<ArrayDesc> {
     })
 }
 
-/// Data without a type of their own.
+/// The data of a block as bytes.
 fn bytes(block: &Block) -> ArrayDesc {
     let (offset, len) = (block.header.data_location, block.header.data_length);
     let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::F };
     ArrayDesc::new(DType::opaque(1), Shape::new([len]), layout)
 }
 
-/// Run information as attributes, under the names of the specification.
+/// Run information as attributes, with the names of the specification.
 pub(crate) fn run_info(info: &RunInfo) -> Attrs {
-    let whole = |v: i32| Value::Int(v.into());
+    let int = |v: i32| Value::Int(v.into());
     vec![
-        ("code_version".into(), whole(info.code_version)),
-        ("code_revision".into(), whole(info.code_revision)),
+        ("code_version".into(), int(info.code_version)),
+        ("code_revision".into(), int(info.code_revision)),
         ("commit_id".into(), info.commit_id.clone().into()),
         ("sha1sum".into(), info.sha1sum.clone().into()),
         ("compile_machine".into(), info.compile_machine.clone().into()),
         ("compile_flags".into(), info.compile_flags.clone().into()),
         ("defines".into(), Value::Int(info.defines)),
-        ("compile_date".into(), whole(info.compile_date)),
-        ("run_date".into(), whole(info.run_date)),
-        ("io_date".into(), whole(info.io_date)),
-        ("minor_rev".into(), whole(info.minor_rev)),
+        ("compile_date".into(), int(info.compile_date)),
+        ("run_date".into(), int(info.run_date)),
+        ("io_date".into(), int(info.io_date)),
+        ("minor_rev".into(), int(info.minor_rev)),
     ]
 }

@@ -1,4 +1,4 @@
-//! What is written again says the same, however odd.
+//! Unusual files keep their content when they are written again.
 
 use spile_core::error::ErrorKind;
 use spile_core::format::{Format as _, Reader as _};
@@ -25,8 +25,8 @@ fn view(bytes: &[u8]) -> View {
     View::new(file, Options::default()).unwrap()
 }
 
-/// A file with what `body` writes; its headers only in the blocks, so that tests can change them.
-fn made(header: &FileHeader, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+/// A file with the blocks of `body` and without a summary, so that tests can change the headers.
+fn file_bytes(header: &FileHeader, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sdf");
     write_file(&path, header, Overwrite::Never, |file| {
@@ -39,7 +39,7 @@ fn made(header: &FileHeader, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     bytes
 }
 
-fn again(file: &View) -> spile_core::error::Result<View> {
+fn rewrite(file: &View) -> spile_core::error::Result<View> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("again.sdf");
     let mut sink = Sink::create(&path, Overwrite::Never)?;
@@ -58,25 +58,26 @@ fn station(file: &View) -> &Station {
     station
 }
 
-/// Two stations with two variables each, names that no tree can have, and one variable more.
+/// Two stations with two variables each, names that are not valid in a tree, and one variable of no
+/// station.
 fn stations() -> Vec<u8> {
-    let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let strings = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     let meta = Meta::Station(Box::new(Station {
         nelements: 2,
         entry_len: 48,
-        station_ids: texts(&["a", "b"]),
-        station_names: texts(&["Same", "Same"]),
+        station_ids: strings(&["a", "b"]),
+        station_names: strings(&["Same", "Same"]),
         station_nvars: vec![2, 2],
         station_move: vec![0, 1],
         station_x0: vec![0.5, 1.5],
-        variable_ids: texts(&["time", "p", "q", "r", "s", "t"]),
-        variable_names: texts(&["Time", "P/x", "", "P/x", "P/x", "More"]),
+        variable_ids: strings(&["time", "p", "q", "r", "s", "t"]),
+        variable_names: strings(&["Time", "P/x", "", "P/x", "P/x", "More"]),
         variable_types: vec![DataType::Real8; 6],
         variable_units: vec![String::new(); 6],
         ..Station::default()
     }));
     let header = FileHeader { station: true, ..FileHeader::default() };
-    made(&header, |file| {
+    file_bytes(&header, |file| {
         let data = doubles(12);
         let kind = BlockType::Station;
         file.block("st", "St", kind, DataType::Other, &meta, Data::Bytes(&data)).unwrap();
@@ -84,11 +85,11 @@ fn stations() -> Vec<u8> {
 }
 
 #[test]
-fn names_and_variables_of_stations_stay() {
+fn names_and_variables_of_stations_are_kept() {
     let bytes = stations();
     let file = view(&bytes);
     assert_eq!(file.array("St/More").unwrap().shape().lengths(), [2]);
-    let copy = again(&file).unwrap();
+    let copy = rewrite(&file).unwrap();
     assert_eq!(station(&copy), station(&file));
     let raw = |file: &View| {
         let array = file.raw(&file.blocks()[0]).unwrap();
@@ -99,11 +100,11 @@ fn names_and_variables_of_stations_stay() {
 }
 
 #[test]
-fn variables_that_cannot_be_told_apart_are_named() {
+fn station_variables_after_an_unknown_type_are_reported() {
     let mut bytes = stations();
     let file = view(&bytes);
     let block = &file.blocks()[0];
-    // Behind the variables' names: their types, the third one first.
+    // Type of the third variable.
     let types = block.meta_offset + block.meta_length - 6 * 32 - 6 * 4;
     bytes[types as usize + 2 * 4] = 0;
     assert_eq!(station(&view(&bytes)).variable_types[2], DataType::Null);
@@ -112,25 +113,25 @@ fn variables_that_cannot_be_told_apart_are_named() {
 
 #[test]
 fn a_constant_of_an_unknown_type_keeps_its_bytes() {
-    let mut bytes = made(&FileHeader::default(), |file| {
+    let mut bytes = file_bytes(&FileHeader::default(), |file| {
         let meta = Meta::Constant(7.5_f64.to_le_bytes().to_vec());
         let kind = BlockType::Constant;
         file.block("c", "C", kind, DataType::Real8, &meta, Data::None).unwrap();
     });
     bytes[112 + 60] = 99;
     let file = view(&bytes);
-    let copy = again(&file).unwrap();
+    let copy = rewrite(&file).unwrap();
     assert_eq!(copy.blocks()[0].meta, Meta::Other(7.5_f64.to_le_bytes().to_vec()));
     assert_eq!(copy.blocks()[0].header.datatype, DataType::Unknown(99));
 }
 
 #[test]
-fn quadruple_values_have_their_own_byte_order() {
+fn quadruple_values_are_stored_in_the_byte_order_of_the_file() {
     let number: Vec<u8> = (0..16).collect();
     let meta =
         Meta::NameValue { names: vec!["q".into()], values: vec![Value::Bytes(number.clone())] };
     let header = FileHeader { order: ByteOrder::Big, ..FileHeader::default() };
-    let bytes = made(&header, |file| {
+    let bytes = file_bytes(&header, |file| {
         let kind = BlockType::NameValue;
         file.block("n", "N", kind, DataType::Real16, &meta, Data::None).unwrap();
     });
@@ -138,27 +139,27 @@ fn quadruple_values_have_their_own_byte_order() {
     assert!(bytes.windows(16).any(|w| w == reversed));
     let file = view(&bytes);
     assert_eq!(file.blocks()[0].meta, meta);
-    assert_eq!(again(&file).unwrap().blocks()[0].meta, meta);
+    assert_eq!(rewrite(&file).unwrap().blocks()[0].meta, meta);
 }
 
 #[test]
 fn a_mesh_with_missing_coordinates_is_not_written_as_a_smaller_one() {
-    let mut bytes = made(&FileHeader::default(), |file| {
+    let mut bytes = file_bytes(&FileHeader::default(), |file| {
         let meta = Meta::Mesh(mesh(&[3, 2]));
         let data = doubles(5);
         let kind = BlockType::PlainMesh;
         file.block("g", "G", kind, DataType::Real8, &meta, Data::Bytes(&data)).unwrap();
     });
     bytes[112 + 48] = 24;
-    let error = again(&view(&bytes)).err().unwrap();
+    let error = rewrite(&view(&bytes)).err().unwrap();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "sdf-050"));
 }
 
 #[test]
-fn particles_of_long_names_keep_to_their_own_mesh() {
-    // Two species whose identifiers are the same once they are cut, as EPOCH writes them.
+fn species_with_equal_truncated_identifiers_keep_their_own_mesh() {
+    // EPOCH truncates identifiers.
     let names = ["ions_with_a_very_long_name_of_A", "ions_with_a_very_long_name_of_B"];
-    let bytes = made(&FileHeader::default(), |file| {
+    let bytes = file_bytes(&FileHeader::default(), |file| {
         for (k, name) in names.iter().enumerate() {
             let np = 2 + k as u64;
             let points = PointMesh { mesh: mesh(&[0]), np, species_id: name.to_string() };
@@ -183,19 +184,19 @@ fn particles_of_long_names_keep_to_their_own_mesh() {
     assert_ne!(file.blocks()[0].header.id, file.blocks()[2].header.id);
     for name in names {
         let desc = file.tree().node(file.tree().find(name).unwrap()).array.as_ref().unwrap();
-        let Coord::Node(along) = desc.coords[0] else { panic!("{name} is nowhere") };
-        assert_eq!(file.tree().node(along).path, format!("Grid/{name}/X"));
+        let Coord::Node(axis) = desc.coords[0] else { panic!("{name} has no coordinates") };
+        assert_eq!(file.tree().node(axis).path, format!("Grid/{name}/X"));
         assert_eq!(desc.dims, [name]);
     }
     assert_eq!(codes(&bytes), ["sdf-022"]);
 }
 
 #[test]
-fn the_kind_of_a_checksum_may_be_in_capitals_and_a_name_is_one_line() {
+fn checksum_algorithms_ignore_case_and_titles_are_one_line() {
     let deck = |kind: &str| {
         let (mimetype, checksum_type) = ("text/plain".into(), kind.into());
         let meta = Meta::Datablock { mimetype, checksum_type, checksum: "00".into() };
-        made(&FileHeader::default(), |file| {
+        file_bytes(&FileHeader::default(), |file| {
             let data = Data::Bytes(b"deck");
             let kind = BlockType::Datablock;
             file.block("d", "a\nb", kind, DataType::Character, &meta, data).unwrap();

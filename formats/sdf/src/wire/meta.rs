@@ -1,26 +1,26 @@
-//! The metadata of blocks (section 5, and the types that came later).
+//! Metadata of blocks (section 5, and types of later revisions).
 
-mod layout;
+mod encoding;
 
 use spile_core::error::Result;
 use spile_core::shape::Shape;
 use spile_core::tree::Value;
 use spile_core::wire::Wire;
 
-use crate::fields::Out;
-use crate::kind::BlockType;
-use crate::wire::{BlockHeader, DataType, FileHeader};
+use super::block_type::BlockType;
+use super::fields::Encoder;
+use super::{BlockHeader, DataType, FileHeader};
 
-/// Metadata of a plain or lagrangian mesh (5.1), one entry a direction.
+/// Metadata of a plain or lagrangian mesh (5.1), one entry per direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mesh {
     /// Normalisation factors.
     pub mults: Vec<f64>,
     /// Names of the axes.
     pub labels: Vec<String>,
-    /// Units, once the factors are applied.
+    /// Units of the scaled coordinates.
     pub units: Vec<String>,
-    /// 1 cartesian, 2 cylindrical, 3 spherical.
+    /// 1 Cartesian, 2 cylindrical, 3 spherical.
     pub geometry: i32,
     /// Smallest coordinates.
     pub minval: Vec<f64>,
@@ -33,7 +33,7 @@ pub struct Mesh {
 /// Metadata of a point mesh (5.1).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PointMesh {
-    /// What both kinds of meshes have; `dims` is empty.
+    /// Fields common to all meshes; `dims` is empty.
     pub mesh: Mesh,
     /// Number of points.
     pub np: u64,
@@ -46,13 +46,13 @@ pub struct PointMesh {
 pub struct PlainVariable {
     /// Normalisation factor.
     pub mult: f64,
-    /// Unit, once the factor is applied.
+    /// Unit of the scaled values.
     pub units: String,
-    /// The mesh.
+    /// Identifier of the mesh.
     pub mesh_id: String,
-    /// Number of points.
+    /// Number of points in each direction.
     pub dims: Vec<u64>,
-    /// Bit k: on the nodes of direction k, not between them.
+    /// Bit k set: along direction k values are at nodes, otherwise at cell centres.
     pub stagger: i32,
 }
 
@@ -61,9 +61,9 @@ pub struct PlainVariable {
 pub struct PointVariable {
     /// Normalisation factor.
     pub mult: f64,
-    /// Unit, once the factor is applied.
+    /// Unit of the scaled values.
     pub units: String,
-    /// The mesh.
+    /// Identifier of the mesh.
     pub mesh_id: String,
     /// Number of points.
     pub np: u64,
@@ -71,47 +71,47 @@ pub struct PointVariable {
     pub species_id: String,
 }
 
-/// About the program and its run (5.5).
+/// Information about the program and the run (5.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunInfo {
     /// Version of the program.
     pub code_version: i32,
     /// Revision of the program.
     pub code_revision: i32,
-    /// Commit of its source.
+    /// Commit of the source code.
     pub commit_id: String,
-    /// Checksum of its source.
+    /// Checksum of the source code.
     pub sha1sum: String,
-    /// Where it was compiled.
+    /// Machine on which the program was compiled.
     pub compile_machine: String,
-    /// How it was compiled.
+    /// Compiler flags.
     pub compile_flags: String,
-    /// Pre-processor switches, a bit each.
+    /// Preprocessor definitions, one bit each.
     pub defines: i64,
-    /// When it was compiled, in seconds since 1970.
+    /// Time of compilation, in seconds since 1970.
     pub compile_date: i32,
-    /// When it began to run.
+    /// Start of the run, in seconds since 1970.
     pub run_date: i32,
-    /// When this file was begun.
+    /// Time at which the file was created, in seconds since 1970.
     pub io_date: i32,
     /// Minor revision of the program (since revision 2).
     pub minor_rev: i32,
 }
 
-/// A list of blocks that belong together (5.7).
+/// Group of related blocks (5.7).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stitched {
-    /// Where the result lies relative to the mesh.
+    /// Stagger of the group.
     pub stagger: i32,
-    /// The mesh; for obstacles the obstacle block.
+    /// Identifier of the mesh; for obstacles, of the obstacle block.
     pub mesh_id: String,
-    /// The material block (matvar, species), or the volume fractions of obstacles.
+    /// Identifier of the material block (matvar, species) or of the volume fractions of obstacles.
     pub material_id: String,
-    /// The material of the species.
+    /// Name of the material of the species.
     pub material_name: String,
     /// Names of materials, species or obstacles.
     pub names: Vec<String>,
-    /// Blocks that are the parts.
+    /// Identifiers of the member blocks.
     pub ids: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ pub struct Stitched {
 pub struct Station {
     /// Number of rows.
     pub nelements: u64,
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub entry_len: u64,
     /// Step of the first row.
     pub step0: i32,
@@ -138,7 +138,7 @@ pub struct Station {
     pub station_nvars: Vec<u64>,
     /// Whether the stations move.
     pub station_move: Vec<i32>,
-    /// Positions: all of the first direction, then the next.
+    /// Positions of the stations: all first coordinates, then all second ones, ...
     pub station_x0: Vec<f64>,
     /// Identifiers of the variables; the first is the time.
     pub variable_ids: Vec<String>,
@@ -148,7 +148,7 @@ pub struct Station {
     pub variable_types: Vec<DataType>,
     /// Units of the variables.
     pub variable_units: Vec<String>,
-    /// Normalisation factors, where the file has them.
+    /// Normalisation factors, if the file has them.
     pub variable_mults: Option<Vec<f64>>,
 }
 
@@ -163,30 +163,30 @@ pub enum Meta {
     PlainVariable(PlainVariable),
     /// Variable of particles.
     PointVariable(PointVariable),
-    /// The value's bytes, in the file's byte order.
+    /// Bytes of the value, in the byte order of the file.
     Constant(Vec<u8>),
     /// Dimensions of an array.
     Array(Vec<u64>),
     /// Run information.
     RunInfo(RunInfo),
-    /// Source code has none.
+    /// Source code; no metadata.
     Source,
-    /// Every type of stitched and contiguous block.
+    /// Any stitched or contiguous block.
     Stitched(Stitched),
-    /// How the domain was split.
+    /// Domain decomposition.
     CpuSplit {
-        /// 1 by planes, 2 mixed, 3 cell by cell, 4 particles of each rank.
+        /// 1 by planes, 2 mixed, 3 cell by cell, 4 number of particles per rank.
         split_type: i32,
-        /// Sizes, by the type.
+        /// Lengths; their meaning depends on `split_type`.
         dims: Vec<u64>,
     },
-    /// Stations; there is room for the much that is said of them elsewhere.
+    /// Stations; boxed because it is much larger than the other variants.
     Station(Box<Station>),
     /// Embedded file.
     Datablock {
-        /// What it is.
+        /// MIME type.
         mimetype: String,
-        /// Kind of the checksum.
+        /// Checksum algorithm.
         checksum_type: String,
         /// Checksum.
         checksum: String,
@@ -198,12 +198,12 @@ pub enum Meta {
         /// Values.
         values: Vec<Value>,
     },
-    /// Of a type we do not know: as many bytes as the header says.
+    /// Metadata of an unknown block type, as bytes.
     Other(Vec<u8>),
 }
 
 impl Meta {
-    /// Empty metadata of the right kind.
+    /// Empty metadata of block type `kind`.
     pub(crate) fn of(kind: BlockType) -> Self {
         use BlockType as B;
         match kind {
@@ -245,7 +245,7 @@ impl Meta {
         }
     }
 
-    /// The block header's `ndims` for these metadata.
+    /// Value of the `ndims` field of the block header for these metadata.
     pub fn ndims(&self) -> u64 {
         let number = match self {
             Self::Mesh(mesh) => mesh.labels.len(),
@@ -261,8 +261,8 @@ impl Meta {
         number as u64
     }
 
-    /// Number of elements that the data of a block of this type should have; nothing where the
-    /// metadata do not tell, or tell more than any file holds.
+    /// Number of data elements that a block of type `kind` with these metadata must have; `None` if
+    /// the metadata do not define it or it overflows.
     pub fn elements(&self, kind: BlockType) -> Option<u64> {
         let count = |dims: &[u64]| Shape::new(dims).count();
         let sum = |dims: &[u64]| dims.iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
@@ -289,14 +289,14 @@ impl Meta {
         }
     }
 
-    /// Reads the metadata that follow `block`.
+    /// Reads the metadata of `block` at the position of `wire`.
     pub(crate) fn read(
         wire: &mut Wire<'_>,
         block: &BlockHeader,
         file: &FileHeader,
     ) -> Result<Self> {
         let mut meta = Self::of(BlockType::from_code(block.blocktype));
-        // An unknown constant has no size; its bytes are kept as what they are.
+        // A constant of an unknown data type has no known size; its bytes are kept.
         if matches!(&meta, Self::Constant(_)) && block.datatype.dtype(file.order).is_none() {
             meta = Self::Other(Vec::new());
         }
@@ -304,9 +304,9 @@ impl Meta {
         Ok(meta)
     }
 
-    /// The bytes of the metadata.
+    /// Encodes the metadata.
     pub(crate) fn encode(&self, block: &BlockHeader, file: &FileHeader) -> Result<Vec<u8>> {
-        let mut out = Out::new(file.order);
+        let mut out = Encoder::new(file.order);
         self.clone().fields(&mut out, block, file)?;
         Ok(out.bytes)
     }

@@ -1,4 +1,4 @@
-//! Arrays that are computed when they are read.
+//! Computed arrays.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -15,8 +15,8 @@ use spile_sdf::{BlockType, Data, File, Mesh, Meta, Options, PlainVariable, View,
 mod blocks;
 use blocks::{doubles, mesh};
 
-/// An array of `View` with what is computed, and its values.
-fn computed(path: &Path, name: &str, part: &str) -> (Vec<u64>, Vec<f64>) {
+/// Shape and values of an array of a file opened with computed arrays.
+fn read_derived(path: &Path, name: &str, part: &str) -> (Vec<u64>, Vec<f64>) {
     let file = File::open(path, &Limits::default()).unwrap();
     let view = View::new(file, Options { derived: true }).unwrap();
     let array = view.array(name).unwrap();
@@ -42,32 +42,31 @@ fn cylindrical_and_spherical_meshes_have_cartesian_coordinates() {
         })
         .unwrap();
         for (k, name) in ["X", "Y", "Z"].into_iter().enumerate() {
-            let (shape, found) = computed(&path, &format!("Grid_cartesian/{name}"), ":, :, :");
+            let (shape, found) = read_derived(&path, &format!("Grid_cartesian/{name}"), ":, :, :");
             assert_eq!(shape, [2, 3, 4]);
-            let mut wanted = Vec::new();
+            let mut expected = Vec::new();
             for last in last.map(|v| v * 0.5) {
                 for theta in theta {
                     for r in r.map(|v| v * 10.0) {
                         let point = if geometry == 2 {
                             [r * theta.cos(), r * theta.sin(), last]
                         } else {
-                            let across = r * theta.sin();
-                            [across * last.cos(), across * last.sin(), r * theta.cos()]
+                            let rho = r * theta.sin();
+                            [rho * last.cos(), rho * last.sin(), r * theta.cos()]
                         };
-                        wanted.push(point[k]);
+                        expected.push(point[k]);
                     }
                 }
             }
             let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * b.abs().max(1.0);
-            assert!(found.len() == 24 && found.iter().zip(&wanted).all(near), "{name} {found:?}");
+            assert!(found.len() == 24 && found.iter().zip(&expected).all(near), "{name} {found:?}");
         }
     }
 }
 
-/// A field of 60 GB that is nearly all hole: averages are computed where they are asked for, and
-/// memory does not grow with the field.
+/// A sparse field of 60 GB: only the selected averages are computed.
 #[test]
-fn averages_of_a_field_that_fits_no_memory_are_computed_piece_by_piece() {
+fn averages_of_a_field_larger_than_memory_are_computed_in_pieces() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("large.sdf");
     let dims = [2001_u64, 2001, 1876];
@@ -87,7 +86,7 @@ fn averages_of_a_field_that_fits_no_memory_are_computed_piece_by_piece() {
         Ok(())
     })
     .unwrap();
-    // The last block with more elements, most of them holes in the file; the summary is cut off.
+    // Enlarge the last block with a hole in the file; remove the summary.
     let small = File::open(&path, &Limits::default()).unwrap();
     let data = small.find("bx").next().unwrap().header.data_location;
     let meta = data - (72 + 4 * 3 + 4);
@@ -102,12 +101,12 @@ fn averages_of_a_field_that_fits_no_memory_are_computed_piece_by_piece() {
     file.set_len(data + bytes).unwrap();
     let node = 1000 + 2001 * (1000 + 2001 * 1800);
     put(data + 8 * node, &8.0_f64.to_le_bytes());
-    let (shape, found) = computed(&path, "Bx_centred", "998:1002, 999:1001, 1799:1801");
+    let (shape, found) = read_derived(&path, "Bx_centred", "998:1002, 999:1001, 1799:1801");
     assert_eq!(shape, [2000, 2000, 1875]);
-    // The eight cells around the node have an eighth of it each.
-    let mut wanted = vec![0.0; 16];
+    // Each of the eight cells around the node gets an eighth of its value.
+    let mut expected = vec![0.0; 16];
     for k in [1, 2, 5, 6, 9, 10, 13, 14] {
-        wanted[k] = 1.0;
+        expected[k] = 1.0;
     }
-    assert_eq!(found, wanted);
+    assert_eq!(found, expected);
 }

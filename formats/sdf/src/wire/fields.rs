@@ -1,54 +1,52 @@
-//! How fields are read and written: one description of a structure serves both ways.
+//! Encoding and decoding of fields. Each structure is described once, for both directions.
 
 use spile_core::error::{Error, Result};
 use spile_core::wire::{ByteOrder, Wire};
 
-/// Fields of a structure, one after the other: read into the values, or written from them. Every
-/// structure is described once and serves both ways.
+/// Sequence of fields. [`Wire`] decodes the fields into the values, [`Encoder`] encodes the values.
 pub(crate) trait Fields {
     fn i4(&mut self, value: &mut i32) -> Result<()>;
     fn i8(&mut self, value: &mut i64) -> Result<()>;
     fn r4(&mut self, value: &mut f32) -> Result<()>;
     fn r8(&mut self, value: &mut f64) -> Result<()>;
-    /// A number of 16 bytes, in memory little-endian.
+    /// A number of 16 bytes; `value` is little-endian.
     fn r16(&mut self, value: &mut Vec<u8>) -> Result<()>;
     fn bytes(&mut self, value: &mut Vec<u8>, length: usize) -> Result<()>;
     fn text(&mut self, value: &mut String, length: usize) -> Result<()>;
-    /// A field that breaks a rule.
-    fn refuse(&self, message: String) -> Error;
+    /// Error for a field with an invalid value.
+    fn invalid(&self, message: String) -> Error;
 
-    /// A number of things, in four bytes.
+    /// A count, stored as a 4-byte integer.
     fn count(&mut self, value: &mut u64) -> Result<()> {
         let mut raw = i32::try_from(*value)
-            .map_err(|_| self.refuse(format!("{value} does not fit the 4 bytes of its field")))?;
+            .map_err(|_| self.invalid(format!("{value} does not fit into a 4-byte field")))?;
         self.i4(&mut raw)?;
         *value = u64::try_from(raw)
-            .map_err(|_| self.refuse(format!("{raw} is not a number of elements")))?;
+            .map_err(|_| self.invalid(format!("expected a count, found {raw}")))?;
         Ok(())
     }
 
-    /// A number of things or a place in the file, in eight bytes.
+    /// A count or an offset, stored as an 8-byte integer.
     fn long_count(&mut self, value: &mut u64) -> Result<()> {
         let mut raw = i64::try_from(*value)
-            .map_err(|_| self.refuse(format!("{value} does not fit the 8 bytes of its field")))?;
+            .map_err(|_| self.invalid(format!("{value} does not fit into an 8-byte field")))?;
         self.i8(&mut raw)?;
         *value = u64::try_from(raw)
-            .map_err(|_| self.refuse(format!("{raw} is neither a number nor a place")))?;
+            .map_err(|_| self.invalid(format!("expected a count or an offset, found {raw}")))?;
         Ok(())
     }
 
-    /// `number` fields of one kind. The list grows as bytes are found, so a lying number costs
-    /// nothing.
+    /// `count` fields of one type. Memory grows with the bytes read, not with `count`.
     fn list<T: Default>(
         &mut self,
         values: &mut Vec<T>,
-        number: usize,
+        count: usize,
         mut each: impl FnMut(&mut Self, &mut T) -> Result<()>,
     ) -> Result<()>
     where
         Self: Sized,
     {
-        for k in 0..number {
+        for k in 0..count {
             if k == values.len() {
                 values.push(T::default());
             }
@@ -57,11 +55,12 @@ pub(crate) trait Fields {
         Ok(())
     }
 
-    fn texts(&mut self, values: &mut Vec<String>, number: usize, length: usize) -> Result<()>
+    /// `count` strings of `length` bytes each.
+    fn strings(&mut self, values: &mut Vec<String>, count: usize, length: usize) -> Result<()>
     where
         Self: Sized,
     {
-        self.list(values, number, |f, v| f.text(v, length))
+        self.list(values, count, |f, v| f.text(v, length))
     }
 }
 
@@ -105,18 +104,18 @@ impl Fields for Wire<'_> {
         Ok(())
     }
 
-    fn refuse(&self, message: String) -> Error {
+    fn invalid(&self, message: String) -> Error {
         self.malformed("sdf-011", message)
     }
 }
 
-/// Collects the bytes of a structure.
-pub(crate) struct Out {
+/// Encodes fields into `bytes`.
+pub(crate) struct Encoder {
     pub(crate) bytes: Vec<u8>,
     order: ByteOrder,
 }
 
-impl Out {
+impl Encoder {
     pub(crate) fn new(order: ByteOrder) -> Self {
         Self { bytes: Vec::new(), order }
     }
@@ -129,7 +128,7 @@ impl Out {
     }
 }
 
-impl Fields for Out {
+impl Fields for Encoder {
     fn i4(&mut self, value: &mut i32) -> Result<()> {
         self.put(value.to_le_bytes());
         Ok(())
@@ -169,15 +168,15 @@ impl Fields for Out {
         Ok(())
     }
 
-    fn refuse(&self, message: String) -> Error {
+    fn invalid(&self, message: String) -> Error {
         Error::argument(message)
     }
 }
 
-/// A text as the Fortran library stores it: a NUL behind it, then spaces; cut where it is longer
-/// than the field, without breaking a character.
+/// `text` as the Fortran library stores it: terminated by NUL, padded with spaces to `length` bytes;
+/// truncated at a character boundary if it is longer.
 pub(crate) fn padded(text: &str, length: usize) -> Vec<u8> {
-    let mut bytes = cut(text, length).as_bytes().to_vec();
+    let mut bytes = truncated(text, length).as_bytes().to_vec();
     if bytes.len() < length {
         bytes.push(0);
     }
@@ -185,8 +184,8 @@ pub(crate) fn padded(text: &str, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// As much of `text` as fits `length` bytes.
-pub(crate) fn cut(text: &str, length: usize) -> &str {
+/// The longest prefix of `text` of at most `length` bytes.
+pub(crate) fn truncated(text: &str, length: usize) -> &str {
     let mut end = text.len().min(length);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_padded_as_fortran_does_and_read_back() {
+    fn strings_are_padded_as_the_fortran_library_does_and_round_trip() {
         assert_eq!(padded("ex", 6), b"ex\0   ");
         assert_eq!(padded("", 3), b"\0  ");
         assert_eq!(padded("exactly", 7), b"exactly");

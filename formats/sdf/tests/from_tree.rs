@@ -1,4 +1,4 @@
-//! Trees of other formats as SDF.
+//! Datasets of other formats written as SDF.
 
 use spile_core::dtype::DType;
 use spile_core::error::{ErrorKind, Result};
@@ -13,7 +13,7 @@ use spile_core::source::Source;
 use spile_core::tree::{Tree, Value};
 use spile_sdf::{BlockType, Sdf, View};
 
-/// A file of some other format.
+/// A dataset of another format.
 struct Other {
     tree: Tree,
     source: Source,
@@ -74,13 +74,13 @@ impl Reader for Other {
 }
 
 #[test]
-fn values_keep_their_value_and_their_index() {
+fn values_and_indices_are_preserved() {
     let mut other = Other::new();
     let shorts: Vec<u8> = (0..6_i16).flat_map(|v| (v - 3).to_le_bytes()).collect();
     other.add("deep/down/shorts", DType::I16, &[2, 3], Order::C, shorts);
     other.add("bytes", DType::U8, &[3], Order::C, vec![0, 128, 255]);
     other.add("one", DType::F64, &[], Order::C, 2.5_f64.to_le_bytes().to_vec());
-    other.add("words", DType::text(4), &[2], Order::C, b"onetwo  ".to_vec());
+    other.add("labels", DType::text(4), &[2], Order::C, b"onetwo  ".to_vec());
     other.add("none", DType::F32, &[0, 5], Order::F, Vec::new());
     let file = other.convert().unwrap();
     let read =
@@ -91,14 +91,14 @@ fn values_keep_their_value_and_their_index() {
     assert_eq!(read("bytes", c), [0.0, 128.0, 255.0]);
     assert_eq!(read("one", c), [2.5]);
     assert_eq!(file.find("one").next().unwrap().kind(), BlockType::Constant);
-    let words = file.array("words").unwrap();
-    assert_eq!((words.dtype(), words.shape().lengths()), (DType::text(4), &[2][..]));
+    let labels = file.array("labels").unwrap();
+    assert_eq!((labels.dtype(), labels.shape().lengths()), (DType::text(4), &[2][..]));
     assert_eq!(file.array("none").unwrap().shape().lengths(), [0, 5]);
     assert_eq!(file.header().code_name, "spile");
 }
 
 #[test]
-fn coordinates_become_a_mesh_and_factors_stay_factors() {
+fn coordinates_become_a_mesh_and_scaling_factors_are_kept() {
     let mut other = Other::new();
     let times: Vec<u8> = [0.0_f64, 0.5, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
     other.add("time", DType::F64, &[3], Order::C, times);
@@ -124,7 +124,7 @@ fn coordinates_become_a_mesh_and_factors_stay_factors() {
 }
 
 #[test]
-fn what_sdf_cannot_hold_is_refused_by_name() {
+fn arrays_that_sdf_cannot_express_are_refused() {
     let refused = |other: &Other| {
         let error = other.convert().err().unwrap();
         assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "sdf-050"), "{error}");
