@@ -69,8 +69,8 @@ typedef struct scda_comm
                                       void *data, size_t bytes, size_t *done);
   /* Closes a file; with `keep`, after the data were written to disk. */
   int                 (*close) (void *context, void *file, int keep);
-  /* Writes the message of an error code, at most `room` bytes including the NUL. */
-  void                (*explain) (void *context, int code, char *text, size_t room);
+  /* Writes the message of an error code, at most `capacity` bytes including the NUL. */
+  void                (*explain) (void *context, int code, char *text, size_t capacity);
   /* Frees the context. */
   void                (*release) (void *context);
 } scda_comm_t;

@@ -106,15 +106,15 @@ scda_mpi_close (void *context, void *file, int keep)
 }
 
 static void
-scda_mpi_explain (void *context, int code, char *text, size_t room)
+scda_mpi_explain (void *context, int code, char *text, size_t capacity)
 {
   char                message[MPI_MAX_ERROR_STRING + 1] = "unknown MPI error";
   int                 length = 0;
   (void) context;
   MPI_Error_string (code, message, &length);
-  if (room > 0) {
-    strncpy (text, message, room - 1);
-    text[room - 1] = '\0';
+  if (capacity > 0) {
+    strncpy (text, message, capacity - 1);
+    text[capacity - 1] = '\0';
   }
 }
 

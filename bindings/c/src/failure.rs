@@ -66,7 +66,7 @@ pub(crate) unsafe fn copy_text(text: &str, buffer: *mut c_char, length: *mut c_i
     if buffer.is_null() || length.is_null() {
         return -1;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         let Some(capacity) = usize::try_from(*length).ok().and_then(|n| n.checked_sub(1)) else {
             return -1;

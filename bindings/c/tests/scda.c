@@ -287,7 +287,7 @@ wrong (const char *path)
   CHECK (f && !scda_fread_block_data (f, NULL, 0, 0, &err) && err == SCDA_ERR_ARGUMENT);
 }
 
-/* Counts that are too large are an error; no memory behind `dbytes` is read. */
+/* Counts that are too large are an error; `dbytes` is not read. */
 static void
 too_large (const char *path)
 {

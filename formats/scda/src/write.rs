@@ -394,13 +394,13 @@ impl<'c> Writer<'c> {
         out
     }
 
-    fn check_root(&self, user: &[u8], root: usize, given: bool) -> Result<()> {
+    fn check_root(&self, user: &[u8], root: usize, has_data: bool) -> Result<()> {
         check_string(user, USER, "user")?;
         if root >= self.comm.size() {
             let size = self.comm.size();
             return Err(Error::argument(format!("rank {root} is out of range for {size} ranks")));
         }
-        if self.comm.rank() == root && !given {
+        if self.comm.rank() == root && !has_data {
             return Err(Error::argument(format!("rank {root}: expected data, found none")));
         }
         Ok(())

@@ -215,7 +215,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
-        let options = Options { breaks, vendor: b"anybody".to_vec(), ..Options::default() };
+        let options = Options { breaks, vendor: b"vendor".to_vec(), ..Options::default() };
         let mut file = Writer::create(&Serial, &path("a"), &[0xff; 58], options).unwrap();
         let sizes: Vec<u64> = elements.iter().map(|e| e.len() as u64).collect();
         let bytes = elements.concat();

@@ -192,7 +192,7 @@ pub(crate) fn large(comm: &dyn Comm, folder: &Path) {
     data.chunks_mut(4096).enumerate().for_each(|(k, part)| part[0] = marked(k * 4096));
     let mut writer = Writer::create(comm, &path, b"", Options::default()).unwrap();
     writer.array(b"large", &counts, 1, Elements::Contiguous(&data), false).unwrap();
-    writer.inline(b"behind", 0, Some(&[b'.'; 32])).unwrap();
+    writer.inline(b"last", 0, Some(&[b'.'; 32])).unwrap();
     writer.close().unwrap();
     data.fill(0xEE);
     let mut cursor = Cursor::open(comm, &path, &Limits::default()).unwrap();
@@ -202,9 +202,9 @@ pub(crate) fn large(comm: &dyn Comm, folder: &Path) {
         part[0] == marked(k * 4096) && part[1..].iter().all(|byte| *byte == 0)
     };
     assert!(data.chunks(4096).enumerate().all(right));
-    assert_eq!(cursor.next(true).unwrap().unwrap().user, b"behind");
-    let behind = cursor.inline(0).unwrap();
-    assert!(behind.is_none_or(|data| data == [b'.'; 32]));
+    assert_eq!(cursor.next(true).unwrap().unwrap().user, b"last");
+    let last_section = cursor.inline(0).unwrap();
+    assert!(last_section.is_none_or(|data| data == [b'.'; 32]));
 }
 
 /// Any section whose user string is not reserved for compression.
