@@ -93,7 +93,10 @@ impl Transport for TableTransport {
 
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()> {
         if root >= self.size() {
-            return Err(Error::argument(format!("rank {root} is out of range for {} ranks", self.size())));
+            return Err(Error::argument(format!(
+                "rank {root} is out of range for {} ranks",
+                self.size()
+            )));
         }
         let (data, len) = (bytes.as_mut_ptr().cast(), bytes.len());
         // SAFETY: `data` has `len` bytes.

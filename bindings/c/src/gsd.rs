@@ -157,7 +157,11 @@ pub unsafe extern "C" fn gsd_open(fname: *const c_char, flags: u8) -> Handle {
         let file = match flags {
             1 | 3 => Open::Write(Some(Box::new(Writer::append(path, Mode::default(), &limits)?))),
             2 => Open::Read(File::open(path, &limits)?),
-            _ => return Err(Error::argument("expected an open flag GSD_OPEN_READWRITE, _READONLY or _APPEND")),
+            _ => {
+                return Err(Error::argument(
+                    "expected an open flag GSD_OPEN_READWRITE, _READONLY or _APPEND",
+                ));
+            }
         };
         let handle =
             GsdHandle { file, path: path.to_path_buf(), found: VecDeque::new(), names: Vec::new() };

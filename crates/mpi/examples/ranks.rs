@@ -55,7 +55,7 @@ mod tasks {
 
     use crate::dump::Dump;
     use crate::heat;
-    use crate::sections::{Form, any_item, any_form, compare, read_sections, write};
+    use crate::sections::{Form, any_form, any_item, compare, read_sections, write};
 
     /// Files have the same bytes on any number of ranks, and any partition reads them back.
     pub(super) fn property(comm: &dyn Comm, folder: &str, cases: &str) {

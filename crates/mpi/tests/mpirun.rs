@@ -75,7 +75,9 @@ fn a_full_disk_is_an_error_on_all_and_leaves_nothing() {
 #[test]
 fn more_than_4_gib_of_one_rank() {
     if std::env::var_os("SPILE_LARGE").is_none() {
-        return skipped("more than 4 GiB of one rank: SPILE_LARGE=1 runs it, needs 10 GB of disk space");
+        return skipped(
+            "more than 4 GiB of one rank: SPILE_LARGE=1 runs it, needs 10 GB of disk space",
+        );
     }
     for ranks in [1, 2] {
         let folder = tempfile::tempdir().unwrap();

@@ -52,11 +52,17 @@ impl Codec for Convention {
                 return Err(bad(&message));
             }
             if prefix[8] != b'z' {
-                return Err(bad("compressed element: expected the byte 'z' before the deflate stream"));
+                return Err(bad(
+                    "compressed element: expected the byte 'z' before the deflate stream",
+                ));
             }
             match inflate.zlib_decompress(stream, out) {
                 Ok(n) if n == out.len() => {}
-                Ok(n) => return Err(bad(&format!("compressed element: expected {size} bytes, found {n}"))),
+                Ok(n) => {
+                    return Err(bad(&format!(
+                        "compressed element: expected {size} bytes, found {n}"
+                    )));
+                }
                 Err(_) => return Err(bad("compressed element: invalid deflate stream")),
             }
             let sum = libdeflater::adler32(out).to_be_bytes();
@@ -126,7 +132,9 @@ impl Encoder {
     /// exceed those of zlib. Fails for other levels.
     pub fn new(level: u32, breaks: Breaks) -> Result<Self> {
         let valid = i32::try_from(level).ok().filter(|level| CompressionLvl::new(*level).is_ok());
-        let level = valid.ok_or_else(|| Error::argument(format!("expected a compression level from 0 to 12, found {level}")))?;
+        let level = valid.ok_or_else(|| {
+            Error::argument(format!("expected a compression level from 0 to 12, found {level}"))
+        })?;
         Ok(Self { level, large: None, small: None, bytes: Vec::new(), code: Vec::new(), breaks })
     }
 

@@ -86,7 +86,7 @@ fn write_array(
     let mut field = field(tree, node, own, desc);
     let shape = desc.shape.lengths();
     if let Some(starts) = desc.ragged() {
-        limits.allow((starts.len() as u64).saturating_mul(16), "the sizes of the elements")?;
+        limits.allow((starts.len() as u64).saturating_mul(16), "the table of element sizes")?;
         let sizes: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
         let item = desc.dtype.size() as u64;
         if !sizes.iter().all(|size| size.is_multiple_of(item)) {

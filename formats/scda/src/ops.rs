@@ -147,7 +147,7 @@ fn write(
 /// Sizes of the elements whose offsets are `starts`. Fails if they exceed the memory limit.
 fn sizes(file: &File, starts: Option<&[u64]>) -> Result<Vec<u64>> {
     let starts = starts.unwrap_or_default();
-    file.limits().allow((starts.len() as u64).saturating_mul(16), "the sizes of the elements")?;
+    file.limits().allow((starts.len() as u64).saturating_mul(16), "the table of element sizes")?;
     Ok(differences(starts))
 }
 

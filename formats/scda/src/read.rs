@@ -4,8 +4,8 @@ use std::path::Path;
 
 use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region, Role};
-use spile_core::limits::Limits;
 use spile_core::layout::ArrayDesc;
+use spile_core::limits::Limits;
 use spile_core::read::Array;
 use spile_core::report::Finding;
 use spile_core::source::Source;
@@ -48,7 +48,8 @@ impl File {
             let number = sections.len();
             let read = Section::read(&source, offset, decode, &mut budget).and_then(|section| {
                 if let Some(section) = &section {
-                    budget.charge(NODE + 4 * section.user().len() as u64, "the list of sections")?;
+                    budget
+                        .charge(NODE + 4 * section.user().len() as u64, "the list of sections")?;
                 }
                 Ok(section)
             });

@@ -14,8 +14,8 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
 use spile_core::limits::Limits;
 
-use crate::codec::Convention;
 use crate::buffers::Slots;
+use crate::codec::Convention;
 use crate::section::{Headers, SectionHeader};
 use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Kind};
 
@@ -178,7 +178,7 @@ impl<'c> Cursor<'c> {
         let buffer = self.open_as(Kind::Array).and_then(|open| {
             let (_, mine) = self.partition(open, counts)?;
             let bytes = mine.saturating_mul(open.headers.size);
-            Ok(vec![0; self.limits.allow(bytes, "the elements of one rank")?])
+            Ok(vec![0; self.limits.allow(bytes, "the data of one rank")?])
         });
         let mut bytes = self.agree(buffer)?;
         self.array_into(counts, Some(Slots::Contiguous(&mut bytes)))?;
@@ -236,7 +236,7 @@ impl<'c> Cursor<'c> {
     pub fn varray(&mut self, counts: &[u64]) -> Result<Vec<u8>> {
         let buffer = self.known_sizes(counts).and_then(|sizes| {
             let bytes = sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(*size));
-            Ok(vec![0; self.limits.allow(bytes, "the elements of one rank")?])
+            Ok(vec![0; self.limits.allow(bytes, "the data of one rank")?])
         });
         let mut bytes = self.agree(buffer)?;
         self.varray_into(counts, Some(Slots::Contiguous(&mut bytes)))?;
@@ -286,7 +286,8 @@ impl<'c> Cursor<'c> {
 
     /// Moves to the end of the current section, which has `len` stored bytes on every rank.
     fn move_behind(&mut self, len: u64) -> Result<()> {
-        let end = self.current().and_then(|open| open.headers.data.section_end(self.file.len(), len));
+        let end =
+            self.current().and_then(|open| open.headers.data.section_end(self.file.len(), len));
         self.at = end.map_err(|e| e.with_path(&self.path))?;
         self.open = None;
         Ok(())

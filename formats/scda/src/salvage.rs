@@ -22,10 +22,8 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             Ok(None) => return Ok(saved),
             Ok(Some(section)) => {
                 let title = title(&section.raw().head, section.announcement());
-                let decoded = match section.encoded {
-                    true => decode_all(source, &section, limits),
-                    false => Ok(()),
-                };
+                let decoded =
+                    if section.encoded { decode_all(source, &section, limits) } else { Ok(()) };
                 if let Err(error) = decoded {
                     saved.lost.push(format!("section {number}, {title}: {error}"));
                 } else {
@@ -85,9 +83,7 @@ fn present(source: &Source, head: &Head, limits: &Limits) -> Option<String> {
     let found = source.len().checked_sub(head.end())?;
     match head.kind {
         Kind::Inline => Some(format!("{found} of 32 bytes are present")),
-        Kind::Block => {
-            Some(format!("{} of {} bytes are present", found.min(head.size), head.size))
-        }
+        Kind::Block => Some(format!("{} of {} bytes are present", found.min(head.size), head.size)),
         Kind::Array => {
             let complete = found.checked_div(head.size).unwrap_or(head.count).min(head.count);
             Some(format!("{complete} of {} elements are complete", head.count))
@@ -96,7 +92,7 @@ fn present(source: &Source, head: &Head, limits: &Limits) -> Option<String> {
             Some(format!("{} of {} sizes are present, no elements", found / ENTRY, head.count))
         }
         Kind::Varray => {
-            limits.allow((head.count + 1).saturating_mul(8), "the sizes of the elements").ok()?;
+            limits.allow((head.count + 1).saturating_mul(8), "the table of element sizes").ok()?;
             let starts = read_starts(source, head.end(), head.count, b'E').ok()?;
             let found = found - head.count * ENTRY;
             let complete = starts.iter().skip(1).take_while(|end| **end <= found).count();

@@ -109,8 +109,7 @@ impl Headers {
             let entry = SECTION_HEADER as usize..(SECTION_HEADER + ENTRY) as usize;
             let (size, _) = count(&bytes[entry], b'U', first.end())?;
             if second.count.checked_mul(size).is_none_or(|bytes| bytes >= 1 << 63) {
-                let message =
-                    format!("{} x {size} uncompressed bytes are too large", second.count);
+                let message = format!("{} x {size} uncompressed bytes are too large", second.count);
                 return Err(bad(message, first.end()));
             }
             size
@@ -182,7 +181,7 @@ impl Section {
         budget.charge((fixed + head.user.len() + 32) as u64, "the list of sections")?;
         let table = |budget: &mut Budget| {
             let bytes = (head.count + 1).saturating_mul(8);
-            budget.charge(bytes, "the sizes of the elements")
+            budget.charge(bytes, "the table of element sizes")
         };
         let (mut starts, stored) = if head.kind == Kind::Varray {
             // A count that exceeds the file is reported as that, not as a lack of memory.
@@ -207,7 +206,7 @@ impl Section {
                     table(budget)?;
                     match kind {
                         Kind::Varray => read_starts(source, first.end(), count, b'U')?,
-                        _ => (0..count as usize + 1).map(|k| k as u64 * size).collect(),
+                        _ => (0..=count as usize).map(|k| k as u64 * size).collect(),
                     }
                 };
                 len = sizes.last().copied().unwrap_or(0);

@@ -137,10 +137,14 @@ impl Field {
         let bytes = self.bytes().map_err(|e| mismatch(e.message()))?;
         let mut shape = self.shape.clone();
         match kind {
-            Kind::Inline => return Err(mismatch("expected a B, A or V section with the data, found I")),
+            Kind::Inline => {
+                return Err(mismatch("expected a B, A or V section with the data, found I"));
+            }
             Kind::Varray => shape = vec![count],
             Kind::Block | Kind::Array if bytes != size => {
-                return Err(mismatch(format!("expected a data section of {bytes} bytes, found {size}")));
+                return Err(mismatch(format!(
+                    "expected a data section of {bytes} bytes, found {size}"
+                )));
             }
             Kind::Block => {}
             Kind::Array if self.fortran_order => shape.push(count),

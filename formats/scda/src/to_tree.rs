@@ -137,7 +137,7 @@ impl Visitor for Builder<'_> {
     }
 
     fn reject(&mut self, number: &usize, why: &Error) -> Result<()> {
-        self.budget.charge(FINDING, "the findings")?;
+        self.budget.charge(FINDING, "the list of findings")?;
         let section = &self.sections[*number];
         let message = format!("invalid field or group description: {}", shorten(why.message()));
         self.report
@@ -170,12 +170,13 @@ impl Builder<'_> {
         while !prefix.is_empty() && self.tree.at(prefix).is_none() {
             // Name and path of the node, and the path in the table of duplicate names.
             missing += NODE + 3 * prefix.len() as u64;
-            self.budget.limits().allow(missing, "the groups of a path")?;
+            self.budget.limits().allow(missing, "a path of groups")?;
             prefix = prefix.rsplit_once('/').map_or("", |(group, _)| group);
         }
-        let attrs: u64 = attrs.iter().map(|(name, value)| name.len() as u64 + size_of_value(value)).sum();
+        let attrs: u64 =
+            attrs.iter().map(|(name, value)| name.len() as u64 + size_of_value(value)).sum();
         let dims = rank as u64 * 128;
-        self.budget.charge(missing.saturating_add(attrs).saturating_add(dims), "the attributes")
+        self.budget.charge(missing.saturating_add(attrs).saturating_add(dims), "the metadata")
     }
 
     /// Resolves coordinates that refer to other fields.
@@ -212,7 +213,9 @@ fn check_items(field: &Field, section: &Section, shape: &Shape) -> Result<()> {
     match starts.windows(2).position(|w| !(w[1] - w[0]).is_multiple_of(item)) {
         Some(k) => {
             let size = starts[k + 1] - starts[k];
-            Err(mismatch(format!("element {k}: expected items of {item} bytes, found {size} bytes")))
+            Err(mismatch(format!(
+                "element {k}: expected items of {item} bytes, found {size} bytes"
+            )))
         }
         None => Ok(()),
     }

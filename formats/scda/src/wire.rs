@@ -8,8 +8,8 @@ use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
-pub use entries::{count, format_entries, parse_entries};
 pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts, sum_sizes};
+pub use entries::{count, format_entries, parse_entries};
 
 /// Bytes of the file header (Figure 1).
 pub const FILE_HEADER: u64 = 128;
@@ -158,7 +158,8 @@ impl Head {
             return Ok(None);
         }
         let cut = || {
-            let message = format!("unexpected end of file at byte {file_len}: incomplete section header");
+            let message =
+                format!("unexpected end of file at byte {file_len}: incomplete section header");
             Error::truncated("scda-007", message).at(offset)
         };
         let user = bytes.get(..64).ok_or_else(cut)?;

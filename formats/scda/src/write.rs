@@ -7,9 +7,9 @@ use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
 use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
 
+use crate::buffers::{Elements, Encoded, Run, encode, runs};
 use crate::codec::Encoder;
 use crate::section::{COMPRESSED_ARRAY, COMPRESSED_BLOCK, COMPRESSED_VARRAY};
-use crate::buffers::{Elements, Encoded, Run, encode, runs};
 use crate::wire::{
     Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes,
     format_entries, pad,
@@ -411,7 +411,9 @@ impl<'c> Writer<'c> {
         check_string(user, USER, "user")?;
         if counts.len() != self.comm.size() {
             let (got, size) = (counts.len(), self.comm.size());
-            return Err(Error::argument(format!("expected a partition of {size} ranks, found {got}")));
+            return Err(Error::argument(format!(
+                "expected a partition of {size} ranks, found {got}"
+            )));
         }
         Ok((total(counts)?, counts[self.comm.rank()]))
     }

@@ -58,7 +58,11 @@ fn salvage_reports_how_much_of_a_truncated_section_is_present() {
     expect(data[2] - 1, 2, "; V \"names\": 3 of 4 sizes are present, no elements");
     expect(data[2] + 999, 2, "; V \"names\": 0 of 4 elements are complete");
     expect(data[2] + 1000, 2, "; V \"names\": 2 of 4 elements are complete");
-    expect(data[1] - 80, 1, "unexpected end of file at byte 400: incomplete section header (scda-007)");
+    expect(
+        data[1] - 80,
+        1,
+        "unexpected end of file at byte 400: incomplete section header (scda-007)",
+    );
 }
 
 #[test]

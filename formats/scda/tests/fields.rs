@@ -13,7 +13,9 @@ use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_scda::wire::Kind;
-use spile_scda::{Checkpoint, Cursor, Elements, Field, File, Options, Restart, Scda, Writer, split_evenly};
+use spile_scda::{
+    Checkpoint, Cursor, Elements, Field, File, Options, Restart, Scda, Writer, split_evenly,
+};
 
 /// Number of elements of each rank if `number` elements are split at `cuts`.
 fn partition(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
@@ -162,7 +164,10 @@ fn a_field_that_differs_from_the_expected_one_is_the_same_error_on_every_rank() 
     wrong(&read(ids().shaped(&[2])), &["expected element shape 2, found scalar", "particles/id"]);
     wrong(&read(ids().version(1)), &["expected version 1, found none"]);
     wrong(&read(positions().version(3)), &["version"]);
-    wrong(&read(Field::of::<i64>("particle/id")), &["no field named", "did you mean particles/id?"]);
+    wrong(
+        &read(Field::of::<i64>("particle/id")),
+        &["no field named", "did you mean particles/id?"],
+    );
     wrong(&read(paths()), &["different sizes", "read_ragged"]);
     wrong(&|file, _| file.expect("test", 8), &["version 7", "version 8"]);
     wrong(&|file, _| file.value::<u64>("time").map(drop), &["0.1 is not", "time"]);
@@ -313,7 +318,10 @@ fn an_odd_description_never_hides_the_file() {
         ("long key", format!(r#"{{"{}":1}}"#, "k".repeat(300_000))),
         (
             "too large",
-            format!(r#"{{"name":"a","dtype":"<f8","shape":[],"attrs":{{"x":[{}]}}}}"#, list(1_000_000)),
+            format!(
+                r#"{{"name":"a","dtype":"<f8","shape":[],"attrs":{{"x":[{}]}}}}"#,
+                list(1_000_000)
+            ),
         ),
         ("many dimensions", format!(r#"{{"name":"a","dtype":"<f8","shape":[{}]}}"#, list(500_000))),
         ("deep JSON", "[".repeat(200_000)),
@@ -324,7 +332,8 @@ fn an_odd_description_never_hides_the_file() {
             let path = folder.path().join(format!("{case} {compressed}"));
             with_description(&path, text, compressed);
             let file = File::open(&path, &limits).unwrap();
-            let ids: Vec<_> = file.tree().iter().map(|(_, node)| node.id.clone().unwrap()).collect();
+            let ids: Vec<_> =
+                file.tree().iter().map(|(_, node)| node.id.clone().unwrap()).collect();
             assert_eq!(ids, ["0", "1", "2"], "{case}");
             let data = file.array(&file.sections()[1]).unwrap();
             assert_eq!(data.read(&Selection::all(), Axes::Stored).unwrap(), [7; 24], "{case}");

@@ -269,7 +269,8 @@ fn frames_are_an_error_with_the_name_of_the_array() {
     tree.add_array(ROOT, "moving", desc).unwrap();
     let path = folder.path().join("frames");
     let reader = TestReader(Source::memory(Vec::new()), tree);
-    let error = write_file(&Scda, &reader, &path, Overwrite::Never, &Limits::default()).unwrap_err();
+    let error =
+        write_file(&Scda, &reader, &path, Overwrite::Never, &Limits::default()).unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "scda-030"));
     assert!(error.to_string().contains("moving") && !path.exists());
 }

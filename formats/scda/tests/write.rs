@@ -8,7 +8,7 @@ mod machine;
 mod sections;
 
 use proptest::prelude::*;
-use sections::{Content, Item, Form, any_item, any_form, compare, partition, read_sections, write};
+use sections::{Content, Form, Item, any_form, any_item, compare, partition, read_sections, write};
 use spile_core::comm::{Comm, Serial, Threads};
 use spile_core::error::{ErrorKind, Result};
 use spile_core::limits::Limits;

@@ -6,7 +6,7 @@ use spile::error::Error;
 use spile_gsd::Chunk;
 use spile_gsd::wire::Type;
 
-use super::{Handle, TYPE_CODES, Open, text, with};
+use super::{Handle, Open, TYPE_CODES, text, with};
 use crate::memory::bytes_mut;
 
 /// Number of results of [`gsd_find_chunk`] that stay valid.

@@ -7,7 +7,7 @@ use spile::limits::Limits;
 use spile_gsd::wire::Type;
 use spile_gsd::{Commit, Mode, Writer};
 
-use super::{Handle, TYPE_CODES, Open, text, with};
+use super::{Handle, Open, TYPE_CODES, text, with};
 use crate::memory::bytes;
 
 /// Sets when frames are committed: by [`gsd_flush`] only (0), or after this number of frames. With `durable`,
@@ -93,10 +93,9 @@ pub unsafe extern "C" fn gsd_set_index_entries_to_buffer(handle: Handle, entries
 
 /// The size of a buffer. Fails unless it is from 1 to 2^40.
 fn buffer_size(number: u64) -> Result<usize> {
-    usize::try_from(number)
-        .ok()
-        .filter(|n| (1..=1 << 40).contains(n))
-        .ok_or_else(|| Error::argument(format!("expected a buffer size from 1 to 2^40, found {number}")))
+    usize::try_from(number).ok().filter(|n| (1..=1 << 40).contains(n)).ok_or_else(|| {
+        Error::argument(format!("expected a buffer size from 1 to 2^40, found {number}"))
+    })
 }
 
 /// Ends a frame.

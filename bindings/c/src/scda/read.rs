@@ -39,7 +39,8 @@ pub unsafe extern "C" fn scda_fread_section_header(
             let cursor = file.cursor()?;
             if let Some(open) = cursor.section() {
                 let letter = open.kind.letter();
-                let message = format!("the data of the {letter} section have not been read or skipped");
+                let message =
+                    format!("the data of the {letter} section have not been read or skipped");
                 return Err(Error::argument(message));
             }
             let header = cursor.next(!decode.is_null() && *decode != 0)?;
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn scda_fread_array_data(
         with(f, err, |file| {
             let counts = integers(counts, file.ranks());
             let mine = file.elements_of_rank(counts)?;
-            let mut parts = Vec::new();
+            let mut parts;
             let into = if dbytes.is_null() {
                 None
             } else if indirect != 0 {
@@ -185,7 +186,7 @@ pub unsafe extern "C" fn scda_fread_varray_data(
             let read = !dbytes.is_null();
             let sizes = if read { integers(sizes, mine) } else { &[] };
             let total = file.check_sums(read, sizes, bytes_of_ranks)?;
-            let mut parts = Vec::new();
+            let mut parts;
             let into = if !read {
                 None
             } else if indirect != 0 {

@@ -75,7 +75,8 @@ pub unsafe extern "C" fn scda_fwrite_array(
         with(f, err, |file| {
             let (user, counts) = (file.user(userstr), integers(counts, file.ranks()));
             let mine = counts.get(file.rank()).copied().unwrap_or(0);
-            let parts = if is_indirect != 0 { indirect(dbytes, mine, |_| size) } else { Vec::new() };
+            let parts =
+                if is_indirect != 0 { indirect(dbytes, mine, |_| size) } else { Vec::new() };
             let data = if is_indirect != 0 {
                 Elements::Indirect(&parts)
             } else {

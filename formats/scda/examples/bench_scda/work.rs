@@ -77,7 +77,7 @@ impl Memory {
 struct Bench<'a> {
     comm: &'a dyn Comm,
     memory: Memory,
-    /// The elements to compress, and the file they are from.
+    /// Path of the file with the elements to compress, and the elements.
     field: (PathBuf, Vec<u8>),
 }
 

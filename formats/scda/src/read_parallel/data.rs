@@ -6,8 +6,8 @@ use spile_core::error::{Error, Result};
 use spile_core::layout::Codec as _;
 
 use super::{Cursor, Share};
-use crate::codec::Convention;
 use crate::buffers::Slots;
+use crate::codec::Convention;
 use crate::wire::{ENTRIES_AT_ONCE, ENTRY, check_entries, parse_entries};
 
 /// Bytes read at once if they are not read directly into the caller's buffer.
@@ -20,7 +20,7 @@ impl Cursor<'_> {
     /// Reads this rank's stored sizes and determines where its elements begin.
     pub(super) fn read_share(&mut self, counts: &[u64]) -> Result<()> {
         let mine = counts[self.comm.rank()];
-        let allowed = self.limits.allow(mine.saturating_mul(8), "the sizes of the elements");
+        let allowed = self.limits.allow(mine.saturating_mul(8), "the table of element sizes");
         let mut sizes = Vec::with_capacity(self.agree(allowed)? / 8);
         let sum = self.add_sizes(counts, |part| sizes.extend_from_slice(part))?;
         let (before, total) = self.gather_sizes(sum)?;
@@ -71,7 +71,7 @@ impl Cursor<'_> {
     /// entries of each rank.
     pub(super) fn read_entries(&self, at: u64, counts: &[u64], letter: u8) -> Result<Vec<u64>> {
         let mine = counts[self.comm.rank()];
-        let allowed = self.limits.allow(mine.saturating_mul(8), "the sizes of the elements");
+        let allowed = self.limits.allow(mine.saturating_mul(8), "the table of element sizes");
         let mut values = Vec::with_capacity(self.agree(allowed)? / 8);
         self.for_entries(at, counts, letter, |part| values.extend_from_slice(part))?;
         Ok(values)
@@ -150,13 +150,14 @@ impl Cursor<'_> {
         mut into: Option<Slots<'_, '_>>,
     ) -> Result<()> {
         let open = self.current()?;
-        let share = open.share.as_ref().ok_or_else(|| Error::argument("the sizes have not been read"))?;
+        let share =
+            open.share.as_ref().ok_or_else(|| Error::argument("the sizes have not been read"))?;
         let mut at = open.headers.data.data() + share.before;
         let stored = if into.is_some() { &share.sizes[..] } else { &[] };
         let mut slots = into.as_mut().map_or_else(Vec::new, |slots| slots.split(sizes));
         let batches = batches(stored);
         let largest = batches.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
-        let allowed = self.limits.allow(largest, "compressed elements");
+        let allowed = self.limits.allow(largest, "a batch of compressed elements");
         let mut buffer = vec![0; self.agree(allowed)?];
         let rounds = gather_numbers(self.comm, batches.len() as u64)?;
         let (mut stored, mut slots) = (stored, slots.as_mut_slice());

@@ -133,7 +133,9 @@ impl<'c> Checkpoint<'c> {
     /// Writes the description of a field and returns the bytes of an element.
     fn begin_field(&mut self, field: &Field, kind: Kind, count: u64) -> Result<u64> {
         let checked = || {
-            field.array_shape(kind, count, field.bytes()?).map_err(|e| Error::argument(e.message()))?;
+            field
+                .array_shape(kind, count, field.bytes()?)
+                .map_err(|e| Error::argument(e.message()))?;
             if self.names.contains(&field.name) {
                 return Err(Error::argument("a field of this name already exists"));
             }

@@ -111,11 +111,7 @@ impl<'c> Restart<'c> {
         let all: Vec<(String, &Value)> = all.collect();
         let found = match all.iter().find(|(path, _)| path == name) {
             Some((_, value)) => T::try_from(value),
-            None => Err(self.missing(
-                "value",
-                name,
-                all.iter().map(|(p, _)| p.as_str()),
-            )),
+            None => Err(self.missing("value", name, all.iter().map(|(p, _)| p.as_str()))),
         };
         found.map_err(|e| e.in_object(format!("value \"{name}\"")).with_path(&self.path))
     }
@@ -173,7 +169,8 @@ impl<'c> Restart<'c> {
         let sizes = self.cursor.sizes(counts).map_err(title)?;
         let buffer = match sizes.iter().find(|size| !size.is_multiple_of(item)) {
             Some(size) => {
-                let message = format!("expected items of {item} bytes, found an element of {size} bytes");
+                let message =
+                    format!("expected items of {item} bytes, found an element of {size} bytes");
                 Err(Error::malformed("scda-012", message).at(position).in_object(field.title()))
             }
             None => {
@@ -237,7 +234,7 @@ impl<'c> Restart<'c> {
     }
 
     fn allocate<T: Number>(&self, bytes: u64) -> Result<Vec<T>> {
-        let bytes = self.limits.allow(bytes, "the elements of one rank")?;
+        let bytes = self.limits.allow(bytes, "the data of one rank")?;
         Ok(vec![T::new_zeroed(); bytes / T::SIZE])
     }
 
@@ -270,7 +267,7 @@ impl Visitor for Restart<'_> {
     fn text(&mut self, section: &Self::Section) -> Result<Vec<u8>> {
         let size = section.0.size;
         let allowed = Description::allow(size, &self.limits)
-            .and_then(|()| self.budget.charge(size.saturating_mul(16), "the descriptions"));
+            .and_then(|()| self.budget.charge(size.saturating_mul(16), "the list of descriptions"));
         agree(self.comm, allowed.map_err(|e| e.with_path(&self.path)))?;
         // All ranks parse the same bytes and need not agree on the result.
         let text = self.cursor.block(0)?.unwrap_or_default();

@@ -30,7 +30,10 @@ pub fn count(entry: &[u8], letter: u8, offset: u64) -> Result<(u64, Breaks)> {
     let bad = |message: String| Error::malformed("scda-005", message).at(offset);
     if entry.first() != Some(&letter) || entry.get(1) != Some(&b' ') {
         let found = entry[..2.min(entry.len())].escape_ascii();
-        return Err(bad(format!("expected a count entry \"{} \", found \"{found}\"", letter as char)));
+        return Err(bad(format!(
+            "expected a count entry \"{} \", found \"{found}\"",
+            letter as char
+        )));
     }
     let (digits, breaks) =
         unpad(&entry[2..]).ok_or_else(|| bad("invalid padding of a count".into()))?;
@@ -47,7 +50,8 @@ pub fn count(entry: &[u8], letter: u8, offset: u64) -> Result<(u64, Breaks)> {
     let value = digits.iter().fold(0_u128, |v, d| v * 10 + u128::from(d - b'0'));
     match u64::try_from(value) {
         Ok(value) if value < 1 << 63 => Ok((value, breaks)),
-        _ => Err(Error::malformed("scda-006", format!("{value} exceeds the maximum file size")).at(offset)),
+        _ => Err(Error::malformed("scda-006", format!("{value} exceeds the maximum file size"))
+            .at(offset)),
     }
 }
 
@@ -69,7 +73,8 @@ impl Sum {
         let total = before.checked_add(size).filter(|total| *total < 1 << 63);
         self.total = total.ok_or_else(|| {
             let at = self.table + self.entries * ENTRY;
-            Error::malformed("scda-006", "the sum of the sizes exceeds the maximum file size").at(at)
+            Error::malformed("scda-006", "the sum of the sizes exceeds the maximum file size")
+                .at(at)
         })?;
         self.entries += 1;
         Ok(before)
@@ -87,7 +92,7 @@ pub(crate) fn read_starts(
 ) -> Result<Arc<[u64]>> {
     check_entries(number, offset, source.len())?;
     // Collected from an iterator of known length: a vector would have to be copied.
-    let mut starts: Arc<[u64]> = (0..number as usize + 1).map(|_| 0).collect();
+    let mut starts: Arc<[u64]> = (0..=number as usize).map(|_| 0).collect();
     let Some(values) = Arc::get_mut(&mut starts) else { return Ok(starts) };
     read_entries(source, offset, letter, &mut values[..number as usize])?;
     let mut sum = Sum::new(offset);
