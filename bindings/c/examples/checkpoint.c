@@ -1,4 +1,4 @@
-/* Writes the state of a simulation, and reads it back on whatever number of processes there is.
+/* Writes the state of a simulation and reads it back on any number of processes.
  *
  *   ./serial state.scda                          one process, no MPI
  *   mpirun -np 3 ./parallel state.scda           the same bytes
@@ -38,7 +38,7 @@ fail (int err)
 }
 
 static const scda_comm_t *
-job (void)
+communicator (void)
 {
 #ifdef WITH_MPI
   return scda_comm_mpi (MPI_COMM_WORLD);
@@ -47,7 +47,7 @@ job (void)
 #endif
 }
 
-/* What this process has of the cells, and where the cells of all are. */
+/* Cells of this process, and number of cells and bytes of all processes. */
 typedef struct
 {
   int                 rank, size;
@@ -55,7 +55,7 @@ typedef struct
   uint64_t            first, mine;
 } part_t;
 
-/* The first process gets less than the others, as it happens in real life. */
+/* An uneven partition: the first process has the fewest cells. */
 static part_t
 partition (void)
 {
@@ -90,7 +90,7 @@ save (const char *path, const part_t *part)
   char                step[33];
   const char         *about = "{\"cells\": 1000, \"field\": \"2 x float64\"}";
   double             *fields = malloc ((2 * part->mine + 1) * sizeof (double));
-  double             *places = malloc (part->bytes[part->rank] + 1);
+  double             *positions = malloc (part->bytes[part->rank] + 1);
   uint64_t           *sizes = malloc ((part->mine + 1) * sizeof (uint64_t));
   scda_file_t        *f;
 
@@ -100,30 +100,30 @@ save (const char *path, const part_t *part)
     fields[2 * k + 1] = field (cell, 1);
     sizes[k] = particles (cell) * sizeof (double);
     for (i = 0; i < particles (cell); ++i) {
-      places[n++] = (double) cell + 0.125 * (double) i;
+      positions[n++] = (double) cell + 0.125 * (double) i;
     }
   }
   snprintf (step, sizeof (step), "%31d\n", 42);
 
-  /* After a failure the file is NULL, the calls that follow do nothing, and err stays. */
-  f = scda_fopen (job (), path, 'w', (char *) "checkpoint example", &err);
+  /* After a failure the file is NULL; the following calls do nothing and keep err. */
+  f = scda_fopen (communicator (), path, 'w', (char *) "checkpoint example", &err);
   f = scda_fwrite_inline (f, step, "step", 0, &err);
   f = scda_fwrite_block (f, about, strlen (about), "about", 0, 0, &err);
   f = scda_fwrite_array (f, fields, part->counts, 2 * sizeof (double), 0, "field", 0, &err);
-  f = scda_fwrite_varray (f, places, part->counts, sizes, part->bytes, 0, "particles", 1, &err);
+  f = scda_fwrite_varray (f, positions, part->counts, sizes, part->bytes, 0, "particles", 1, &err);
   if (scda_fclose (f, &err)) {
     fail (err);
   }
   free (fields);
-  free (places);
+  free (positions);
   free (sizes);
 }
 
 static void
-expect (int fine, const char *what)
+expect (int equal, const char *what)
 {
-  if (!fine) {
-    fprintf (stderr, "%s is not what was written\n", what);
+  if (!equal) {
+    fprintf (stderr, "%s differs from the data written\n", what);
     exit (EXIT_FAILURE);
   }
 }
@@ -135,9 +135,9 @@ load (const char *path, const part_t *part)
   uint64_t            N, E, k, n = 0;
   char                type, user[SCDA_USERSTR_ROOM], step[33] = "";
   double             *fields = malloc ((2 * part->mine + 1) * sizeof (double));
-  double             *places = malloc (part->bytes[part->rank] + 1);
+  double             *positions = malloc (part->bytes[part->rank] + 1);
   uint64_t           *sizes = malloc ((part->mine + 1) * sizeof (uint64_t));
-  scda_file_t        *f = scda_fopen (job (), path, 'r', user, &err);
+  scda_file_t        *f = scda_fopen (communicator (), path, 'r', user, &err);
 
   while (f != NULL) {
     decode = 1;
@@ -149,7 +149,7 @@ load (const char *path, const part_t *part)
       f = scda_fread_inline_data (f, step, 0, &err);
     }
     else if (type == 'B') {
-      /* Nobody wants it. */
+      /* Skip it. */
       f = scda_fread_block_data (f, NULL, E, 0, &err);
     }
     else if (type == 'A') {
@@ -157,7 +157,7 @@ load (const char *path, const part_t *part)
     }
     else {
       f = scda_fread_varray_sizes (f, sizes, part->counts, &err);
-      f = scda_fread_varray_data (f, places, part->counts, sizes, part->bytes, 0, &err);
+      f = scda_fread_varray_data (f, positions, part->counts, sizes, part->bytes, 0, &err);
     }
   }
   if (scda_fclose (f, &err)) {
@@ -168,13 +168,13 @@ load (const char *path, const part_t *part)
   for (k = 0; k < part->mine; ++k) {
     uint64_t            cell = part->first + k, i;
     expect (fields[2 * k] == field (cell, 0) && fields[2 * k + 1] == field (cell, 1), "a field");
-    expect (sizes[k] == particles (cell) * sizeof (double), "a number of particles");
+    expect (sizes[k] == particles (cell) * sizeof (double), "the number of particles");
     for (i = 0; i < particles (cell); ++i) {
-      expect (places[n++] == (double) cell + 0.125 * (double) i, "a particle");
+      expect (positions[n++] == (double) cell + 0.125 * (double) i, "a particle");
     }
   }
   free (fields);
-  free (places);
+  free (positions);
   free (sizes);
   if (part->rank == 0) {
     printf ("restarted at step %d on %d process%s\n", atoi (step), part->size,

@@ -1,4 +1,4 @@
-! Writes a field and lists of particles that are distributed over the processes, and reads them back.
+! Writes a field and particles that are distributed over the processes, and reads them back.
 !
 !   mpirun -np 3 ./fortran state.scda
 !   mpirun -np 2 ./fortran state.scda restart
@@ -20,7 +20,7 @@ program checkpoint
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
   call get_command_argument(1, path)
 
-  ! The first process gets less than the others.
+  ! An uneven partition: the first process has the fewest cells.
   allocate(counts(0:ranks - 1), bytes(0:ranks - 1))
   cell = 0
   do q = 0, ranks - 1
@@ -47,39 +47,39 @@ contains
   end function
 
   subroutine save()
-    real(real64), allocatable, target :: fields(:, :), places(:)
+    real(real64), allocatable, target :: fields(:, :), positions(:)
     integer(int64), allocatable :: sizes(:)
     character(32), target :: step
-    character(*), parameter :: words = '{"cells": 1000, "field": "2 x float64"}'
-    character(len(words)), target :: about
+    character(*), parameter :: text = '{"cells": 1000, "field": "2 x float64"}'
+    character(len(text)), target :: about
     type(c_ptr) :: f
     integer(int64) :: k, i, n
 
-    allocate(fields(2, mine), places(bytes(rank) / 8), sizes(mine))
+    allocate(fields(2, mine), positions(bytes(rank) / 8), sizes(mine))
     n = 0
     do k = 1, mine
       fields(:, k) = 0.5_real64 * real(first + k - 1, real64) + [0, 1]
       sizes(k) = 8 * particles(first + k - 1)
       do i = 0, particles(first + k - 1) - 1
         n = n + 1
-        places(n) = real(first + k - 1, real64) + 0.125_real64 * real(i, real64)
+        positions(n) = real(first + k - 1, real64) + 0.125_real64 * real(i, real64)
       end do
     end do
     write (step, '(i31, a1)') 42, new_line('a')
-    about = words
+    about = text
 
     f = scda_fopen(scda_comm_mpi(MPI_COMM_WORLD), path, 'w', 'checkpoint example', err)
     call scda_fwrite_inline(f, c_loc(step), 'step', 0, err)
     call scda_fwrite_block(f, c_loc(about), len(about, int64), 'about', 0, .false., err)
     call scda_fwrite_array(f, c_loc(fields), counts, 16_int64, .false., 'field', .false., err)
-    call scda_fwrite_varray(f, c_loc(places), counts, sizes, bytes, .false., 'particles', &
+    call scda_fwrite_varray(f, c_loc(positions), counts, sizes, bytes, .false., 'particles', &
       .true., err)
     call scda_fclose(f, err)
     call expect(err == scda_success, scda_flast_message())
   end subroutine
 
   subroutine load()
-    real(real64), allocatable, target :: fields(:, :), places(:)
+    real(real64), allocatable, target :: fields(:, :), positions(:)
     integer(int64), allocatable :: sizes(:)
     character(32), target :: step
     character(scda_userstr_length) :: user
@@ -88,7 +88,7 @@ contains
     type(c_ptr) :: f
     integer(int64) :: number, length, k, i, n
 
-    allocate(fields(2, mine), places(bytes(rank) / 8), sizes(mine))
+    allocate(fields(2, mine), positions(bytes(rank) / 8), sizes(mine))
     f = scda_fopen(scda_comm_mpi(MPI_COMM_WORLD), path, 'r', '', err)
     do while (c_associated(f))
       decode = .true.
@@ -97,13 +97,13 @@ contains
       case ('I')
         call scda_fread_inline_data(f, c_loc(step), 0, err)
       case ('B')
-        ! Nobody wants it.
+        ! Skip it.
         call scda_fread_block_data(f, c_null_ptr, length, 0, err)
       case ('A')
         call scda_fread_array_data(f, c_loc(fields), counts, length, .false., err)
       case ('V')
         call scda_fread_varray_sizes(f, sizes, counts, err)
-        call scda_fread_varray_data(f, c_loc(places), counts, sizes, bytes, .false., err)
+        call scda_fread_varray_data(f, c_loc(positions), counts, sizes, bytes, .false., err)
       case default
         exit
       end select
@@ -114,21 +114,21 @@ contains
     n = 0
     do k = 1, mine
       call expect(all(fields(:, k) == 0.5_real64 * real(first + k - 1, real64) + [0, 1]), 'a field')
-      call expect(sizes(k) == 8 * particles(first + k - 1), 'a number of particles')
+      call expect(sizes(k) == 8 * particles(first + k - 1), 'the number of particles')
       do i = 0, particles(first + k - 1) - 1
         n = n + 1
-        call expect(places(n) == real(first + k - 1, real64) + 0.125_real64 * real(i, real64), &
+        call expect(positions(n) == real(first + k - 1, real64) + 0.125_real64 * real(i, real64), &
           'a particle')
       end do
     end do
     if (rank == 0) print '(a, i0, a)', 'restarted on ', ranks, ' processes'
   end subroutine
 
-  subroutine expect(fine, what)
-    logical, intent(in) :: fine
+  subroutine expect(valid, what)
+    logical, intent(in) :: valid
     character(*), intent(in) :: what
-    if (fine) return
-    write (error_unit, '(2a)') 'not as it should be: ', what
+    if (valid) return
+    write (error_unit, '(2a)') 'check failed: ', what
     call MPI_Abort(MPI_COMM_WORLD, 1, ierr)
   end subroutine
 end program checkpoint

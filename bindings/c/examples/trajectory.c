@@ -1,4 +1,4 @@
-/* Writes a trajectory in the way of HOOMD-blue, and reads it back.
+/* Writes a trajectory in the HOOMD-blue schema and reads it back.
  *
  *   ./trajectory run.gsd
  */
@@ -32,7 +32,7 @@ write_trajectory (const char *path)
 
   check (gsd_create (path, "trajectory.c", "hoomd", gsd_make_version (1, 4)));
   file = gsd_open (path, GSD_OPEN_READWRITE);
-  /* A kill at any moment loses at most the frame that is being written. */
+  /* A crash loses at most the frame that is being written. */
   check (gsd_set_commit (file, 1, 0));
   for (frame = 0; frame < FRAMES; ++frame) {
     step = 1000 * frame;
@@ -43,7 +43,7 @@ write_trajectory (const char *path)
     }
     check (gsd_write_chunk (file, "configuration/step", GSD_TYPE_UINT64, 1, 1, step, &step));
     if (frame == 0) {
-      /* What does not change is written once. */
+      /* Constant quantities are written once. */
       check (gsd_write_chunk (file, "configuration/box", GSD_TYPE_FLOAT, 6, 1, step, box));
       check (gsd_write_chunk (file, "particles/N", GSD_TYPE_UINT32, 1, 1, step, &particles));
     }
@@ -73,7 +73,7 @@ read_trajectory (const char *path)
     }
     check (gsd_read_chunk (file, position, chunk));
     if (position[7][0] != 0.7f || position[7][1] != (float) frame / 10) {
-      fprintf (stderr, "frame %d is not what was written\n", (int) frame);
+      fprintf (stderr, "frame %d differs from the data written\n", (int) frame);
       exit (EXIT_FAILURE);
     }
   }

@@ -1,15 +1,15 @@
-! scda: one file for a parallel program, the same bytes on any number of processes.
+! scda: parallel files whose bytes do not depend on the number of processes.
 !
-! The functions of scda.h under their names. Files are type(c_ptr); data are passed by c_loc, sizes
-! and counts as 64-bit integers, conditions as logicals. A file that is c_null_ptr after a call has
-! failed: err is the reason, scda_flast_message has the words.
+! The functions of scda.h. Files are type(c_ptr); data are passed by c_loc, sizes and counts as 64-bit
+! integers, flags as logicals. After a failure the file is c_null_ptr, err is the error code, and
+! scda_flast_message returns the message.
 !
 !   f = scda_fopen(scda_comm_mpi(MPI_COMM_WORLD), 'state.scda', 'w', 'my run', err)
 !   call scda_fwrite_array(f, c_loc(field), counts, 8_int64, .false., 'field', .false., err)
 !   call scda_fclose(f, err)
 !
-! scda_comm_mpi is in scda_mpi.c, which the program's own mpicc compiles; c_null_ptr instead of it
-! is a job of one process.
+! scda_comm_mpi is in scda_mpi.c, which is compiled with mpicc. c_null_ptr as the communicator is one
+! process.
 module scda
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64
@@ -28,7 +28,7 @@ module scda
   public :: scda_ferror_string, scda_flast_message
 
   interface
-    ! A job of the processes of an MPI communicator (its integer handle).
+    ! Communicator of an MPI communicator (its integer handle).
     function scda_comm_mpi(mpicomm) bind(c, name='scda_comm_mpi_fortran') result(comm)
       import :: c_ptr, c_int
       integer(c_int), value :: mpicomm
@@ -39,7 +39,7 @@ module scda
       import :: c_ptr, c_char, c_int, c_signed_char
       type(c_ptr), value :: comm
       character(c_char), intent(in) :: filename(*)
-      ! Some compilers do not pass a character by value as C does.
+      ! An integer, because some compilers do not pass a character by value as C does.
       integer(c_signed_char), value :: mode
       character(c_char), intent(inout) :: userstr(*)
       integer(c_int), intent(out) :: err
@@ -242,7 +242,7 @@ contains
       as_c(userstr, len_trim(userstr) + 1), merge(1, 0, encode), err)
   end subroutine
 
-  ! kind becomes 'I', 'B', 'A' or 'V', or a blank at the end of the file.
+  ! Sets kind to 'I', 'B', 'A' or 'V', or to a blank at the end of the file.
   subroutine scda_fread_section_header(f, kind, number, length, userstr, decode, err)
     type(c_ptr), intent(inout) :: f
     character(1), intent(out) :: kind
@@ -251,13 +251,13 @@ contains
     logical, intent(inout) :: decode
     integer, intent(out) :: err
     character(c_char) :: user(scda_userstr_length + 1)
-    integer(c_int) :: wanted
-    wanted = merge(1, 0, decode)
+    integer(c_int) :: decode_flag
+    decode_flag = merge(1, 0, decode)
     user = c_null_char
     kind = ' '
-    f = c_fread_section_header(f, kind, number, length, user, wanted, err)
+    f = c_fread_section_header(f, kind, number, length, user, decode_flag, err)
     if (kind == c_null_char) kind = ' '
-    decode = wanted /= 0
+    decode = decode_flag /= 0
     userstr = from_c(user)
   end subroutine
 
@@ -304,37 +304,37 @@ contains
     f = c_fread_varray_data(f, dbytes, counts, sizes, bytes, merge(1, 0, indirect), err)
   end subroutine
 
-  ! What a code means; blank for one that is none.
+  ! Description of an error code; empty for an unknown code.
   function scda_ferror_string(err) result(text)
     integer, intent(in) :: err
     character(:), allocatable :: text
-    character(c_char) :: words(512)
+    character(c_char) :: chars(512)
     integer(c_int) :: length
-    length = size(words)
-    words = c_null_char
-    if (c_ferror_string(err, words, length) /= 0) words = c_null_char
-    text = from_c(words)
+    length = size(chars)
+    chars = c_null_char
+    if (c_ferror_string(err, chars, length) /= 0) chars = c_null_char
+    text = from_c(chars)
   end function
 
-  ! The last failure in full: file, byte, and what was expected.
+  ! Message of the last error, with file and byte offset.
   function scda_flast_message() result(text)
     character(:), allocatable :: text
-    character(c_char) :: words(1024)
+    character(c_char) :: chars(1024)
     integer(c_int) :: length
-    length = size(words)
-    words = c_null_char
-    if (c_flast_message(words, length) /= 0) words = c_null_char
-    text = from_c(words)
+    length = size(chars)
+    chars = c_null_char
+    if (c_flast_message(chars, length) /= 0) chars = c_null_char
+    text = from_c(chars)
   end function
 
-  ! Blanks at the end of a Fortran string are none of its own.
-  pure function as_c(text, room) result(chars)
+  ! A NUL-terminated string without trailing blanks.
+  pure function as_c(text, capacity) result(chars)
     character(*), intent(in) :: text
-    integer, intent(in) :: room
-    character(c_char) :: chars(room)
+    integer, intent(in) :: capacity
+    character(c_char) :: chars(capacity)
     integer :: k
     chars = c_null_char
-    do k = 1, min(len_trim(text), room - 1)
+    do k = 1, min(len_trim(text), capacity - 1)
       chars(k) = text(k:k)
     end do
   end function

@@ -1,5 +1,4 @@
-/* Makes a job of a Fortran communicator, for the module in scda.f90. Compiled by the program's own
- * mpicc. */
+/* Fortran MPI communicators for the module in scda.f90. Compile with mpicc. */
 #include "scda_mpi.h"
 
 scda_comm_t        *scda_comm_mpi_fortran (MPI_Fint mpicomm);

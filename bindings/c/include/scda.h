@@ -1,20 +1,19 @@
-/* scda.h: one file for a parallel program, the same bytes on any number of processes.
+/* scda.h: parallel files whose bytes do not depend on the number of processes.
  *
  * The functions of appendix A of "scda: A Minimal, Serial-Equivalent Format for Parallel I/O"
- * (Griesbach, Burstedde 2023), under its names. Link with -lspile, or see `pkg-config spile`.
+ * (Griesbach, Burstedde 2023). Link with -lspile, or use `pkg-config spile`.
  *
- * A program without MPI passes NULL for the communicator. A program with MPI includes scda_mpi.h,
- * compiles it with its own mpicc, and passes scda_comm_mpi (MPI_COMM_WORLD); the library itself
- * links no MPI.
+ * A program without MPI passes NULL as the communicator. A program with MPI includes scda_mpi.h,
+ * is compiled with mpicc, and passes scda_comm_mpi (MPI_COMM_WORLD). The library does not link MPI.
  *
- * All functions that take a file are collective over its communicator. All arguments have to be
- * the same on every process, but for `dbytes` and the local sizes; where they are not, or where
- * one process fails, every process gets the same error. A file that is written appears under its
- * name when it is closed, whole, or not at all.
+ * All functions that take a file are collective over its communicator. All arguments except
+ * `dbytes` and the local sizes must be the same on every process. If they differ, or if one process
+ * fails, every process gets the same error. Writes are atomic: the file gets its name when it is
+ * closed.
  *
- * Functions give the file back, or NULL on failure: then the file is closed and gone, and `*err`
- * says why. With NULL for the file they do nothing and leave an `*err` that is not 0 as it is, so
- * that calls can be chained and checked once. `err` may be NULL.
+ * Functions return the file. On failure they close the file, return NULL and set `*err`. Called
+ * with a NULL file they do nothing and keep an `*err` that is not 0, so that the result of several
+ * calls can be checked once. `err` may be NULL.
  */
 #ifndef SCDA_H
 #define SCDA_H
@@ -27,84 +26,84 @@ extern "C"
 {
 #endif
 
-/* Room for a user string: up to 58 bytes and a NUL. */
+/* Size of a buffer for a user string: up to 58 bytes and a NUL. */
 #define SCDA_USERSTR_ROOM 59
 
-/* Values of `*err`. Three groups, as the appendix has them: */
+/* Values of `*err`, in the three groups of the appendix. */
 enum
 {
   SCDA_SUCCESS = 0,
   /* (1) corrupt file contents */
   SCDA_ERR_FORMAT = 2,          /* not an scda file */
-  SCDA_ERR_CORRUPT = 3,         /* breaks a rule of the format */
-  SCDA_ERR_TRUNCATED = 4,       /* ends too early */
-  SCDA_ERR_UNSUPPORTED = 5,     /* legal, but not known to this version */
+  SCDA_ERR_CORRUPT = 3,         /* violates the format */
+  SCDA_ERR_TRUNCATED = 4,       /* file is truncated */
+  SCDA_ERR_UNSUPPORTED = 5,     /* feature is not supported */
   /* (2) file system errors */
   SCDA_ERR_IO = 1,
-  SCDA_ERR_EXISTS = 8,          /* with keep_existing only */
+  SCDA_ERR_EXISTS = 8,          /* only with keep_existing */
   /* (3) invalid arguments or order of calls */
-  SCDA_ERR_LIMIT = 6,           /* more than any file or memory holds */
+  SCDA_ERR_LIMIT = 6,           /* exceeds the file or memory limit */
   SCDA_ERR_ARGUMENT = 7
 };
 
 /* An open file. */
 typedef struct scda_file scda_file_t;
 
-/* A job: who we are, and how its processes talk. Functions return 0 or a code that `explain` can
- * put into words; all but `explain` and `release` are collective. */
+/* A communicator: rank, size and communication functions. Functions return 0 or an error code; all
+ * but `explain` and `release` are collective. */
 typedef struct scda_comm
 {
   void               *context;
   int                 rank, size;
-  /* Fills everybody's `data` with that of `root`. */
+  /* Broadcasts `data` of `root` to all processes. */
   int                 (*bcast) (void *context, void *data, size_t bytes, int root);
-  /* Fills `all` with the `bytes` bytes of every process in turn. */
+  /* Gathers `bytes` bytes of every process, in rank order, into `all` on all processes. */
   int                 (*allgather) (void *context, const void *mine, size_t bytes, void *all);
   /* Opens an existing file for writing or reading. */
   int                 (*open) (void *context, const char *path, int write, void **file);
-  /* Everybody moves its own bytes, possibly none and never more than 1 GiB; `done` is how many
-   * were moved. */
+  /* Each process transfers its own bytes, from 0 to 1 GiB; `done` is the number of bytes
+   * transferred. */
   int                 (*write_at_all) (void *context, void *file, uint64_t offset,
                                        const void *data, size_t bytes, size_t *done);
   int                 (*read_at_all) (void *context, void *file, uint64_t offset,
                                       void *data, size_t bytes, size_t *done);
-  /* Closes a file; with `keep`, what was written is on the disk by then. */
+  /* Closes a file; with `keep`, after the data were written to disk. */
   int                 (*close) (void *context, void *file, int keep);
-  /* Puts a code into words, at most `room` bytes with the NUL. */
-  void                (*explain) (void *context, int code, char *text, size_t room);
-  /* Nobody uses the context any more. */
+  /* Writes the message of an error code, at most `capacity` bytes including the NUL. */
+  void                (*explain) (void *context, int code, char *text, size_t capacity);
+  /* Frees the context. */
   void                (*release) (void *context);
 } scda_comm_t;
 
-/* How a file is written. Start from SCDA_OPTIONS_DEFAULT. */
+/* Options for writing. Initialise with SCDA_OPTIONS_DEFAULT. */
 typedef struct scda_options
 {
   const char         *vendor;           /* at most 20 bytes; NULL: spile and its version */
-  int                 mime;             /* line breaks of MIME instead of Unix */
-  int                 level;            /* of compression, 0 to 12 */
-  int                 keep_existing;    /* fail rather than replace a file */
+  int                 mime;             /* MIME line breaks instead of Unix */
+  int                 level;            /* compression level, 0 to 12 */
+  int                 keep_existing;    /* fail if the file exists */
 } scda_options_t;
 
 #define SCDA_OPTIONS_DEFAULT { NULL, 0, 9, 0 }
 
 /* A.3 Open and close. */
 
-/* Opens a file for writing (mode 'w') or reading ('r'). `userstr` is written into the file header
- * or, when reading, filled from it: it has SCDA_USERSTR_ROOM bytes then, or is NULL. The function
- * takes `comm` over, also when it fails; NULL is a job of one process. */
+/* Opens a file for writing (mode 'w') or reading ('r'). When writing, `userstr` is the user string
+ * of the file header. When reading, it receives the user string: it has SCDA_USERSTR_ROOM bytes or
+ * is NULL. The function takes ownership of `comm`, even if it fails; NULL is one process. */
 scda_file_t        *scda_fopen (const scda_comm_t *comm, const char *filename, char mode,
                                 char *userstr, int *err);
 
-/* The same with options for writing; NULL for the default ones. */
+/* Opens a file like scda_fopen, with options for writing; NULL for the defaults. */
 scda_file_t        *scda_fopen_with (const scda_comm_t *comm, const char *filename, char mode,
                                      char *userstr, const scda_options_t *options, int *err);
 
-/* Closes a file. 0 if and only if all is well; the file is gone in any case. */
+/* Closes a file. Returns 0 on success. The file is invalid afterwards. */
 int                 scda_fclose (scda_file_t *f, int *err);
 
-/* A.4 Writing. `counts` has the number of elements of every process, (N_q). With `encode`, the
- * data are compressed (section 3). With `indirect`, `dbytes` is an array of pointers to the
- * elements instead of the elements themselves. */
+/* A.4 Writing. `counts` is the number of elements of every process, (N_q). With `encode`, the data
+ * are compressed (section 3). With `indirect`, `dbytes` is an array of pointers to the elements
+ * instead of the elements themselves. */
 
 scda_file_t        *scda_fwrite_inline (scda_file_t *f, const void *dbytes,
                                         const char *userstr, int root, int *err);
@@ -116,18 +115,19 @@ scda_file_t        *scda_fwrite_array (scda_file_t *f, const void *dbytes,
                                        const uint64_t *counts, uint64_t E, int indirect,
                                        const char *userstr, int encode, int *err);
 
-/* `sizes` are the bytes of this process's elements, (E_i); `bytes` their sum on every process,
- * (S_q). */
+/* `sizes` are the sizes of this process's elements in bytes, (E_i); `bytes` their sum on every
+ * process, (S_q). */
 scda_file_t        *scda_fwrite_varray (scda_file_t *f, const void *dbytes,
                                         const uint64_t *counts, const uint64_t *sizes,
                                         const uint64_t *bytes, int indirect,
                                         const char *userstr, int encode, int *err);
 
-/* A.5 Reading. Each header is followed by the call that reads, or with NULL skips, its data. */
+/* A.5 Reading. After each header the data must be read, or skipped with NULL. `counts` and `E` must
+ * match the section; otherwise no memory of the caller is accessed and the call fails. */
 
-/* `*type` becomes 'I', 'B', 'A' or 'V', or 0 at the end of the file; `*N` and `*E` as in A.5.1.
- * `userstr` has SCDA_USERSTR_ROOM bytes or is NULL. `*decode` asks for compressed data to be
- * decoded and becomes whether they will be (Table 2); NULL asks for raw data. */
+/* Sets `*type` to 'I', 'B', 'A' or 'V', or to 0 at the end of the file, and `*N` and `*E` as in A.5.1.
+ * `userstr` has SCDA_USERSTR_ROOM bytes or is NULL. `*decode` requests decoding of compressed data
+ * and is set to whether they will be decoded (Table 2); NULL requests raw data. */
 scda_file_t        *scda_fread_section_header (scda_file_t *f, char *type, uint64_t *N,
                                                uint64_t *E, char *userstr, int *decode,
                                                int *err);
@@ -141,7 +141,7 @@ scda_file_t        *scda_fread_array_data (scda_file_t *f, void *dbytes,
                                            const uint64_t *counts, uint64_t E, int indirect,
                                            int *err);
 
-/* Before the data of a 'V' section come its sizes, for the same partition. */
+/* The sizes of a 'V' section must be read before its data, with the same partition. */
 scda_file_t        *scda_fread_varray_sizes (scda_file_t *f, uint64_t *sizes,
                                              const uint64_t *counts, int *err);
 
@@ -151,19 +151,21 @@ scda_file_t        *scda_fread_varray_data (scda_file_t *f, void *dbytes,
 
 /* A.6 Errors. */
 
-/* Fills `errorstr`, which has `*strlen` bytes, with what a code means; `*strlen` becomes the number
- * of bytes before the NUL. 0, or negative for a code that is none. Not collective. */
+/* Writes the description of an error code to `errorstr`, which has `*strlen` bytes, and sets `*strlen`
+ * to the number of bytes before the NUL. Returns 0, or a negative value for an unknown code. Not
+ * collective. */
 int                 scda_ferror_string (int err, char *errorstr, int *strlen);
 
-/* The same for the last failure of this thread, in full: file, byte, and what was expected. */
+/* Writes the message of the last error of this thread, with file and byte offset. Arguments as for
+ * scda_ferror_string. */
 int                 scda_flast_message (char *text, int *strlen);
 
-/* User strings may contain any bytes. These two are for those with zeros in them. */
+/* User strings may contain any bytes. The following functions are for user strings with NUL bytes. */
 
-/* Bytes of the user string that was read last. */
+/* Length of the last user string read. */
 uint64_t            scda_fuserstr_length (const scda_file_t *f);
 
-/* The next user string that is written has this many bytes. */
+/* Sets the length of the next user string that is written. */
 void                scda_fset_userstr_length (scda_file_t *f, uint64_t length);
 
 #ifdef __cplusplus

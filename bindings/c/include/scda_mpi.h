@@ -1,5 +1,5 @@
-/* scda_mpi.h: makes a job of an MPI communicator, for scda_fopen. Compiled by the program's own
- * mpicc, in one or more of its files; there is nothing to link.
+/* scda_mpi.h: MPI communicators for scda_fopen. Header-only; include it in one or more files that
+ * are compiled with mpicc.
  *
  *   scda_file_t *f = scda_fopen (scda_comm_mpi (MPI_COMM_WORLD), "state.scda", 'w', "", &err);
  */
@@ -12,8 +12,8 @@
 #include <string.h>
 #include "scda.h"
 
-/* What the library hands back to the functions below: the job first, so that one pointer serves
- * as both. */
+/* Context of the functions below. The communicator table is the first member, so that a pointer to
+ * one is a pointer to the other. */
 typedef struct scda_mpi
 {
   scda_comm_t         comm;
@@ -60,7 +60,7 @@ scda_mpi_open (void *context, const char *path, int write, void **file)
 }
 
 static int
-scda_mpi_moved (int code, MPI_Status *status, size_t *done)
+scda_mpi_count (int code, MPI_Status *status, size_t *done)
 {
   int                 count = 0;
   if (code == MPI_SUCCESS) {
@@ -79,7 +79,7 @@ scda_mpi_write_at_all (void *context, void *file, uint64_t offset, const void *d
   (void) context;
   code = MPI_File_write_at_all (*(MPI_File *) file, (MPI_Offset) offset, data, (int) bytes,
                                 MPI_BYTE, &status);
-  return scda_mpi_moved (code, &status, done);
+  return scda_mpi_count (code, &status, done);
 }
 
 static int
@@ -91,7 +91,7 @@ scda_mpi_read_at_all (void *context, void *file, uint64_t offset, void *data, si
   (void) context;
   code = MPI_File_read_at_all (*(MPI_File *) file, (MPI_Offset) offset, data, (int) bytes,
                                MPI_BYTE, &status);
-  return scda_mpi_moved (code, &status, done);
+  return scda_mpi_count (code, &status, done);
 }
 
 static int
@@ -106,15 +106,15 @@ scda_mpi_close (void *context, void *file, int keep)
 }
 
 static void
-scda_mpi_explain (void *context, int code, char *text, size_t room)
+scda_mpi_explain (void *context, int code, char *text, size_t capacity)
 {
-  char                words[MPI_MAX_ERROR_STRING + 1] = "MPI: ?";
+  char                message[MPI_MAX_ERROR_STRING + 1] = "unknown MPI error";
   int                 length = 0;
   (void) context;
-  MPI_Error_string (code, words, &length);
-  if (room > 0) {
-    strncpy (text, words, room - 1);
-    text[room - 1] = '\0';
+  MPI_Error_string (code, message, &length);
+  if (capacity > 0) {
+    strncpy (text, message, capacity - 1);
+    text[capacity - 1] = '\0';
   }
 }
 
@@ -126,19 +126,19 @@ scda_mpi_release (void *context)
   free (self);
 }
 
-/* A job of all processes of `mpicomm`, for one call of scda_fopen, which takes it over. Collective.
- * Where MPI or the memory refuses, it is a job of no processes, and scda_fopen fails. */
+/* Creates a communicator for one call of scda_fopen, which takes ownership. Collective. If it cannot
+ * be created, the result has no processes, and scda_fopen fails. */
 static inline scda_comm_t *
 scda_comm_mpi (MPI_Comm mpicomm)
 {
   static scda_comm_t  none;
   scda_mpi_t         *self = (scda_mpi_t *) calloc (1, sizeof (scda_mpi_t));
-  /* A communicator of our own keeps our messages apart from the program's. */
+  /* A duplicate keeps messages of the library apart from those of the program. */
   if (self == NULL || MPI_Comm_dup (mpicomm, &self->mpicomm) != MPI_SUCCESS) {
     free (self);
     return &none;
   }
-  /* Failures come back as codes, instead of ending the program. */
+  /* Errors are returned as codes and do not abort the program. */
   MPI_Comm_set_errhandler (self->mpicomm, MPI_ERRORS_RETURN);
   MPI_Comm_rank (self->mpicomm, &self->comm.rank);
   MPI_Comm_size (self->mpicomm, &self->comm.size);

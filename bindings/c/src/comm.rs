@@ -1,4 +1,4 @@
-//! A job whose ranks talk through a table of the caller's functions (`scda_comm_t`).
+//! A communicator that calls a table of the caller's functions (`scda_comm_t`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use spile::comm::{Comm, Ranks, Serial, Transport, address, address_mut};
 use spile::error::{Error, Result};
 
-/// `scda_comm_t`; see `scda.h` for what each function has to do. All of them give 0 or a code.
+/// `scda_comm_t`; `scda.h` describes the functions. They return 0 or an error code.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Table {
@@ -39,39 +39,39 @@ pub struct Table {
     release: unsafe extern "C" fn(*mut c_void),
 }
 
-/// The job of a table, or of one process where there is none.
+/// The communicator of a table; of one process if `table` is null.
 ///
 /// # Safety
-/// `table` is null or what `scda.h` says; it is not used by anybody else any more.
-pub(crate) unsafe fn job(table: *const Table) -> Result<Box<dyn Comm>> {
+/// `table` is null or as `scda.h` describes it, and not used elsewhere.
+pub(crate) unsafe fn communicator(table: *const Table) -> Result<Box<dyn Comm>> {
     if table.is_null() {
         return Ok(Box::new(Serial));
     }
-    // SAFETY: the caller says so; a table of no ranks has no functions, and is not looked at.
+    // SAFETY: condition of this function. The functions of a table of no ranks may be null.
     let (rank, size) = unsafe { ((*table).rank, (*table).size) };
     if size < 1 || rank < 0 || rank >= size {
-        return Err(Error::argument("the communicator could not be made"));
+        return Err(Error::argument("invalid communicator"));
     }
-    // SAFETY: the caller says so.
-    Ok(Box::new(Ranks::new(Caller(unsafe { *table }))))
+    // SAFETY: condition of this function.
+    Ok(Box::new(Ranks::new(TableTransport(unsafe { *table }))))
 }
 
-struct Caller(Table);
+struct TableTransport(Table);
 
-impl Drop for Caller {
+impl Drop for TableTransport {
     fn drop(&mut self) {
         // SAFETY: this is the last call with this context.
         unsafe { (self.0.release)(self.0.context) };
     }
 }
 
-impl Caller {
+impl TableTransport {
     fn check(&self, code: c_int) -> Result<()> {
         if code == 0 {
             return Ok(());
         }
         let mut text = [0; 512];
-        // SAFETY: the function writes at most as many bytes as it is told, with a zero.
+        // SAFETY: the function writes at most as many bytes as given, with a NUL.
         let text = unsafe {
             (self.0.explain)(self.0.context, code, text.as_mut_ptr(), text.len() - 1);
             CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
@@ -80,7 +80,7 @@ impl Caller {
     }
 }
 
-impl Transport for Caller {
+impl Transport for TableTransport {
     type File = *mut c_void;
 
     fn rank(&self) -> usize {
@@ -93,7 +93,10 @@ impl Transport for Caller {
 
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()> {
         if root >= self.size() {
-            return Err(Error::argument(format!("there is no rank {root}")));
+            return Err(Error::argument(format!(
+                "rank {root} is out of range for {} ranks",
+                self.size()
+            )));
         }
         let (data, len) = (bytes.as_mut_ptr().cast(), bytes.len());
         // SAFETY: `data` has `len` bytes.
@@ -102,18 +105,18 @@ impl Transport for Caller {
 
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
         if all.len() != mine.len() * self.size() {
-            return Err(Error::argument("the room for a message of every rank is not right"));
+            return Err(Error::argument("expected a buffer for the message of every rank"));
         }
         let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
-        // SAFETY: `to` has as many bytes for every rank as `from`.
+        // SAFETY: `to` has the size of `from` for every rank.
         self.check(unsafe { (self.0.allgather)(self.0.context, from, mine.len(), to) })
     }
 
     fn open(&self, path: &Path, write: bool) -> Result<Self::File> {
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Error::argument("a file name contains a zero byte"))?;
+            .map_err(|_| Error::argument("a file name contains a NUL byte"))?;
         let mut file = std::ptr::null_mut();
-        // SAFETY: the name ends with a zero, `file` is written by the call.
+        // SAFETY: the name ends with a NUL, `file` is written by the call.
         self.check(unsafe {
             (self.0.open)(self.0.context, name.as_ptr(), c_int::from(write), &raw mut file)
         })?;
@@ -130,7 +133,7 @@ impl Transport for Caller {
         if done == len {
             return Ok(());
         }
-        Err(io::Error::new(io::ErrorKind::StorageFull, "not all bytes could be written").into())
+        Err(io::Error::new(io::ErrorKind::StorageFull, "not all bytes were written").into())
     }
 
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -144,7 +147,7 @@ impl Transport for Caller {
         if done == len {
             return Ok(());
         }
-        let message = format!("{len} bytes wanted here, the file ends after {done} of them");
+        let message = format!("unexpected end of file: expected {len} bytes, found {done}");
         Err(Error::truncated("core-eof", message))
     }
 

@@ -1,4 +1,4 @@
-//! Errors as numbers, with the words kept for who asks.
+//! Error codes, and the message of the last error of a thread.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
@@ -10,14 +10,14 @@ thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs what a function of the interface does. A failure becomes a number in `err` and words for
-/// [`last_message`]; a panic, which would be our mistake, does not pass into the caller.
+/// Runs the body of an exported function. An error is stored as a code in `err` and as a message for
+/// [`last_message`]. A panic is an error, too.
 ///
 /// # Safety
 /// `err` is null or points to an `int`.
 pub(crate) unsafe fn guard<T>(err: *mut c_int, body: impl FnOnce() -> Result<T>) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        Err(Error::unsupported("core-panic", "a mistake in spile; please report it"))
+        Err(Error::unsupported("core-panic", "internal error; please report it"))
     });
     let (number, done) = match done {
         Ok(done) => (0, Some(done)),
@@ -28,52 +28,52 @@ pub(crate) unsafe fn guard<T>(err: *mut c_int, body: impl FnOnce() -> Result<T>)
         }
     };
     if !err.is_null() {
-        // SAFETY: the caller says so.
+        // SAFETY: condition of this function.
         unsafe { *err = number };
     }
     done
 }
 
-/// What a number means, or nothing for one that is none of ours.
-pub(crate) fn meaning(number: c_int) -> Option<&'static str> {
+/// Description of an error code; `None` for an unknown code.
+pub(crate) fn describe_code(number: c_int) -> Option<&'static str> {
     if number == 0 {
         return Some("no error");
     }
     let kind = ErrorKind::ALL.into_iter().find(|kind| kind.number() == number)?;
     Some(match kind {
-        ErrorKind::Io => "the file system refused",
-        ErrorKind::NotThisFormat => "the file is of another format",
-        ErrorKind::Malformed => "the file is corrupt: it breaks a rule of its format",
-        ErrorKind::Truncated => "the file is corrupt: it ends too early",
-        ErrorKind::Unsupported => "the file is legal, but not known to this version",
-        ErrorKind::Limit => "more than this machine can hold",
-        ErrorKind::Argument => "an argument or the order of calls makes no sense",
-        ErrorKind::Exists => "the file exists already",
+        ErrorKind::Io => "input or output failed",
+        ErrorKind::NotThisFormat => "the file has another format",
+        ErrorKind::Malformed => "the file is corrupt: it violates the format",
+        ErrorKind::Truncated => "the file is corrupt: it is truncated",
+        ErrorKind::Unsupported => "the file uses a feature that is not supported",
+        ErrorKind::Limit => "a size exceeds the memory or file limit",
+        ErrorKind::Argument => "invalid argument or order of calls",
+        ErrorKind::Exists => "the file already exists",
     })
 }
 
-/// The words of the last failure of this thread.
+/// Message of the last error of this thread.
 pub(crate) fn last_message() -> String {
     LAST.with_borrow(Clone::clone)
 }
 
-/// Copies `words` and a zero into `room`, which has `length` bytes, cut where it must be; `length`
-/// becomes the number of bytes before the zero.
+/// Copies `text` and a NUL into `buffer`, which has `*length` bytes, truncated if necessary. `*length` becomes
+/// the number of bytes before the NUL. Returns 0, or -1 for invalid arguments.
 ///
 /// # Safety
-/// `length` points to an `int`, and `room` to as many bytes.
-pub(crate) unsafe fn copy_words(words: &str, room: *mut c_char, length: *mut c_int) -> c_int {
-    if room.is_null() || length.is_null() {
+/// `length` points to an `int`, and `buffer` to `*length` bytes.
+pub(crate) unsafe fn copy_text(text: &str, buffer: *mut c_char, length: *mut c_int) -> c_int {
+    if buffer.is_null() || length.is_null() {
         return -1;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
-        let Some(most) = usize::try_from(*length).ok().and_then(|n| n.checked_sub(1)) else {
+        let Some(capacity) = usize::try_from(*length).ok().and_then(|n| n.checked_sub(1)) else {
             return -1;
         };
-        let copied = words.len().min(most);
-        std::ptr::copy_nonoverlapping(words.as_ptr().cast(), room, copied);
-        *room.add(copied) = 0;
+        let copied = text.len().min(capacity);
+        std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
+        *buffer.add(copied) = 0;
         *length = copied as c_int;
     }
     0

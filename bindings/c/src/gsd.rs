@@ -1,4 +1,4 @@
-//! The functions of the GSD specification, under its names. `gsd.h` describes them.
+//! The functions of the GSD specification. `gsd.h` describes them.
 
 pub mod read;
 pub mod write;
@@ -14,26 +14,26 @@ use spile::sink::Overwrite;
 use spile_gsd::wire::{About, Form, Type};
 use spile_gsd::{File, Mode, Version, Writer};
 
-use crate::failure::{copy_words, guard, last_message};
-use crate::memory::words;
+use crate::failure::{copy_text, guard, last_message};
+use crate::memory::c_string;
 use read::CallerEntry;
 
-/// The numbers of element types in `gsd.h` are those of the later versions.
-const NUMBERS: Form = Form::List;
+/// Element type codes in `gsd.h` are those of the later versions.
+const TYPE_CODES: Form = Form::List;
 
 /// `gsd_handle_t`.
 pub struct GsdHandle {
     file: Open,
     path: PathBuf,
-    /// What [`read::gsd_find_chunk`] gave out last.
+    /// The last results of [`read::gsd_find_chunk`].
     found: VecDeque<Box<CallerEntry>>,
-    /// What [`read::gsd_find_matching_chunk_name`] goes through.
+    /// The results of [`read::gsd_find_matching_chunk_name`].
     names: Vec<CString>,
 }
 
 enum Open {
     Read(File),
-    /// There unless a call in between failed.
+    /// `None` after a failed call.
     Write(Option<Box<Writer>>),
 }
 
@@ -42,59 +42,59 @@ type Handle = *mut GsdHandle;
 impl GsdHandle {
     fn writer(&mut self) -> Result<&mut Writer> {
         match &mut self.file {
-            Open::Write(writer) => writer.as_deref_mut().ok_or_else(gone),
+            Open::Write(writer) => writer.as_deref_mut().ok_or_else(closed),
             Open::Read(_) => Err(Error::argument("the file is open for reading only")),
         }
     }
 
-    /// The file with everything that has been written to it.
+    /// The file, including the data written so far.
     fn reader(&mut self) -> Result<&File> {
         match &mut self.file {
             Open::Read(file) => Ok(file),
-            Open::Write(writer) => writer.as_mut().ok_or_else(gone)?.reader(),
+            Open::Write(writer) => writer.as_mut().ok_or_else(closed)?.reader(),
         }
     }
 }
 
-fn gone() -> Error {
-    Error::argument("an earlier call has failed; open the file again")
+fn closed() -> Error {
+    Error::argument("an earlier call failed; open the file again")
 }
 
-/// Does something with a handle; 0, or the negative number of an error.
+/// Calls `body` with the handle. Returns 0 or a negative error code.
 ///
 /// # Safety
-/// `handle` is null or one of ours that is open.
+/// `handle` is null or an open handle of this library.
 unsafe fn with(handle: Handle, body: impl FnOnce(&mut GsdHandle) -> Result<()>) -> c_int {
     let mut err = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         guard(&raw mut err, || match handle.as_mut() {
             Some(handle) => body(handle),
-            None => Err(Error::argument("there is no open file")),
+            None => Err(Error::argument("the file is not open")),
         });
     }
     -err
 }
 
 /// # Safety
-/// `text` is null or ends with a zero.
+/// `text` is null or ends with a NUL.
 unsafe fn text<'a>(text: *const c_char) -> Result<&'a str> {
-    // SAFETY: the caller says so.
-    std::str::from_utf8(unsafe { words(text) })
-        .map_err(|_| Error::argument("a name is not text in UTF-8"))
+    // SAFETY: condition of this function.
+    std::str::from_utf8(unsafe { c_string(text) })
+        .map_err(|_| Error::argument("a name is not UTF-8"))
 }
 
 /// # Safety
-/// `name` is null or ends with a zero.
+/// `name` is null or ends with a NUL.
 unsafe fn path<'a>(name: *const c_char) -> &'a Path {
-    // SAFETY: the caller says so.
-    Path::new(OsStr::from_bytes(unsafe { words(name) }))
+    // SAFETY: condition of this function.
+    Path::new(OsStr::from_bytes(unsafe { c_string(name) }))
 }
 
-/// Makes an empty file, in place of any other.
+/// Creates an empty file; an existing file is replaced.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_create(
     fname: *const c_char,
@@ -102,14 +102,14 @@ pub unsafe extern "C" fn gsd_create(
     schema: *const c_char,
     schema_version: u32,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe { gsd_create_version(fname, application, schema, schema_version, 2 << 16 | 1) }
 }
 
-/// The same in another version of the format.
+/// Creates an empty file in a given version of the format.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_create_version(
     fname: *const c_char,
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn gsd_create_version(
     version: u32,
 ) -> c_int {
     let mut err = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         guard(&raw mut err, || {
             let version = match version {
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn gsd_create_version(
                 0x2_0000 => Version::V2_0,
                 0x2_0001 => Version::V2_1,
                 other => {
-                    let message = format!("version {other:#x} is none that can be written");
+                    let message = format!("version {other:#x} cannot be written");
                     return Err(Error::argument(message));
                 }
             };
@@ -144,42 +144,45 @@ pub unsafe extern "C" fn gsd_create_version(
     -err
 }
 
-/// Opens a file; null on failure.
+/// Opens a file. Returns null on failure.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_open(fname: *const c_char, flags: u8) -> Handle {
     let open = || {
-        // SAFETY: the caller says so.
+        // SAFETY: condition of this function.
         let path = unsafe { path(fname) };
-        // The caller has the memory for what is read; a file's numbers are checked against it.
         let limits = Limits::default();
         let file = match flags {
             1 | 3 => Open::Write(Some(Box::new(Writer::append(path, Mode::default(), &limits)?))),
             2 => Open::Read(File::open(path, &limits)?),
-            _ => return Err(Error::argument("a file is opened with GSD_OPEN_...")),
+            _ => {
+                return Err(Error::argument(
+                    "expected an open flag GSD_OPEN_READWRITE, _READONLY or _APPEND",
+                ));
+            }
         };
         let handle =
             GsdHandle { file, path: path.to_path_buf(), found: VecDeque::new(), names: Vec::new() };
         Ok(Box::into_raw(Box::new(handle)))
     };
-    // SAFETY: there is no number to write.
+    // SAFETY: the code is not stored.
     unsafe { guard(std::ptr::null_mut(), open) }.unwrap_or(std::ptr::null_mut())
 }
 
-/// Commits what has ended and closes the file, which is gone in any case.
+/// Commits the ended frames and closes the file. The handle is invalid afterwards.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_close(handle: Handle) -> c_int {
     let mut err = 0;
-    // SAFETY: the caller says so, and does not use the handle afterwards.
+    // SAFETY: condition of this function. The handle is not used afterwards.
     unsafe {
         guard(&raw mut err, || {
             if handle.is_null() {
-                return Err(Error::argument("there is no open file"));
+                return Err(Error::argument("the file is not open"));
             }
             match Box::from_raw(handle).file {
                 Open::Write(Some(writer)) => writer.close(),
@@ -190,10 +193,10 @@ pub unsafe extern "C" fn gsd_close(handle: Handle) -> c_int {
     -err
 }
 
-/// Bytes of an element; 0 for a number that is no type.
+/// Bytes of an element; 0 for an unknown type.
 #[unsafe(no_mangle)]
 pub extern "C" fn gsd_sizeof_type(kind: u8) -> usize {
-    Type::from_code(NUMBERS, kind).map_or(0, |kind| kind.size() as usize)
+    Type::from_code(TYPE_CODES, kind).map_or(0, |kind| kind.size() as usize)
 }
 
 /// A version as one number.
@@ -202,12 +205,12 @@ pub extern "C" fn gsd_make_version(major: u32, minor: u32) -> u32 {
     major << 16 | minor & 0xffff
 }
 
-/// The last failure of this thread in words.
+/// Copies the message of the last error of this thread.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_last_message(text: *mut c_char, strlen: *mut c_int) -> c_int {
-    // SAFETY: the caller says so.
-    unsafe { copy_words(&last_message(), text, strlen) }
+    // SAFETY: condition of this function.
+    unsafe { copy_text(&last_message(), text, strlen) }
 }

@@ -1,18 +1,17 @@
 //! The C interface: `libspile`, declared in `include/*.h`.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `scda` | the functions of the scda paper's appendix, under its names |
-//! | `gsd` | the functions of the GSD specification, under its names |
-//! | `comm` | a job whose ranks talk through a table of the caller's functions |
+//! | `scda` | the functions of the appendix of the scda specification |
+//! | `gsd` | the functions of the GSD specification |
+//! | `comm` | a communicator that calls a table of the caller's functions |
 //! | `memory` | the caller's memory as slices |
-//! | `failure` | error codes, and the words behind the last one |
+//! | `failure` | error codes, and the message of the last error |
 //!
-//! MPI is not linked here: `include/scda_mpi.h` fills the table with calls that the user's own
-//! compiler has bound.
+//! MPI is not linked here: `include/scda_mpi.h` fills the table with MPI functions and is compiled with the
+//! program.
 //!
-//! Functions that C calls cannot be safe: they believe what `scda.h` says about their arguments.
-//! Everything behind them is.
+//! The exported functions are unsafe: they rely on the conditions in `scda.h` and `gsd.h`.
 #![allow(unsafe_code)]
 
 pub mod comm;

@@ -1,97 +1,141 @@
-//! The caller's memory as slices.
+//! The caller's memory as slices. A slice that would exceed the address space is empty; the library then
+//! rejects the argument because the lengths do not match.
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// The bytes of a C string; none where there is none.
+/// `count` as the length of a slice of `T`; `None` if it exceeds the address space.
+fn slice_len<T>(count: u64) -> Option<usize> {
+    let bytes = count.checked_mul(size_of::<T>() as u64)?;
+    isize::try_from(bytes).ok()?;
+    usize::try_from(count).ok()
+}
+
+/// The bytes of a C string without the NUL; empty if `text` is null.
 ///
 /// # Safety
-/// `text` is null or ends with a zero.
-pub(crate) unsafe fn words<'a>(text: *const c_char) -> &'a [u8] {
-    // SAFETY: the caller says so.
+/// `text` is null or ends with a NUL.
+pub(crate) unsafe fn c_string<'a>(text: *const c_char) -> &'a [u8] {
+    // SAFETY: condition of this function.
     if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
 }
 
-/// `count` bytes; none where there is no memory, or more than memory can hold.
+/// `count` values; empty if `data` is null or `count` exceeds the address space.
 ///
 /// # Safety
-/// `data` is null or has `count` bytes.
-pub(crate) unsafe fn bytes<'a>(data: *const c_void, count: u64) -> &'a [u8] {
-    match usize::try_from(count).ok().filter(|n| isize::try_from(*n).is_ok()) {
-        // SAFETY: the caller says so.
-        Some(count) if !data.is_null() => unsafe { std::slice::from_raw_parts(data.cast(), count) },
+/// `data` is null or has `count` values.
+unsafe fn values<'a, T>(data: *const T, count: u64) -> &'a [T] {
+    match slice_len::<T>(count) {
+        // SAFETY: condition of this function.
+        Some(count) if !data.is_null() => unsafe { std::slice::from_raw_parts(data, count) },
         _ => &[],
     }
 }
 
-/// `count` bytes to fill.
+/// `count` bytes; empty if `data` is null or `count` exceeds the address space.
 ///
 /// # Safety
-/// `data` is not null and has `count` bytes, which nobody else uses.
+/// `data` is null or has `count` bytes.
+pub(crate) unsafe fn bytes<'a>(data: *const c_void, count: u64) -> &'a [u8] {
+    // SAFETY: condition of this function.
+    unsafe { values(data.cast(), count) }
+}
+
+/// `count` bytes to fill; empty if `data` is null or `count` exceeds the address space.
+///
+/// # Safety
+/// `data` is null or has `count` bytes that are not used elsewhere.
 pub(crate) unsafe fn bytes_mut<'a>(data: *mut c_void, count: u64) -> &'a mut [u8] {
-    match usize::try_from(count).ok().filter(|n| isize::try_from(*n).is_ok()) {
-        // SAFETY: the caller says so.
-        Some(count) => unsafe { std::slice::from_raw_parts_mut(data.cast(), count) },
-        None => &mut [],
+    match slice_len::<u8>(count) {
+        // SAFETY: condition of this function.
+        Some(count) if !data.is_null() => unsafe {
+            std::slice::from_raw_parts_mut(data.cast(), count)
+        },
+        _ => &mut [],
     }
 }
 
-/// `count` numbers; none where there is no memory.
+/// `count` integers; empty if `data` is null or `count` exceeds the address space.
 ///
 /// # Safety
-/// `data` is null or has `count` numbers.
-pub(crate) unsafe fn numbers<'a>(data: *const u64, count: u64) -> &'a [u64] {
-    if data.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller says so.
-    unsafe { std::slice::from_raw_parts(data, count as usize) }
+/// `data` is null or has `count` integers.
+pub(crate) unsafe fn integers<'a>(data: *const u64, count: u64) -> &'a [u64] {
+    // SAFETY: condition of this function.
+    unsafe { values(data, count) }
 }
 
-/// The elements at `count` pointers.
+/// An empty vector with capacity for `count` slices; `None` if there is not enough memory.
+fn reserve<T>(count: usize) -> Option<Vec<T>> {
+    let mut slices = Vec::new();
+    slices.try_reserve_exact(count).ok().map(|()| slices)
+}
+
+/// The elements at `count` pointers; empty if `data` is null or `count` exceeds the memory.
 ///
 /// # Safety
-/// `data` is null or has `count` pointers, each to as many bytes as `size_of` says.
-pub(crate) unsafe fn scattered<'a>(
+/// `data` is null or has `count` pointers; pointer `k` is null or has `size_of(k)` bytes.
+pub(crate) unsafe fn indirect<'a>(
     data: *const c_void,
     count: u64,
     size_of: impl Fn(usize) -> u64,
 ) -> Vec<&'a [u8]> {
-    if data.is_null() {
-        return Vec::new();
-    }
-    // SAFETY: the caller says so.
-    unsafe {
-        let pointers = std::slice::from_raw_parts(data.cast::<*const c_void>(), count as usize);
-        pointers.iter().enumerate().map(|(k, data)| bytes(*data, size_of(k))).collect()
-    }
+    // SAFETY: condition of this function.
+    let pointers = unsafe { values(data.cast::<*const c_void>(), count) };
+    let Some(mut elements) = reserve(pointers.len()) else { return Vec::new() };
+    // SAFETY: condition of this function.
+    let element = |(k, data): (usize, &*const c_void)| unsafe { bytes(*data, size_of(k)) };
+    elements.extend(pointers.iter().enumerate().map(element));
+    elements
 }
 
-/// The memory at `count` pointers.
+/// The buffers at `count` pointers; empty if `data` is null or `count` exceeds the memory.
 ///
 /// # Safety
-/// As for [`scattered`], and nobody else uses the memory.
-pub(crate) unsafe fn scattered_mut<'a>(
+/// `data` is null or has `count` pointers; pointer `k` is null or has `size_of(k)` bytes that are not used
+/// elsewhere.
+pub(crate) unsafe fn indirect_mut<'a>(
     data: *mut c_void,
     count: u64,
     size_of: impl Fn(usize) -> u64,
 ) -> Vec<&'a mut [u8]> {
-    // SAFETY: the caller says so.
-    unsafe {
-        let pointers = std::slice::from_raw_parts(data.cast::<*mut c_void>(), count as usize);
-        let one = |(k, data): (usize, &*mut c_void)| {
-            if data.is_null() { &mut [][..] } else { bytes_mut(*data, size_of(k)) }
-        };
-        pointers.iter().enumerate().map(one).collect()
+    // SAFETY: condition of this function.
+    let pointers = unsafe { values(data.cast::<*mut c_void>().cast_const(), count) };
+    let Some(mut buffers) = reserve(pointers.len()) else { return Vec::new() };
+    // SAFETY: condition of this function.
+    let buffer = |(k, data): (usize, &*mut c_void)| unsafe { bytes_mut(*data, size_of(k)) };
+    buffers.extend(pointers.iter().enumerate().map(buffer));
+    buffers
+}
+
+/// Writes `value` to `target` unless it is null.
+///
+/// # Safety
+/// `target` is null or can be written.
+pub(crate) unsafe fn put<T>(target: *mut T, value: T) {
+    if !target.is_null() {
+        // SAFETY: condition of this function.
+        unsafe { *target = value };
     }
 }
 
-/// Writes a value where there is a place for it.
-///
-/// # Safety
-/// `place` is null or can be written.
-pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
-    if !place.is_null() {
-        // SAFETY: the caller says so.
-        unsafe { *place = value };
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_exceed_the_address_space_give_empty_slices() {
+        let numbers = [1_u64];
+        let pointers = [numbers.as_ptr().cast::<c_void>()];
+        for count in [u64::MAX, 1 << 63, 1 << 61, 1 << 60] {
+            // SAFETY: no memory is accessed for these counts.
+            unsafe {
+                assert!(integers(numbers.as_ptr(), count).is_empty());
+                assert!(indirect(pointers.as_ptr().cast(), count, |_| 8).is_empty());
+            }
+        }
+        // SAFETY: one integer, one pointer.
+        unsafe {
+            assert_eq!(integers(numbers.as_ptr(), 1), [1]);
+            assert_eq!(indirect(pointers.as_ptr().cast(), 1, |_| 8).len(), 1);
+        }
     }
 }

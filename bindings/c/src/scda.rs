@@ -1,7 +1,7 @@
-//! The functions of the scda paper's appendix A, under its names. `scda.h` describes them.
+//! The functions of appendix A of the scda specification. `scda.h` describes them.
 //!
-//! Every argument that may be wrong on one rank alone is handed on as something that the checks of
-//! the library refuse, so that the error is agreed on by all ranks.
+//! An argument that may be wrong on one rank only is passed on in a form that the checks of the library
+//! reject, so that all ranks get the same error.
 
 pub mod read;
 pub mod write;
@@ -17,18 +17,18 @@ use spile::sink::Overwrite;
 use spile_scda::wire::{Breaks, USER};
 use spile_scda::{Cursor, Options, Writer};
 
-use crate::comm::{Table, job};
-use crate::failure::{copy_words, guard, last_message, meaning};
-use crate::memory::{bytes, numbers, words};
+use crate::comm::{Table, communicator};
+use crate::failure::{copy_text, describe_code, guard, last_message};
+use crate::memory::{bytes, c_string, integers};
 
-/// `scda_file_t`: a file being written or read.
+/// `scda_file_t`: a file open for writing or reading.
 pub struct ScdaFile {
-    // Dropped before what it borrows.
+    // Dropped before `comm`, which it borrows.
     state: State,
     comm: OwnComm,
-    /// Length of the next user string to write, where it is not up to its first zero.
+    /// Length of the next user string to write, if it was set.
     user_length: Option<usize>,
-    /// Length of the user string that was read last.
+    /// Length of the last user string read.
     read_length: usize,
 }
 
@@ -37,7 +37,7 @@ enum State {
     Read(Box<Cursor<'static>>),
 }
 
-/// The job of a file, which lives as long as the file.
+/// The communicator of a file, which lives as long as the file.
 struct OwnComm(*mut dyn Comm);
 
 impl OwnComm {
@@ -46,15 +46,14 @@ impl OwnComm {
     }
 
     fn get(&self) -> &'static dyn Comm {
-        // SAFETY: the job is freed when `self` is dropped, and [`ScdaFile`] drops what uses it
-        // before that.
+        // SAFETY: the communicator is freed when `self` is dropped; [`ScdaFile`] drops its users first.
         unsafe { &*self.0 }
     }
 }
 
 impl Drop for OwnComm {
     fn drop(&mut self) {
-        // SAFETY: it came from a box and nobody uses it any more.
+        // SAFETY: it is from a box and not used any more.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -70,38 +69,38 @@ pub struct CallerOptions {
 
 type Handle = *mut ScdaFile;
 
-/// Does something with a file and gives it back; on failure the file is closed and gone.
+/// Calls `body` with the file and returns the file. If `body` fails, the file is closed and null is returned.
 ///
 /// # Safety
-/// `file` is null or a file of ours that is open; `err` is null or an `int`.
+/// `file` is null or an open file of this library; `err` is null or an `int`.
 unsafe fn with(
     file: Handle,
     err: *mut c_int,
     body: impl FnOnce(&mut ScdaFile) -> Result<()>,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     if unsafe { failed_before(file, err) } {
         return std::ptr::null_mut();
     }
     let done = || {
-        // SAFETY: the caller says so; it is given back or dropped, never both.
+        // SAFETY: condition of this function. The file is either returned or dropped.
         let mut own = unsafe { Box::from_raw(file) };
         body(&mut own)?;
         Ok(Box::into_raw(own))
     };
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe { guard(err, done) }.unwrap_or(std::ptr::null_mut())
 }
 
-/// There is no file, because an earlier call failed: its reason stays in `err`.
+/// Whether `file` is null because an earlier call failed; the error of that call stays in `err`.
 ///
 /// # Safety
 /// `err` is null or an `int`.
 unsafe fn failed_before(file: Handle, err: *mut c_int) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         if file.is_null() && !err.is_null() && *err == 0 {
-            guard::<()>(err, || Err(Error::argument("there is no open file")));
+            guard::<()>(err, || Err(Error::argument("the file is not open")));
         }
     }
     file.is_null()
@@ -125,12 +124,12 @@ impl ScdaFile {
     /// A user string to write.
     ///
     /// # Safety
-    /// `text` is null or ends with a zero, or is as long as was announced.
+    /// `text` is null, ends with a NUL, or has the length that was set.
     unsafe fn user<'a>(&mut self, text: *const c_char) -> &'a [u8] {
-        // SAFETY: the caller says so.
+        // SAFETY: condition of this function.
         match self.user_length.take() {
             Some(length) => unsafe { bytes(text.cast(), length as u64) },
-            None => unsafe { words(text) },
+            None => unsafe { c_string(text) },
         }
     }
 
@@ -143,15 +142,15 @@ impl ScdaFile {
     }
 }
 
-/// The number of a rank; one that is negative is none.
-fn rank_number(root: c_int) -> usize {
+/// A rank; a negative number becomes one that is out of range.
+fn to_rank(root: c_int) -> usize {
     usize::try_from(root).unwrap_or(usize::MAX)
 }
 
-/// A.3.1: opens a file on all ranks.
+/// Opens a file on all ranks (A.3.1).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fopen(
     comm: *const Table,
@@ -160,14 +159,14 @@ pub unsafe extern "C" fn scda_fopen(
     userstr: *mut c_char,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe { scda_fopen_with(comm, filename, mode, userstr, std::ptr::null(), err) }
 }
 
-/// The same with options for writing.
+/// Opens a file on all ranks, with options for writing.
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fopen_with(
     comm: *const Table,
@@ -178,51 +177,50 @@ pub unsafe extern "C" fn scda_fopen_with(
     err: *mut c_int,
 ) -> Handle {
     let open = || {
-        // SAFETY: the caller says so.
-        let comm = OwnComm::new(unsafe { job(comm) }?);
-        // SAFETY: the caller says so.
-        let path = Path::new(OsStr::from_bytes(unsafe { words(filename) }));
+        // SAFETY: condition of this function.
+        let comm = OwnComm::new(unsafe { communicator(comm) }?);
+        // SAFETY: condition of this function.
+        let path = Path::new(OsStr::from_bytes(unsafe { c_string(filename) }));
         let mode = mode as u8;
         let named = (!path.as_os_str().is_empty()).then_some(());
-        let named = named.ok_or_else(|| Error::argument("no file was named"));
+        let named = named.ok_or_else(|| Error::argument("the file name is empty"));
         agree_alike(comm.get(), named, (mode, path))?;
         let state = match mode {
             b'w' => {
-                // SAFETY: the caller says so.
-                let (user, options) = unsafe { (words(userstr), options_of(options)) };
+                // SAFETY: condition of this function.
+                let (user, options) = unsafe { (c_string(userstr), options_of(options)) };
                 let options = agree(comm.get(), options)?;
                 State::Write(Writer::create(comm.get(), path, user, options)?)
             }
             b'r' => {
-                // Every number from the file is checked against its length, and the data go into
-                // memory that the caller has already.
+                // Counts are checked against the length of the file; data are read into memory of the caller.
                 let limits = Limits::default().with_memory(u64::MAX);
                 State::Read(Box::new(Cursor::open(comm.get(), path, &limits)?))
             }
-            _ => return Err(Error::argument("the mode is neither 'w' nor 'r'")),
+            _ => return Err(Error::argument("expected the mode 'w' or 'r'")),
         };
         let mut file = ScdaFile { state, comm, user_length: None, read_length: 0 };
         if let State::Read(cursor) = &file.state {
             let user = cursor.header().user.clone();
-            // SAFETY: the caller says so.
-            unsafe { file.give_user(&user, userstr) };
+            // SAFETY: condition of this function.
+            unsafe { file.copy_user(&user, userstr) };
         }
         Ok(Box::into_raw(Box::new(file)))
     };
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe { guard(err, open) }.unwrap_or(std::ptr::null_mut())
 }
 
 /// # Safety
 /// `options` is null or valid.
 unsafe fn options_of(options: *const CallerOptions) -> Result<Options> {
-    // A file that is opened with 'w' is replaced, as by `fopen`.
+    // Mode 'w' replaces an existing file, as in `fopen`.
     let mut own = Options { overwrite: Overwrite::Replace, ..Options::default() };
     if options.is_null() {
         return Ok(own);
     }
-    // SAFETY: the caller says so.
-    let (given, vendor) = unsafe { (&*options, words((*options).vendor)) };
+    // SAFETY: condition of this function.
+    let (given, vendor) = unsafe { (&*options, c_string((*options).vendor)) };
     if !given.vendor.is_null() {
         own.vendor = vendor.to_vec();
     }
@@ -233,37 +231,39 @@ unsafe fn options_of(options: *const CallerOptions) -> Result<Options> {
         own.overwrite = Overwrite::Never;
     }
     own.level = u32::try_from(given.level)
-        .map_err(|_| Error::argument("compression levels are 0 to 12"))?;
+        .map_err(|_| Error::argument("expected a compression level from 0 to 12"))?;
     Ok(own)
 }
 
 impl ScdaFile {
+    /// Copies a user string that was read.
+    ///
     /// # Safety
-    /// `room` is null or has 59 bytes.
-    unsafe fn give_user(&mut self, user: &[u8], room: *mut c_char) {
+    /// `target` is null or has 59 bytes.
+    unsafe fn copy_user(&mut self, user: &[u8], target: *mut c_char) {
         self.read_length = user.len();
-        if !room.is_null() {
-            // SAFETY: the caller says so; user strings have at most 58 bytes.
+        if !target.is_null() {
+            // SAFETY: condition of this function. At most 58 bytes and a NUL are written.
             unsafe {
-                std::ptr::copy_nonoverlapping(user.as_ptr().cast(), room, user.len().min(USER));
-                *room.add(user.len().min(USER)) = 0;
+                std::ptr::copy_nonoverlapping(user.as_ptr().cast(), target, user.len().min(USER));
+                *target.add(user.len().min(USER)) = 0;
             }
         }
     }
 }
 
-/// A.3.2: closes a file; 0 if all is well.
+/// Closes a file (A.3.2). Returns 0 on success.
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fclose(f: Handle, err: *mut c_int) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     if unsafe { failed_before(f, err) } {
         return -1;
     }
     let close = || {
-        // SAFETY: the caller says so, and does not use the file afterwards.
+        // SAFETY: condition of this function. The file is not used afterwards.
         let ScdaFile { state, comm, .. } = *unsafe { Box::from_raw(f) };
         let closed = match state {
             State::Write(writer) => writer.close(),
@@ -275,79 +275,80 @@ pub unsafe extern "C" fn scda_fclose(f: Handle, err: *mut c_int) -> c_int {
         drop(comm);
         closed
     };
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     if unsafe { guard(err, close) }.is_some() { 0 } else { -1 }
 }
 
 impl ScdaFile {
-    /// The bytes of this rank's elements, which (S_q) has to confirm where data are `wanted`.
+    /// Sum of the sizes of this rank's elements. With `check`, it must equal (S_q) of this rank.
     ///
     /// # Safety
-    /// `bytes_of_ranks` is null or has a number for every rank.
+    /// `bytes_of_ranks` is null or has one number for every rank.
     unsafe fn check_sums(
         &self,
-        wanted: bool,
+        check: bool,
         sizes: &[u64],
         bytes_of_ranks: *const u64,
     ) -> Result<u64> {
         let sum = sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(*size));
-        // SAFETY: the caller says so.
-        let told = unsafe { numbers(bytes_of_ranks, self.ranks()) }.get(self.rank()).copied();
-        let checked = if told == Some(sum) || !wanted {
+        // SAFETY: condition of this function.
+        let given = unsafe { integers(bytes_of_ranks, self.ranks()) }.get(self.rank()).copied();
+        let checked = if given == Some(sum) || !check {
             Ok(sum)
         } else {
-            let (rank, told) = (self.rank(), told.unwrap_or(0));
-            Err(Error::argument(format!("the sizes of rank {rank} add up to {sum}, not {told}")))
+            let (rank, given) = (self.rank(), given.unwrap_or(0));
+            let message = format!("rank {rank}: expected sizes with the sum {given}, found {sum}");
+            Err(Error::argument(message))
         };
         agree(self.comm.get(), checked)
     }
 }
 
-/// A.6.1: what a code means.
+/// Describes an error code (A.6.1).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_ferror_string(
     err: c_int,
     errorstr: *mut c_char,
     strlen: *mut c_int,
 ) -> c_int {
-    match meaning(err) {
-        // SAFETY: the caller says so.
-        Some(words) => unsafe { copy_words(words, errorstr, strlen) },
+    match describe_code(err) {
+        // SAFETY: condition of this function.
+        Some(text) => unsafe { copy_text(text, errorstr, strlen) },
         None => -1,
     }
 }
 
-/// The last failure of this thread in full: file, section, byte, and what was expected.
+/// Copies the full message of the last error of this thread.
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_flast_message(text: *mut c_char, strlen: *mut c_int) -> c_int {
-    // SAFETY: the caller says so.
-    unsafe { copy_words(&last_message(), text, strlen) }
+    // SAFETY: condition of this function.
+    unsafe { copy_text(&last_message(), text, strlen) }
 }
 
-/// Bytes of the user string that was read last; it may contain zeros.
+/// Length of the last user string read; it may contain NUL bytes.
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fuserstr_length(f: *const ScdaFile) -> u64 {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     if f.is_null() { 0 } else { unsafe { (*f).read_length as u64 } }
 }
 
-/// The next user string that is written has `length` bytes, zeros or not.
+/// Sets the length of the next user string that is written; it may contain NUL bytes.
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fset_userstr_length(f: Handle, length: u64) {
     if !f.is_null() {
-        // SAFETY: the caller says so.
+        // SAFETY: condition of this function.
         unsafe { (*f).user_length = usize::try_from(length).ok() };
     }
 }

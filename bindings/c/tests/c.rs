@@ -1,5 +1,4 @@
-//! The C interface as its users have it: installed, found by pkg-config, compiled by their own
-//! compilers, run by their own `mpirun`.
+//! The installed C interface: found by pkg-config, compiled with cc, mpicc and mpifort, run with `mpirun`.
 
 #[path = "../../../crates/core/tests/support/machine.rs"]
 mod machine;
@@ -12,16 +11,16 @@ use machine::{mpirun, present, skipped};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Runs to the end and gives what was printed.
+/// Runs a command and returns its standard output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}\n{told}\n{complained}");
-    told
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{stdout}\n{stderr}");
+    stdout
 }
 
-/// Installs the library that cargo has built next to this test.
+/// Installs the library that cargo built with this test.
 fn install() -> tempfile::TempDir {
     let own = std::env::current_exe().unwrap();
     let deps = own.parent().unwrap();
@@ -38,17 +37,17 @@ fn install() -> tempfile::TempDir {
 }
 
 /// Compiles a C file of the tests.
-fn compile(compiler: &str, file: &str, prefix: &Path, words: &[&str], name: &str) -> PathBuf {
+fn compile(compiler: &str, file: &str, prefix: &Path, arguments: &[&str], name: &str) -> PathBuf {
     let program = prefix.join(name);
     let source = Path::new(HERE).join("tests").join(file);
     let mut command = Command::new(compiler);
     command.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
-    command.arg(format!("-I{}", prefix.join("include").display())).args(words);
+    command.arg(format!("-I{}", prefix.join("include").display())).args(arguments);
     run(&mut command);
     program
 }
 
-/// The files of a folder, with their bytes, in order.
+/// Names and bytes of the files in a folder, sorted.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -60,9 +59,9 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn every_function_of_scda_does_what_the_header_says() {
+fn all_functions_of_scda_work_as_described() {
     if !present("cc") {
-        return skipped("the C interface: there is no C compiler");
+        return skipped("the C interface: no C compiler");
     }
     let prefix = install();
     let lib = prefix.path().join("lib");
@@ -74,22 +73,22 @@ fn every_function_of_scda_does_what_the_header_says() {
         ("shared", vec![shared.as_str(), rpath.as_str(), "-lspile"]),
         ("static", [&[archive.as_str()][..], &alone].concat()),
     ];
-    for (name, words) in &linked {
-        let program = compile("cc", "scda.c", prefix.path(), words, name);
+    for (name, arguments) in &linked {
+        let program = compile("cc", "scda.c", prefix.path(), arguments, name);
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
         written.push(contents(folder.path()));
     }
     assert_eq!(written[0], written[1]);
-    // What is indirect in memory is not in the file.
+    // Indirect elements give the same bytes.
     assert_eq!(written[0][0].1, written[0][2].1);
     assert_eq!(written[0].len(), 5);
 
     if !present("mpicc") || !present("mpirun") {
-        return skipped("the C interface with MPI: there is no mpicc or mpirun");
+        return skipped("the C interface with MPI: no mpicc or mpirun");
     }
-    let words = [&["-DWITH_MPI"][..], &linked[0].1].concat();
-    let program = compile("mpicc", "scda.c", prefix.path(), &words, "parallel");
+    let arguments = [&["-DWITH_MPI"][..], &linked[0].1].concat();
+    let program = compile("mpicc", "scda.c", prefix.path(), &arguments, "parallel");
     for ranks in 1..=4 {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(run(mpirun(ranks).arg(&program).arg(folder.path())), "ok\n");
@@ -98,17 +97,17 @@ fn every_function_of_scda_does_what_the_header_says() {
 }
 
 #[test]
-fn every_function_of_gsd_does_what_the_header_says() {
+fn all_functions_of_gsd_work_as_described() {
     if !present("cc") {
-        return skipped("the C interface: there is no C compiler");
+        return skipped("the C interface: no C compiler");
     }
     let prefix = install();
     let lib = prefix.path().join("lib").display().to_string();
-    let words = [&format!("-L{lib}"), &format!("-Wl,-rpath,{lib}"), "-lspile"];
-    let program = compile("cc", "gsd.c", prefix.path(), &words, "gsd");
+    let arguments = [&format!("-L{lib}"), &format!("-Wl,-rpath,{lib}"), "-lspile"];
+    let program = compile("cc", "gsd.c", prefix.path(), &arguments, "gsd");
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
-    // What C has written is what everybody else reads.
+    // The Rust library reads the file.
     let file = spile::open(folder.path().join("3.gsd"), &spile::limits::Limits::default()).unwrap();
     assert_eq!(file.format.info().name, "gsd");
     assert!(file.reader.tree().arrays().any(|(_, node, _)| node.path == "values"));
@@ -117,7 +116,7 @@ fn every_function_of_gsd_does_what_the_header_says() {
 #[test]
 fn the_examples_are_built_by_make_and_write_the_same_bytes() {
     if !present("mpicc") || !present("mpirun") || !present("pkg-config") {
-        return skipped("the C examples: there is no mpicc, mpirun or pkg-config");
+        return skipped("the C examples: no mpicc, mpirun or pkg-config");
     }
     let prefix = install();
     let folder = prefix.path().join("examples");
@@ -133,8 +132,8 @@ fn the_examples_are_built_by_make_and_write_the_same_bytes() {
     let mut files = Vec::new();
     let mut check = |file: &str| files.push(fs::read(folder.join(file)).unwrap());
     make("trajectory");
-    let told = run(Command::new("./trajectory").arg("run.gsd").current_dir(&folder));
-    assert_eq!(told.lines().next(), Some("10 frames, the last at step 9000"));
+    let output = run(Command::new("./trajectory").arg("run.gsd").current_dir(&folder));
+    assert_eq!(output.lines().next(), Some("10 frames, the last at step 9000"));
     make("serial");
     run(Command::new("./serial").arg("serial.scda").current_dir(&folder));
     check("serial.scda");
@@ -144,19 +143,19 @@ fn the_examples_are_built_by_make_and_write_the_same_bytes() {
         make("fortran");
         programs.push("fortran");
     } else {
-        skipped("the Fortran module: there is no mpifort");
+        skipped("the Fortran module: no mpifort");
     }
     for program in programs {
-        let run_on = |ranks, words: &[&str]| {
+        let run_on = |ranks, arguments: &[&str]| {
             let program = folder.join(program);
-            run(mpirun(ranks).arg(program).args(words).current_dir(&folder))
+            run(mpirun(ranks).arg(program).args(arguments).current_dir(&folder))
         };
         for ranks in [1, 3] {
             let file = format!("{program}-{ranks}.scda");
             assert!(run_on(ranks, &[&file]).starts_with("restarted"));
             check(&file);
         }
-        // Written on three, and by another program: read back on two.
+        // Files of other programs and other numbers of processes.
         run_on(2, &["parallel-3.scda", "restart"]);
         run_on(4, &["serial.scda", "restart"]);
     }

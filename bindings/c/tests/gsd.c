@@ -1,18 +1,18 @@
-/* Every function of gsd.h, and what happens when they are called wrongly. `gsd FOLDER` ends with 0
- * and says "ok", or ends with something else. */
+/* Tests all functions of gsd.h, including invalid calls. `gsd FOLDER` prints "ok" and exits with 0 if all
+ * checks pass. */
 #include <gsd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(fine) check ((fine) != 0, #fine, __LINE__)
+#define CHECK(condition) check ((condition) != 0, #condition, __LINE__)
 
 static void
-check (int fine, const char *what, int line)
+check (int condition, const char *what, int line)
 {
   char                text[512] = "";
   int                 length = sizeof (text);
-  if (!fine) {
+  if (!condition) {
     gsd_last_message (text, &length);
     fprintf (stderr, "line %d: %s; %s\n", line, what, text);
     exit (EXIT_FAILURE);
@@ -50,7 +50,7 @@ one_version (const char *path, uint32_t version)
   CHECK (gsd_flush (writer) == 0);
   CHECK (gsd_get_nframes (reader) == 0 && gsd_refresh (reader) == 0);
   CHECK (gsd_get_nframes (reader) == 300 && gsd_get_last_step (reader) == 2990);
-  /* The writer reads, too, and what it found stays for a while. */
+  /* A writer can read; its last 256 results stay valid. */
   chunk = gsd_find_chunk (writer, 123, "values");
   CHECK (chunk && chunk->N == 3 && chunk->M == 2 && chunk->type == GSD_TYPE_DOUBLE);
   kept = *chunk;
@@ -73,7 +73,7 @@ one_version (const char *path, uint32_t version)
   CHECK (gsd_set_commit (writer, 1, 0) == 0);
   CHECK (gsd_write_chunk (writer, "values", GSD_TYPE_DOUBLE, 3, 2, 7, values) == 0);
   CHECK (gsd_end_frame (writer) == 0);
-  /* Committed without a flush: who opens it now sees it. */
+  /* Committed without a flush. */
   CHECK (gsd_close (reader) == 0);
   reader = gsd_open (path, GSD_OPEN_READONLY);
   CHECK (gsd_get_nframes (reader) == 1);
@@ -105,7 +105,7 @@ buffers (const char *path)
     CHECK (gsd_write_chunk (writer, "x", GSD_TYPE_UINT64, 1, 1, 0, &frame) == 0);
     CHECK (gsd_end_frame (writer) == 0);
   }
-  /* Every seven entries are committed without being asked. */
+  /* Every seven entries are committed automatically. */
   reader = gsd_open (path, GSD_OPEN_READONLY);
   CHECK (gsd_get_nframes (reader) == 14);
   CHECK (gsd_get_maximum_write_buffer_size (reader) == 0);
@@ -127,7 +127,7 @@ wrong (const char *path, const char *other)
   gsd_handle_t       *handle;
   char                text[8];
   int                 length = sizeof (text);
-  gsd_index_entry_t   lie = { 0, 1, 1, 0, 1000000, 8, GSD_TYPE_DOUBLE };
+  gsd_index_entry_t   invalid = { 0, 1, 1, 0, 1000000, 8, GSD_TYPE_DOUBLE };
   double              value = 0;
   FILE               *file = fopen (other, "w");
 
@@ -143,7 +143,7 @@ wrong (const char *path, const char *other)
   handle = gsd_open (path, GSD_OPEN_READONLY);
   CHECK (gsd_end_frame (handle) == GSD_ERROR_INVALID_ARGUMENT);
   CHECK (gsd_write_chunk (handle, "x", GSD_TYPE_UINT8, 1, 1, 0, "") == GSD_ERROR_INVALID_ARGUMENT);
-  CHECK (gsd_read_chunk (handle, &value, &lie) == GSD_ERROR_FILE_TRUNCATED);
+  CHECK (gsd_read_chunk (handle, &value, &invalid) == GSD_ERROR_FILE_TRUNCATED);
   CHECK (gsd_read_chunk (handle, &value, NULL) == GSD_ERROR_INVALID_ARGUMENT);
   CHECK (gsd_close (handle) == 0);
   handle = gsd_open (path, GSD_OPEN_APPEND);

@@ -1,5 +1,5 @@
-/* Every function of scda.h, and what happens when they are called wrongly. `scda FOLDER` ends with
- * 0 and says "ok", or ends with something else. With MPI all checks are made on every process. */
+/* Tests all functions of scda.h, including invalid calls. `scda FOLDER` prints "ok" and exits with 0 if
+ * all checks pass. With MPI every process makes all checks. */
 #include <scda.h>
 #ifdef WITH_MPI
 #include <scda_mpi.h>
@@ -10,14 +10,14 @@
 
 static int          rank = 0, size = 1;
 
-#define CHECK(fine) check ((fine) != 0, #fine, __LINE__)
+#define CHECK(condition) check ((condition) != 0, #condition, __LINE__)
 
 static void
-check (int fine, const char *what, int line)
+check (int condition, const char *what, int line)
 {
   char                text[512] = "";
   int                 length = sizeof (text);
-  if (!fine) {
+  if (!condition) {
     scda_flast_message (text, &length);
     fprintf (stderr, "rank %d, line %d: %s; %s\n", rank, line, what, text);
 #ifdef WITH_MPI
@@ -28,7 +28,7 @@ check (int fine, const char *what, int line)
 }
 
 static const scda_comm_t *
-job (void)
+communicator (void)
 {
 #ifdef WITH_MPI
   return scda_comm_mpi (MPI_COMM_WORLD);
@@ -41,19 +41,19 @@ static scda_file_t *
 create (const char *path)
 {
   int                 err = -1;
-  scda_file_t        *f = scda_fopen (job (), path, 'w', (char *) "every", &err);
+  scda_file_t        *f = scda_fopen (communicator (), path, 'w', (char *) "every", &err);
   CHECK (f != NULL && err == 0);
   return f;
 }
 
-/* Element k has k % 7 bytes of the letter 'a' + k % 26; all have 5 in the array of one size. */
+/* Element k is k % 7 bytes of the letter 'a' + k % 26; 5 bytes in the array of equal sizes. */
 #define ELEMENTS 40
 
 static void
 split (uint64_t *counts, uint64_t *first)
 {
   int                 q;
-  /* Everything on the last process but two, nothing on the first if there are others. */
+  /* The last process has most elements, the first none if there are others. */
   for (q = 0; q < size; ++q) {
     counts[q] = 0;
   }
@@ -93,7 +93,7 @@ write_all (const char *path, int indirect, int encode)
     }
   }
   options.vendor = "scda.c";
-  f = scda_fopen_with (job (), path, 'w', (char *) "user", &options, &err);
+  f = scda_fopen_with (communicator (), path, 'w', (char *) "user", &options, &err);
   CHECK (f != NULL && err == 0);
   f = scda_fwrite_inline (f, rank == size - 1 ? "0123456789abcdef0123456789abcde\n" : NULL, "inline",
                           size - 1, &err);
@@ -106,7 +106,7 @@ write_all (const char *path, int indirect, int encode)
   f = scda_fwrite_varray (f, indirect ? (const void *) varied_at : varied, counts, sizes, bytes,
                           indirect, "varray", encode, &err);
   CHECK (f != NULL && err == 0);
-  /* A user string with a zero in it, and a block of nothing. */
+  /* A user string with a NUL, and an empty block. */
   scda_fset_userstr_length (f, 3);
   f = scda_fwrite_block (f, NULL, 0, user, 0, 0, &err);
   CHECK (f != NULL && err == 0);
@@ -122,7 +122,7 @@ read_all (const char *path, int indirect, int encode)
   char                type, user[SCDA_USERSTR_ROOM];
   int                 err = -1, q, decode;
   char               *end = varied;
-  scda_file_t        *f = scda_fopen (job (), path, 'r', user, &err);
+  scda_file_t        *f = scda_fopen (communicator (), path, 'r', user, &err);
 
   CHECK (f != NULL && err == 0 && !strcmp (user, "user"));
   split (counts, &first);
@@ -182,16 +182,16 @@ read_all (const char *path, int indirect, int encode)
   CHECK (scda_fclose (f, &err) == 0 && err == 0);
 }
 
-/* A query: headers only, every call with NULL. */
+/* Reads the headers and skips all data. */
 static void
-skip_all (const char *path, int decode_wanted)
+skip_all (const char *path, int decode_all)
 {
   uint64_t            counts[64], N, E;
   char                type = 'x';
   int                 err = -1, sections = 0, decode, q;
-  scda_file_t        *f = scda_fopen (job (), path, 'r', NULL, &err);
+  scda_file_t        *f = scda_fopen (communicator (), path, 'r', NULL, &err);
   while (type != 0) {
-    decode = decode_wanted;
+    decode = decode_all;
     f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
     CHECK (f != NULL && err == 0);
     for (q = 0; q < size; ++q) {
@@ -215,11 +215,11 @@ skip_all (const char *path, int decode_wanted)
     CHECK (f != NULL && err == 0);
     sections += type != 0;
   }
-  CHECK (sections == (decode_wanted ? 5 : 8));
+  CHECK (sections == (decode_all ? 5 : 8));
   CHECK (scda_fclose (f, &err) == 0);
 }
 
-/* What one process does wrong fails on all of them; the file is gone and never appears. */
+/* An invalid argument of one process is an error on all; the file is closed and not created. */
 static void
 wrong (const char *path)
 {
@@ -256,35 +256,92 @@ wrong (const char *path)
   CHECK (!scda_fread_section_header (create (path), &type, &N, &E, NULL, &decode, &err));
   CHECK (err == SCDA_ERR_ARGUMENT);
   err = 0;
-  CHECK (!scda_fopen (job (), path, 'a', NULL, &err) && err == SCDA_ERR_ARGUMENT);
+  CHECK (!scda_fopen (communicator (), path, 'a', NULL, &err) && err == SCDA_ERR_ARGUMENT);
   err = 0;
-  CHECK (!scda_fopen (job (), path, 'r', NULL, &err) && err == SCDA_ERR_IO);
+  CHECK (!scda_fopen (communicator (), path, 'r', NULL, &err) && err == SCDA_ERR_IO);
   err = 0;
   CHECK (scda_fclose (NULL, &err) && err == SCDA_ERR_ARGUMENT);
-  /* The first reason stays while calls are chained. */
+  /* The first error is kept by the following calls. */
   err = 0;
-  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fopen (communicator (), path, 'r', NULL, &err);
   f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
   CHECK (scda_fclose (f, &err) && err == SCDA_ERR_IO);
   file = fopen (path, "rb");
   CHECK (file == NULL);
 
-  /* A code in words, cut to what fits. */
+  /* The description of a code, truncated to the buffer. */
   CHECK (scda_ferror_string (SCDA_ERR_IO, text, &length) == 0 && length == 7);
   CHECK (strlen (text) == 7 && scda_ferror_string (99, text, &length) < 0);
 
   /* The order of calls. */
   CHECK (scda_fclose (scda_fwrite_inline (create (path), "0123456789abcdef0123456789abcdef", "", 0,
                                           &err), &err) == 0);
-  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fopen (communicator (), path, 'r', NULL, &err);
   CHECK (!scda_fread_inline_data (f, NULL, 0, &err) && err == SCDA_ERR_ARGUMENT);
-  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fopen (communicator (), path, 'r', NULL, &err);
   f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
   CHECK (f && !scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err));
   CHECK (err == SCDA_ERR_ARGUMENT);
-  f = scda_fopen (job (), path, 'r', NULL, &err);
+  f = scda_fopen (communicator (), path, 'r', NULL, &err);
   f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
   CHECK (f && !scda_fread_block_data (f, NULL, 0, 0, &err) && err == SCDA_ERR_ARGUMENT);
+}
+
+/* Counts that are too large are an error; `dbytes` is not read. */
+static void
+too_large (const char *path)
+{
+  uint64_t            counts[64], bytes[64], sizes[1] = { 3 }, N, E;
+  const uint64_t      large[5] = { 4, 1000000, (uint64_t) 1 << 40, (uint64_t) 1 << 60, UINT64_MAX };
+  const uint64_t      huge[3] = { (uint64_t) 1 << 60, (uint64_t) 1 << 61, UINT64_MAX };
+  char                type, element[3] = "abc";
+  const void         *in[1] = { element };
+  void               *out[1] = { element };
+  int                 err, k, q, indirect, decode = 0;
+  scda_file_t        *f;
+
+  for (q = 0; q < size; ++q) {
+    counts[q] = 1;
+    bytes[q] = 3;
+  }
+  f = scda_fwrite_array (create (path), in, counts, 3, 1, "", 0, &err);
+  f = scda_fwrite_varray (f, in, counts, sizes, bytes, 1, "", 0, &err);
+  CHECK (scda_fclose (f, &err) == 0);
+  for (indirect = 0; indirect < 2; ++indirect) {
+    void               *into = indirect ? (void *) out : (void *) element;
+    for (k = 0; k < 5; ++k) {
+      counts[rank] = large[k];
+      f = scda_fopen (communicator (), path, 'r', NULL, &err);
+      f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+      CHECK (f && type == 'A');
+      CHECK (!scda_fread_array_data (f, into, counts, 3, indirect, &err));
+      CHECK (err == SCDA_ERR_ARGUMENT);
+      counts[rank] = 1;
+      f = scda_fopen (communicator (), path, 'r', NULL, &err);
+      f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+      CHECK (!scda_fread_array_data (f, into, counts, large[k], indirect, &err));
+      CHECK (err == SCDA_ERR_ARGUMENT);
+      f = scda_fopen (communicator (), path, 'r', NULL, &err);
+      f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+      f = scda_fread_array_data (f, NULL, counts, 3, 0, &err);
+      f = scda_fread_section_header (f, &type, &N, &E, NULL, &decode, &err);
+      f = scda_fread_varray_sizes (f, sizes, counts, &err);
+      CHECK (f && type == 'V' && sizes[0] == 3);
+      counts[rank] = large[k];
+      CHECK (!scda_fread_varray_data (f, into, counts, sizes, bytes, indirect, &err));
+      CHECK (err == SCDA_ERR_ARGUMENT);
+      counts[rank] = 1;
+    }
+    for (k = 0; k < 3; ++k) {
+      const void         *from = indirect ? (const void *) in : (const void *) element;
+      counts[rank] = huge[k];
+      CHECK (!scda_fwrite_array (create (path), from, counts, 3, indirect, "", 0, &err));
+      CHECK (err == SCDA_ERR_ARGUMENT || err == SCDA_ERR_LIMIT);
+      CHECK (!scda_fwrite_varray (create (path), from, counts, sizes, bytes, indirect, "", 0, &err));
+      CHECK (err == SCDA_ERR_ARGUMENT || err == SCDA_ERR_LIMIT);
+      counts[rank] = 1;
+    }
+  }
 }
 
 int
@@ -300,6 +357,9 @@ main (int argc, char **argv)
   CHECK (argc == 2);
   snprintf (path, sizeof (path), "%s/wrong", argv[1]);
   wrong (path);
+  snprintf (path, sizeof (path), "%s/large", argv[1]);
+  too_large (path);
+  CHECK (rank != 0 || remove (path) == 0);
   for (indirect = 0; indirect < 2; ++indirect) {
     for (encode = 0; encode < 2; ++encode) {
       snprintf (path, sizeof (path), "%s/%d-%d", argv[1], indirect, encode);

@@ -1,5 +1,5 @@
-//! What the tests run under `mpirun`: `ranks TASK ARGUMENT...`, a task of `main` below. Ends with 0
-//! and prints "ok" on rank 0, or ends with something else.
+//! Test program for `mpirun`: `ranks TASK ARGUMENT...` runs a task of `main`. Prints "ok" on rank 0 and exits
+//! with 0 if it succeeds.
 
 #[cfg(feature = "mpi")]
 #[path = "../../../formats/scda/tests/support/sections.rs"]
@@ -10,7 +10,7 @@ mod sections;
 mod dump;
 
 #[cfg(feature = "mpi")]
-#[allow(dead_code, unreachable_pub)] // Its `main` runs on threads.
+#[allow(dead_code, unreachable_pub)] // `main` is not used.
 #[path = "../../../formats/scda/examples/heat.rs"]
 mod heat;
 
@@ -19,18 +19,18 @@ fn main() {}
 
 #[cfg(feature = "mpi")]
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = spile_mpi::run(|comm| {
-        match words.as_slice() {
+        match arguments.as_slice() {
             ["property", folder, cases] => tasks::property(comm, folder, cases),
             ["corrupt", folder] => tasks::corrupt(comm, folder),
             ["wrong", folder] => tasks::wrong(comm, folder),
             ["full", folder] => tasks::full(comm, folder),
             ["dump", folder] => tasks::dump(comm, folder),
-            ["heat", file, word] => tasks::heat(comm, file, word),
+            ["heat", file, action] => tasks::heat(comm, file, action),
             ["large", folder] => sections::large(comm, std::path::Path::new(folder)),
-            other => panic!("no such task: {other:?}"),
+            other => panic!("unknown task: {other:?}"),
         }
         comm.allgather(&[]).map(|_| comm.rank())
     });
@@ -55,35 +55,34 @@ mod tasks {
 
     use crate::dump::Dump;
     use crate::heat;
-    use crate::sections::{Way, any_item, any_way, compare, walk, write};
+    use crate::sections::{Form, any_form, any_item, compare, read_sections, write};
 
-    /// Files written by all ranks are those that one process writes, and read back right on any
-    /// partition.
+    /// Files have the same bytes on any number of ranks, and any partition reads them back.
     pub(super) fn property(comm: &dyn Comm, folder: &str, cases: &str) {
         let folder = Path::new(folder);
-        // The same cases on every rank, and other ones for another number of ranks.
+        // The cases depend on the number of ranks and are the same on every rank.
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[comm.size() as u8; 32]);
         let mut runner = TestRunner::new_with_rng(Config::default(), rng);
         let items = proptest::collection::vec(any_item(), 0..5);
         let cuts = || proptest::collection::vec(any::<u64>(), 1..8);
-        let strategy = (items, any::<bool>(), 0_u32..=9, cuts(), cuts(), any_way());
+        let strategy = (items, any::<bool>(), 0_u32..=9, cuts(), cuts(), any_form());
         for case in 0..cases.parse().unwrap() {
-            let (items, mime, level, cuts, others, way) =
+            let (items, mime, level, cuts, others, form) =
                 strategy.new_tree(&mut runner).unwrap().current();
             let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
             let options = || Options { breaks, level, ..Options::default() };
             let path = folder.join(format!("{}-{case}", comm.size()));
-            write(comm, &path, b"u", &items, options(), &cuts, way).unwrap();
+            write(comm, &path, b"u", &items, options(), &cuts, form).unwrap();
             if comm.rank() == 0 {
                 let alone = folder.join(format!("alone-{}-{case}", comm.size()));
-                write(&Serial, &alone, b"u", &items, options(), &cuts, Way::Contiguous).unwrap();
+                write(&Serial, &alone, b"u", &items, options(), &cuts, Form::Contiguous).unwrap();
                 assert!(std::fs::read(&path).unwrap() == std::fs::read(&alone).unwrap(), "{case}");
             }
-            compare(comm, &path, &items, &others, way == Way::Indirect);
+            compare(comm, &path, &items, &others, form == Form::Indirect);
         }
     }
 
-    /// An SDF file of which every rank writes a part has the bytes of one that is written alone.
+    /// An SDF file written by all ranks has the bytes of one written by one process.
     pub(super) fn dump(comm: &dyn Comm, folder: &str) {
         let folder = Path::new(folder);
         for (order, across) in [(ByteOrder::Little, false), (ByteOrder::Big, true)] {
@@ -98,11 +97,10 @@ mod tasks {
         }
     }
 
-    /// The example of a checkpoint: saved half-way on some processes, carried on by others, and
-    /// the same to the last bit as without a break.
-    pub(super) fn heat(comm: &dyn Comm, file: &str, word: &str) {
+    /// The checkpoint example: saved by one job, continued by another, bit-identical to an uninterrupted run.
+    pub(super) fn heat(comm: &dyn Comm, file: &str, action: &str) {
         let file = Path::new(file);
-        if word == "save" {
+        if action == "save" {
             let mut counts = vec![10; comm.size()];
             counts[0] = heat::ROWS - 10 * (comm.size() as u64 - 1);
             let mut plate = heat::Plate::new(comm, counts);
@@ -115,10 +113,10 @@ mod tasks {
         let all = comm.allgather(&bytes(plate.into_rows())).unwrap().concat();
         let mut alone = heat::Plate::new(&Serial, vec![heat::ROWS]);
         alone.run(&Serial, 200).unwrap();
-        assert!(all == bytes(alone.into_rows()), "the plate has another temperature");
+        assert!(all == bytes(alone.into_rows()), "the temperatures differ");
     }
 
-    /// Every rank has the same answer, up to the byte and the words.
+    /// Checks that `answer` is the same on every rank.
     fn same(comm: &dyn Comm, answer: &str) {
         let all = comm.allgather(answer.as_bytes()).unwrap();
         assert!(all.iter().all(|other| other == answer.as_bytes()), "{answer}");
@@ -131,7 +129,7 @@ mod tasks {
         let mut refused = 0;
         for file in &files {
             for decode in [true, false] {
-                let answer = walk(comm, file, decode);
+                let answer = read_sections(comm, file, decode);
                 refused += u32::from(answer.is_err());
                 same(comm, &format!("{answer:?}"));
             }
@@ -139,10 +137,10 @@ mod tasks {
         assert!(refused > 100, "{refused} of {}", files.len());
     }
 
-    /// A call that some rank makes wrongly.
+    /// A call with an invalid argument on some rank.
     type Case<'a> = &'a dyn Fn(&mut Writer<'_>) -> Result<(), Error>;
 
-    /// What one rank does wrong is an error on all of them, and leaves no file.
+    /// An invalid argument on one rank is an error on all ranks and leaves no file.
     pub(super) fn wrong(comm: &dyn Comm, folder: &str) {
         let path = Path::new(folder).join("never.scda");
         let last = comm.rank() + 1 == comm.size();
@@ -165,7 +163,7 @@ mod tasks {
         for (k, case) in cases.iter().enumerate() {
             let mut writer = Writer::create(comm, &path, b"", Options::default()).unwrap();
             let answer = case(&mut writer);
-            // A partition that is another one elsewhere cannot be told from one in a job of one.
+            // The last case differs between ranks; on one rank it is valid.
             if comm.size() > 1 || k < 3 {
                 let error = answer.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
@@ -176,14 +174,14 @@ mod tasks {
         let open = Cursor::open(comm, &path, &Limits::default()).err().unwrap();
         assert_eq!(open.kind(), ErrorKind::Io);
         same(comm, &open.to_string());
-        let nowhere = path.join("below").join("file");
-        let created = Writer::create(comm, &nowhere, b"", Options::default()).err().unwrap();
+        let missing = path.join("below").join("file");
+        let created = Writer::create(comm, &missing, b"", Options::default()).err().unwrap();
         same(comm, &created.to_string());
         comm.allgather(&[]).unwrap();
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
     }
 
-    /// The disk is too small for all ranks together.
+    /// The disk is too small for the data of all ranks.
     pub(super) fn full(comm: &dyn Comm, folder: &str) {
         let path = Path::new(folder).join("large.scda");
         let mine = vec![7; 8 << 20];
@@ -202,6 +200,6 @@ mod tasks {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         same(comm, &error.to_string());
         comm.allgather(&[]).unwrap();
-        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "something was left behind");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "files were left behind");
     }
 }

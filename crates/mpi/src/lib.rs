@@ -1,14 +1,14 @@
-//! The ranks of a real MPI job, and files they share through MPI-IO.
+//! Communicators of MPI jobs, with shared files through MPI-IO.
 //!
-//! Behind the feature `mpi`, which links the MPI library that `mpicc` finds; without it this crate
-//! is empty. [`run`] starts MPI and gives the program its job; a program that has started MPI
-//! itself makes one with [`job`]. Everything in spile that takes a `&dyn Comm` takes such a job.
+//! The feature `mpi` links the MPI library that `mpicc` finds; without it this crate is empty. [`run`]
+//! initialises MPI and calls a function with the communicator of all processes. A program that initialises
+//! MPI itself uses [`job`]. Both implement the `Comm` trait of spile.
 //!
 //! ```no_run
 //! # #[cfg(feature = "mpi")]
 //! spile_mpi::run(|comm| {
-//!     let everybody = comm.allgather(format!("rank {}", comm.rank()).as_bytes())?;
-//!     assert_eq!(everybody.len(), comm.size());
+//!     let messages = comm.allgather(format!("rank {}", comm.rank()).as_bytes())?;
+//!     assert_eq!(messages.len(), comm.size());
 //!     Ok(())
 //! })?;
 //! # Ok::<(), spile_core::error::Error>(())
@@ -16,10 +16,10 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 #[cfg(feature = "mpi")]
-mod world;
+mod transport;
 
 #[cfg(feature = "mpi")]
-pub use world::{File, Mpi, job, run};
+pub use transport::{File, Mpi, job, run};
 
 #[cfg(feature = "mpi")]
 pub use mpi;

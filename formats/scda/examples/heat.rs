@@ -1,9 +1,9 @@
-//! Heat in a plate, on any number of ranks: computed half-way on three, saved, read on two, and
-//! computed to the end. Nothing is lost on the way, not a bit.
+//! Heat equation on a plate: computed half-way on three ranks, saved, and continued on two. The result is
+//! bit-identical to that of one rank.
 //!
 //!     cargo run -p spile-scda --example heat
 //!
-//! Everything that computes and saves takes a `&dyn Comm`, so it runs the same under MPI.
+//! All functions take a `&dyn Comm` and also run under MPI.
 
 use std::path::Path;
 
@@ -16,18 +16,18 @@ use spile_scda::{Checkpoint, Field, Options, Restart, split_evenly};
 pub const ROWS: u64 = 96;
 const COLUMNS: usize = 128;
 
-/// Changes when the meaning of what is saved changes.
+/// Version of the checkpoint fields.
 const VERSION: u64 = 1;
 
-/// One rank's rows of the plate.
+/// The rows of one rank.
 pub struct Plate {
-    /// Rows of every rank; they need not be equal, and may be zero.
+    /// Number of rows of every rank; it may be 0.
     counts: Vec<u64>,
     temperature: Vec<f64>,
     step: u64,
 }
 
-/// What is saved, and expected when it is read: an element is a row.
+/// The checkpoint field: an element is a row.
 fn temperature() -> Field {
     Field::of::<f64>("temperature").shaped(&[COLUMNS as u64]).dims(&["y", "x"]).attr("units", "K")
 }
@@ -45,7 +45,7 @@ impl Plate {
         Self { counts, temperature, step: 0 }
     }
 
-    /// Writes a checkpoint; its bytes do not show how many ranks there were.
+    /// Writes a checkpoint. Its bytes do not depend on the number of ranks.
     pub fn save(&self, comm: &dyn Comm, path: &Path, compressed: bool) -> Result<()> {
         let mut field = temperature();
         field.compressed = compressed;
@@ -55,7 +55,7 @@ impl Plate {
         file.close()
     }
 
-    /// Reads what any number of ranks have saved.
+    /// Reads a checkpoint written by any number of ranks.
     pub fn load(comm: &dyn Comm, path: &Path) -> Result<Self> {
         let mut file = Restart::open(comm, path, &Limits::default())?;
         file.expect("heat", VERSION)?;
@@ -65,7 +65,7 @@ impl Plate {
         Ok(Self { counts, temperature, step })
     }
 
-    /// Computes up to `step`; the plate is kept at 300 K all around.
+    /// Computes up to `step`. The boundary has 300 K.
     pub fn run(&mut self, comm: &dyn Comm, step: u64) -> Result<()> {
         while self.step < step {
             let (above, below) = self.neighbours(comm)?;
@@ -81,7 +81,7 @@ impl Plate {
         Ok(())
     }
 
-    /// The rows next to ours, of the nearest ranks that have any.
+    /// The adjacent rows of the nearest ranks with rows.
     fn neighbours(&self, comm: &dyn Comm) -> Result<(Vec<f64>, Vec<f64>)> {
         let rows = self.temperature.chunks(COLUMNS);
         let edges = rows.clone().take(1).chain(rows.rev().take(1)).flatten();
@@ -126,7 +126,7 @@ fn main() -> Result<()> {
     let computed = computed.into_iter().collect::<Result<Vec<_>>>()?.concat();
 
     let same = expected.iter().zip(&computed).filter(|(a, b)| a.to_bits() == b.to_bits()).count();
-    println!("{same} of {} temperatures are the same, to the last bit", expected.len());
+    println!("{same} of {} temperatures are bit-identical", expected.len());
     assert_eq!(same, expected.len());
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! The rules, each with its code. scda-001 to scda-011 are errors raised while reading; those from
-//! scda-020 on are findings about files that can be read.
+//! The rules of `check`. Codes scda-001 to scda-012 are errors of reading; codes from scda-020 on are
+//! findings about files that can be read.
 
 use spile_core::error::Result;
+use spile_core::format::Reader as _;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::read::Array;
@@ -9,7 +10,8 @@ use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::read::{File, Section};
+use crate::read::File;
+use crate::section::Section;
 use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
 
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
@@ -26,50 +28,41 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
         report.note("scda-020", format!("version {version:02x} is newer than a0")).at(4);
     }
     if file.header().breaks == Breaks::Other {
-        let message = "the file header is padded in neither of the two styles";
+        let message = "the padding of the file header has neither Unix nor MIME line breaks";
         report.note("scda-021", message).in_object("file header").at(8);
     }
-    for (number, why) in file.doubts() {
-        let section = &file.sections()[*number];
-        let message = format!("looks like the description of a field or group, but {why}");
-        let object = format!("section {number}, {}", section.title());
-        report
-            .note("scda-023", message)
-            .in_object(object)
-            .at(section.offset())
-            .hint("it is shown as the plain section it is");
-    }
+    report.findings.extend_from_slice(file.findings());
     for (number, section) in file.sections().iter().enumerate() {
-        let object = format!("section {number}, {}", section.title());
-        for raw in &section.raw {
+        let object = || format!("section {number}, {}", section.title());
+        for raw in section.raws() {
             if raw.head.breaks == Breaks::Other {
-                let message = "padded in neither of the two styles";
-                report.note("scda-021", message).in_object(&object).at(raw.head.offset);
+                let message = "the padding of the header has neither Unix nor MIME line breaks";
+                report.note("scda-021", message).in_object(object()).at(raw.head.offset);
             }
-            if strict && !padding_fits(source, raw)? {
-                let message = "the data padding is in neither of the two styles";
-                report.note("scda-022", message).in_object(&object).at(raw.data + raw.len);
+            if strict && !is_padding_valid(source, raw)? {
+                let message = "the data padding has neither Unix nor MIME line breaks";
+                report.note("scda-022", message).in_object(object()).at(raw.data_end());
             }
         }
-        if section.encoded {
-            // Decoding is the only way to know that compressed data are sound.
-            if let Err(error) = decode_all(source, section, limits) {
-                report.absorb(error.in_object(&object).at(section.raw[1].data))?;
-            }
+        if section.encoded
+            && let Err(error) = decode_all(source, section, limits)
+        {
+            report.absorb(error.in_object(object()).at(section.raw().data()))?;
         }
     }
     Ok(report)
 }
 
-/// Decodes all elements of a compressed section, for nothing but their errors.
+/// Decodes all elements of a compressed section and discards them. Fails at the first invalid element.
 pub(crate) fn decode_all(source: &Source, section: &Section, limits: &Limits) -> Result<()> {
-    let array = Array::open(source, &Tree::new(limits), &section.array, limits)?;
+    let desc = section.desc();
+    let array = Array::open(source, &Tree::new(limits), &desc, limits)?;
     array.all()?.for_each(|_, _| Ok(()))?;
-    // Elements that have no bytes are passed over by reading.
-    let Layout::Encoded { starts, decoded, codec, .. } = &section.array.layout else {
+    // Reading skips elements without bytes.
+    let Layout::Encoded { starts, decoded, codec, .. } = &desc.layout else {
         return Ok(());
     };
-    let data = section.raw.last().map_or(0, |raw| raw.data);
+    let data = section.raw().data();
     let empty = decoded.windows(2).zip(starts.windows(2)).filter(|(size, _)| size[0] == size[1]);
     for (_, stored) in empty {
         let len = stored[1] - stored[0];
@@ -80,16 +73,16 @@ pub(crate) fn decode_all(source: &Source, section: &Section, limits: &Limits) ->
     Ok(())
 }
 
-fn padding_fits(source: &Source, raw: &Raw) -> Result<bool> {
+fn is_padding_valid(source: &Source, raw: &Raw) -> Result<bool> {
     if raw.head.kind == Kind::Inline {
         return Ok(true);
     }
-    let end = raw.data + raw.len;
+    let end = raw.data_end();
     let found = source.read_vec(end, data_padding(raw.len))?;
     let last = match raw.len {
         0 => None,
         _ => source.read_vec(end - 1, 1)?.first().copied(),
     };
-    let fits = |breaks| found == data_padding_bytes(raw.len, last, breaks);
-    Ok(fits(Breaks::Unix) || fits(Breaks::Mime))
+    let matches = |breaks| found == data_padding_bytes(raw.len, last, breaks);
+    Ok(matches(Breaks::Unix) || matches(Breaks::Mime))
 }

@@ -1,5 +1,5 @@
-//! The compression convention's algorithm (section 3.1): size, 'z', zlib stream, all of it in
-//! base64 lines of 76 characters and two free bytes.
+//! The codec of the compression convention (section 3.1): size, 'z' and zlib stream as base64 lines of
+//! 76 characters and two arbitrary bytes.
 
 use std::cell::RefCell;
 
@@ -11,20 +11,20 @@ use spile_core::limits::Limits;
 
 use crate::wire::Breaks;
 
-/// Code bytes of a line.
+/// Base64 characters of a line.
 pub(crate) const LINE: usize = 76;
 
 /// Bytes that a full line encodes.
 const LINE_BYTES: usize = LINE / 4 * 3;
 
-/// Lines that are made of base64, or base64 of them, at once.
+/// Lines that are converted from or to base64 at once.
 const LINES_AT_ONCE: usize = 256;
 
 /// Uncompressed size and the letter 'z'.
 const PREFIX: usize = 9;
 
 thread_local! {
-    // Making these costs more than a small element; each thread keeps its own.
+    // Creating these takes longer than decoding a small element.
     static DECODER: RefCell<(Decompressor, Vec<u8>)> =
         RefCell::new((Decompressor::new(), Vec::new()));
 }
@@ -39,34 +39,43 @@ impl Codec for Convention {
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         DECODER.with_borrow_mut(|(inflate, bytes)| {
-            unarmour(stored, bytes)?;
+            decode_lines(stored, bytes)?;
             let (prefix, stream) = bytes
                 .split_at_checked(PREFIX)
-                .ok_or_else(|| bad("an encoded element is shorter than its own header"))?;
+                .ok_or_else(|| bad("compressed element: expected at least 9 bytes"))?;
             let size = prefix[..8].iter().fold(0_u64, |v, b| v << 8 | u64::from(*b));
             if size != out.len() as u64 {
-                let message = format!("an element says it has {size} bytes, not {}", out.len());
+                let message = format!(
+                    "compressed element: expected an uncompressed size of {} bytes, found {size}",
+                    out.len()
+                );
                 return Err(bad(&message));
             }
             if prefix[8] != b'z' {
-                return Err(bad("the byte 'z' before the deflate stream is missing"));
+                return Err(bad(
+                    "compressed element: expected the byte 'z' before the deflate stream",
+                ));
             }
             match inflate.zlib_decompress(stream, out) {
                 Ok(n) if n == out.len() => {}
-                Ok(n) => return Err(bad(&format!("an element has {n} bytes, not {size}"))),
-                Err(_) => return Err(bad("an element's deflate stream is damaged")),
+                Ok(n) => {
+                    return Err(bad(&format!(
+                        "compressed element: expected {size} bytes, found {n}"
+                    )));
+                }
+                Err(_) => return Err(bad("compressed element: invalid deflate stream")),
             }
             let sum = libdeflater::adler32(out).to_be_bytes();
             if stream.last_chunk() != Some(&sum) || ends_before(stream, sum, inflate, out.len()) {
-                return Err(bad("bytes follow an element's deflate stream"));
+                return Err(bad("compressed element: unexpected bytes after the deflate stream"));
             }
             Ok(())
         })
     }
 }
 
-/// A stream whose last bytes are the checksum `sum` has ended before them. Then the sum is somewhere
-/// else in it, too, which is so rare that looking for it costs less than asking where it ended.
+/// Whether the deflate stream ends before the last bytes of `stream`, which equal the checksum `sum`. The
+/// checksum then occurs a second time; searching for it is cheaper than decoding twice.
 fn ends_before(stream: &[u8], sum: [u8; 4], inflate: &mut Decompressor, size: usize) -> bool {
     let shorter = &stream[..stream.len() - 1];
     shorter.windows(4).any(|bytes| bytes == sum)
@@ -77,9 +86,8 @@ fn bad(message: &str) -> Error {
     Error::malformed("scda-010", message)
 }
 
-/// Takes base64 out of its lines. The two bytes after each line are free; everything else must be
-/// base64, and only the last line may be short.
-fn unarmour(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+/// Decodes lines of base64. The two bytes after each line are arbitrary; only the last line may be short.
+fn decode_lines(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.clear();
     out.reserve(stored.len() / 4 * 3 + LINE * LINES_AT_ONCE);
     let mut parts = stored.chunks((LINE + 2) * LINES_AT_ONCE).peekable();
@@ -89,52 +97,54 @@ fn unarmour(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
             let (code, _) = line
                 .split_last_chunk::<2>()
                 .filter(|(code, _)| !code.is_empty())
-                .ok_or_else(|| bad("a line of base64 has no line break"))?;
+                .ok_or_else(|| bad("compressed element: a base64 line has no line break"))?;
             out.extend_from_slice(code);
         }
-        // Of several lines at once, so padding before the last one is no base64 either.
+        // Base64 padding inside the joined lines is an error.
         let decoded = STANDARD.decode_inplace(&mut out[start..]);
-        let decoded = decoded.map_err(|_| bad("a line is not base64"))?.len();
+        let decoded = decoded.map_err(|_| bad("compressed element: invalid base64"))?.len();
         if parts.peek().is_some() && decoded != LINE_BYTES * LINES_AT_ONCE {
-            return Err(bad("base64 ends before the last line"));
+            return Err(bad("compressed element: base64 padding before the last line"));
         }
         out.truncate(start + decoded);
     }
     Ok(())
 }
 
-/// Elements of so few bytes are searched for repetitions as at level 6 where 7 to 9 were asked for:
-/// there is nothing more to be found in them, only time to be lost.
+/// Elements of up to this size are compressed at level 6 instead of 7 to 9, which take longer and gain
+/// nothing.
 const SMALL: usize = 2048;
 
-/// Encodes elements, reusing its state.
+/// Compresses elements; buffers are reused.
 pub struct Encoder {
     level: i32,
-    /// For elements that are not small, and for those that are; made when they are needed.
+    /// For elements larger than [`SMALL`], and for others; created on first use.
     large: Option<Compressor>,
     small: Option<Compressor>,
-    /// Size, 'z' and stream, and a few lines of base64.
+    /// Size, 'z' and deflate stream; some lines of base64.
     bytes: Vec<u8>,
     code: Vec<u8>,
     breaks: Breaks,
 }
 
 impl Encoder {
-    /// An encoder of a zlib level: 0 stores, 9 is the paper's recommendation; 10 to 12 are slower
-    /// and better than any of zlib's.
+    /// An encoder of compression level 0 (store) to 12; the specification recommends 9. Levels 10 to 12
+    /// exceed those of zlib. Fails for other levels.
     pub fn new(level: u32, breaks: Breaks) -> Result<Self> {
-        let level = i32::try_from(level).ok().filter(|level| CompressionLvl::new(*level).is_ok());
-        let level = level.ok_or_else(|| Error::argument("compression levels are 0 to 12"))?;
+        let valid = i32::try_from(level).ok().filter(|level| CompressionLvl::new(*level).is_ok());
+        let level = valid.ok_or_else(|| {
+            Error::argument(format!("expected a compression level from 0 to 12, found {level}"))
+        })?;
         Ok(Self { level, large: None, small: None, bytes: Vec::new(), code: Vec::new(), breaks })
     }
 
-    /// The memory that it takes to encode an element of `size` bytes is in the budget.
+    /// Fails if compressing an element of `size` bytes exceeds the memory limit.
     pub fn allow(size: u64, limits: &Limits) -> Result<()> {
-        // The element, its stream, and base64 of that in a vector that grows by doubling.
+        // The element, its deflate stream, and base64 in a growing vector.
         limits.allow(size.saturating_mul(4), "compressing an element").map(drop)
     }
 
-    /// Appends the encoded form of `element` to `out`.
+    /// Appends the compressed form of `element` to `out`.
     pub fn encode(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let (deflate, level) = match self.level {
             7..=9 if element.len() <= SMALL => (&mut self.small, 6),
@@ -147,7 +157,7 @@ impl Encoder {
         self.bytes[8] = b'z';
         let used = deflate
             .zlib_compress(element, &mut self.bytes[PREFIX..])
-            .map_err(|_| Error::argument("an element could not be compressed"))?;
+            .map_err(|_| Error::argument("compression of an element failed"))?;
         let end: &[u8; 2] = if self.breaks == Breaks::Mime { b"\r\n" } else { b"=\n" };
         for lines in self.bytes[..PREFIX + used].chunks(LINE_BYTES * LINES_AT_ONCE) {
             self.code.clear();
@@ -168,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_come_back(element in proptest::collection::vec(any::<u8>(), 0..50_000),
+        fn elements_round_trip(element in proptest::collection::vec(any::<u8>(), 0..50_000),
                               level in 0_u32..=12, mime in any::<bool>()) {
             let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
             let mut stored = Vec::new();
@@ -181,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_for_the_last_line() {
+    fn base64_padding_is_only_valid_in_the_last_line() {
         let element: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut stored = Vec::new();
         Encoder::new(0, Breaks::Unix).unwrap().encode(&element, &mut stored).unwrap();
@@ -194,8 +204,8 @@ mod tests {
         }
     }
 
-    /// Base64 lines around bytes.
-    fn armoured(bytes: &[u8]) -> Vec<u8> {
+    /// The bytes as lines of base64.
+    fn encode_lines(bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for line in bytes.chunks(LINE_BYTES) {
             STANDARD.encode_append(line, &mut out);
@@ -210,13 +220,13 @@ mod tests {
             let mut stored = Vec::new();
             Encoder::new(9, Breaks::Unix).unwrap().encode(element, &mut stored).unwrap();
             let mut bytes = Vec::new();
-            unarmour(&stored, &mut bytes).unwrap();
+            decode_lines(&stored, &mut bytes).unwrap();
             let mut out = vec![0; element.len()];
-            Convention.decode(&armoured(&bytes), &mut out).unwrap();
+            Convention.decode(&encode_lines(&bytes), &mut out).unwrap();
             let end = *bytes.last_chunk::<4>().unwrap();
             for junk in [&b""[..], b"x", b"junk", &end] {
                 let with_junk = [&bytes[..], junk, &end].concat();
-                let error = Convention.decode(&armoured(&with_junk), &mut out).unwrap_err();
+                let error = Convention.decode(&encode_lines(&with_junk), &mut out).unwrap_err();
                 assert_eq!(error.code(), "scda-010", "{junk:?}");
             }
         }

@@ -1,5 +1,5 @@
-//! The bytes of a section, or of any array, from any place on, whatever their number: what
-//! [`Writer`] takes as [`Elements::Fetched`], and how a section leaves the file.
+//! The data of a section or array as a byte stream with random access, in limited memory. Used as
+//! [`Elements::Fetched`] of a [`Writer`].
 //!
 //! [`Writer`]: crate::Writer
 //! [`Elements::Fetched`]: crate::Elements
@@ -13,23 +13,23 @@ use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
-use spile_core::shape::Shape;
+use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 
-use crate::read::{File, Section};
+use crate::read::File;
+use crate::section::Section;
 
-/// Decoded bytes that are kept, if they are several elements.
+/// Maximum bytes of several decoded elements that are kept.
 const WINDOW: u64 = 8 << 20;
 
-/// The bytes of a section, decoded where it was encoded. They are read in any order, and quickly
-/// from the first to the last.
+/// The uncompressed bytes of a section. Sequential reads are faster than random ones.
 pub struct Content {
     len: u64,
     bytes: Bytes,
 }
 
 enum Bytes {
-    /// In the file, from a byte on.
+    /// In the file, at an offset.
     Stored(Source, u64),
     Encoded {
         array: Box<Array>,
@@ -37,11 +37,11 @@ enum Bytes {
         starts: Arc<[u64]>,
         window: Mutex<Window>,
     },
-    /// Made by core's reader; elements have so many bytes.
-    Made(Box<Array>, u64),
+    /// From an array whose elements have this many bytes.
+    Computed(Box<Array>, u64),
 }
 
-/// Whole elements that are decoded.
+/// Consecutive decoded elements.
 #[derive(Default)]
 struct Window {
     start: u64,
@@ -54,24 +54,21 @@ impl Content {
     }
 
     pub(crate) fn of(file: &File, section: &Section) -> Result<Self> {
-        let Layout::Encoded { decoded, .. } = &section.array.layout else {
-            return Ok(Self::stored(file.source(), section.raw[0].data, section.len));
+        let layout = section.layout(Order::C);
+        let Layout::Encoded { decoded, .. } = &layout else {
+            return Ok(Self::stored(file.source(), section.raw().data(), section.len));
         };
-        let shape = Shape::new([section.len]);
-        let desc = ArrayDesc::new(DType::opaque(1), shape, section.array.layout.clone());
-        let bytes = Bytes::Encoded {
-            array: Box::new(file.open_array(&desc)?),
-            starts: decoded.clone(),
-            window: Mutex::default(),
-        };
+        let starts = decoded.clone();
+        let desc = ArrayDesc::new(DType::opaque(1), Shape::new([section.len]), layout);
+        let array = Box::new(file.open_array(&desc)?);
+        let bytes = Bytes::Encoded { array, starts, window: Mutex::default() };
         Ok(Self { len: section.len, bytes })
     }
 
-    /// The bytes of any array, in the order in which it has them.
+    /// The bytes of any array in stored element order.
     pub(crate) fn of_array(from: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
         let len = desc.bytes()?;
-        // As bytes, so that none of them are swapped; but one to be repeated, or to be found in its row
-        // or chunk, has to be whole.
+        // Bytes are not swapped. These layouts need complete elements.
         let dtype = match desc.layout {
             Layout::Fill(_) | Layout::Rows { .. } | Layout::Chunked { .. } => desc.dtype,
             _ => DType::opaque(1),
@@ -84,29 +81,29 @@ impl Content {
             Layout::Encoded { decoded, .. } => {
                 Bytes::Encoded { array, starts: decoded.clone(), window: Mutex::default() }
             }
-            _ => Bytes::Made(array, size),
+            _ => Bytes::Computed(array, size),
         };
         Ok(Self { len, bytes })
     }
 
-    /// Bytes in all.
+    /// Total number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// No bytes at all.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Fills `buffer` with the bytes from `at` on.
+    /// Fills `buffer` with the bytes at offset `at`. Fails if they exceed the section.
     pub fn fetch(&self, mut at: u64, mut buffer: &mut [u8]) -> Result<()> {
         let (array, starts, window) = match &self.bytes {
             Bytes::Stored(source, offset) => return source.read_exact_at(offset + at, buffer),
-            Bytes::Made(array, size) => return make(array, *size, at, buffer),
+            Bytes::Computed(array, size) => return read_array(array, *size, at, buffer),
             Bytes::Encoded { array, starts, window } => (array, starts, window),
         };
-        // After a panic elsewhere the window may be half filled; its bytes are made anew.
+        // A window is replaced as one value; it is valid after a panic of another thread.
         let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
         while !buffer.is_empty() {
             let inside = at.checked_sub(window.start).and_then(|from| usize::try_from(from).ok());
@@ -124,8 +121,8 @@ impl Content {
     }
 }
 
-/// Fills `buffer` from byte `at` on of an array of elements of `size` bytes.
-fn make(array: &Array, size: u64, at: u64, mut buffer: &mut [u8]) -> Result<()> {
+/// Fills `buffer` with the bytes at offset `at` of an array of elements of `size` bytes.
+fn read_array(array: &Array, size: u64, at: u64, mut buffer: &mut [u8]) -> Result<()> {
     let end = at + buffer.len() as u64;
     let first = at.checked_div(size).unwrap_or(0);
     let part = Selection(vec![Slice::range(first, end.div_ceil(size.max(1)))]);
@@ -142,7 +139,7 @@ fn make(array: &Array, size: u64, at: u64, mut buffer: &mut [u8]) -> Result<()> 
 }
 
 impl Window {
-    /// Decodes the element of byte `at`, and those after it that fit in, on all threads.
+    /// Decodes the element at byte `at` and the following elements that fit, on all threads.
     fn load(array: &Array, starts: &[u64], at: u64) -> Result<Self> {
         let limits = array.limits();
         let before = |byte: u64| starts.partition_point(|start| *start <= byte).saturating_sub(1);
@@ -153,12 +150,12 @@ impl Window {
             .get(last)
             .copied()
             .filter(|end| *end > at)
-            .ok_or_else(|| Error::argument(format!("there is no byte {at} in the section")))?;
+            .ok_or_else(|| Error::argument(format!("byte {at} is outside the section")))?;
         let mut bytes = Vec::with_capacity(limits.allow(end - start, "a decoded element")?);
         let part = Selection(vec![Slice::range(start, end)]);
         let mut selected = array.select(&part, Axes::Stored)?;
         if last == first + 1 {
-            // In several blocks a single element would be decoded more than once.
+            // A single element in several blocks would be decoded more than once.
             selected = selected.with_block_bytes(bytes.capacity());
         }
         selected.ordered(

@@ -1,21 +1,24 @@
-//! scda: one file for a parallel program, the same bytes on any number of processes.
+//! scda: a file format for parallel I/O whose bytes do not depend on the number of processes.
 //!
 //! Specification: T. Griesbach and C. Burstedde, *scda: A Minimal, Serial-Equivalent Format for
-//! Parallel I/O* (2023), version a0 with its compression convention; what is unclear there is
-//! decided in `FORMAT.md`.
+//! Parallel I/O* (2023), version a0 with its compression convention; `FORMAT.md` has
+//! the decisions on unclear points.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | paddings, counts, the file header, raw sections |
-//! | `digits` | counts, quickly |
-//! | `codec` | the compression convention's algorithm |
-//! | `read` | [`File`] and [`Section`]: sections decoded; the tree view |
-//! | `write` `partition` | [`Writer`] and [`Cursor`]: sections written and read by all ranks of a job |
-//! | `elements` | where a rank's elements come from and go to |
-//! | `content` `recode` | bytes of sections and arrays as a stream; the same content in another encoding |
-//! | `schema` `checkpoint` | named, typed fields as sections: [`Field`], [`Checkpoint`], [`Restart`] |
-//! | `tree` | any tree as such fields |
-//! | `check` `salvage` | the rules; what can be saved of a cut file |
+//! | `wire` | on-disk structures: paddings, count entries, file header, raw sections |
+//! | `section` | [`Section`]: raw sections, or pairs of them that follow the compression convention |
+//! | `codec` | the codec of the compression convention |
+//! | `read` | [`File`]: list of sections |
+//! | `read_parallel` | [`Cursor`]: collective reading on all ranks of a job |
+//! | `write` | [`Writer`]: collective writing on all ranks of a job |
+//! | `buffers` | [`Elements`], [`Slots`]: data of one rank in memory |
+//! | `content` | [`Content`]: data of a section as a byte stream |
+//! | `semantics` | named, typed fields: [`Field`], [`Checkpoint`], [`Restart`] |
+//! | `to_tree` `from_tree` | a file as a tree; any dataset as scda |
+//! | `ops` | [`recode`]: change of compression and line breaks |
+//! | `check` `salvage` | validation; recovery of truncated files |
+//! | `budget` | memory accounting |
 //!
 //! ```
 //! use spile_core::{comm::{Comm, Threads}, limits::Limits};
@@ -23,14 +26,14 @@
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("state.scda");
-//! // Three ranks write six elements of four bytes; the file does not show how many they were.
-//! let done = Threads::run(3, |comm| {
+//! // Three ranks write six elements of four bytes.
+//! let written = Threads::run(3, |comm| {
 //!     let mut file = Writer::create(comm, &path, b"an example", Options::default())?;
 //!     let mine = vec![comm.rank() as u8; 4 * (comm.rank() + 1)];
 //!     file.array(b"ranks", &[1, 2, 3], 4, Elements::Contiguous(&mine), false)?;
 //!     file.close()
 //! });
-//! assert!(done.iter().all(Result::is_ok));
+//! assert!(written.iter().all(Result::is_ok));
 //!
 //! let file = File::open(&path, &Limits::default())?;
 //! assert_eq!((file.sections()[0].count, file.sections()[0].size), (6, 4));
@@ -38,29 +41,32 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod budget;
+mod buffers;
 mod check;
-mod checkpoint;
 mod codec;
 mod content;
-mod digits;
-mod elements;
-mod partition;
+mod from_tree;
+mod ops;
 mod read;
-mod recode;
+mod read_parallel;
 mod salvage;
-mod schema;
-mod tree;
+mod section;
+mod semantics;
+mod to_tree;
 pub mod wire;
 mod write;
 
-pub use checkpoint::{Checkpoint, Restart, Stored};
+pub use buffers::{Elements, Fetch, Slots};
 pub use codec::Encoder;
 pub use content::Content;
-pub use elements::{Elements, Fetch, Slots};
-pub use partition::{Cursor, SectionHeader, split_evenly};
-pub use read::{File, Section};
-pub use recode::{Change, Coding, Recode, changes, recode};
-pub use schema::Field;
+pub use ops::{Change, Coding, Recode, changes, recode};
+pub use read::File;
+pub use read_parallel::{Cursor, split_evenly};
+pub use section::{Section, SectionHeader};
+pub use semantics::Field;
+pub use semantics::checkpoint::Checkpoint;
+pub use semantics::restart::{Restart, Stored};
 pub use write::{Options, Writer};
 
 use spile_core::description::Holds;
@@ -73,7 +79,7 @@ use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-/// The format, for the registry.
+/// The scda format, for the registry.
 pub struct Scda;
 
 static INFO: FormatInfo = FormatInfo {
@@ -122,7 +128,7 @@ impl Format for Scda {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        tree::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

@@ -1,12 +1,15 @@
-//! Entries and sections as they lie in the file (section 2 of the paper).
+//! On-disk structures: paddings, count entries, the file header and raw sections (section 2 of the
+//! specification).
 
-use rayon::prelude::*;
+mod digits;
+mod entries;
+
 use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
-use crate::digits::{put_count, quick_count};
+pub(crate) use entries::{ENTRIES_AT_ONCE, check_entries, read_starts, sum_sizes};
+pub use entries::{count, format_entries, parse_entries};
 
 /// Bytes of the file header (Figure 1).
 pub const FILE_HEADER: u64 = 128;
@@ -14,29 +17,26 @@ pub const FILE_HEADER: u64 = 128;
 /// Bytes of a section's type and user string.
 pub const SECTION_HEADER: u64 = 64;
 
-/// Bytes of a count entry, and what everything is aligned to.
+/// Bytes of a count entry; also the alignment of all sections.
 pub const ENTRY: u64 = 32;
 
-/// Bytes of the longest fixed part of a section: type, user string and two counts.
+/// Bytes of the longest section header: type, user string and two counts.
 pub(crate) const LONGEST_HEAD: usize = (SECTION_HEADER + 2 * ENTRY) as usize;
 
-/// Longest vendor string.
+/// Maximum length of a vendor string in bytes.
 pub const VENDOR: usize = 20;
 
-/// Longest user string.
+/// Maximum length of a user string in bytes.
 pub const USER: usize = 58;
 
-/// Entries of sizes that are parsed at once.
-pub(crate) const ENTRIES_AT_ONCE: usize = 4096;
-
-/// Which line breaks a padding ends with (section 2.1).
+/// Line break style of a padding (section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
     /// `\n`.
     Unix,
     /// `\r\n`.
     Mime,
-    /// Neither; legal all the same.
+    /// Any other two bytes, which the specification allows.
     Other,
 }
 
@@ -45,16 +45,16 @@ pub enum Breaks {
 pub enum Kind {
     /// 32 bytes.
     Inline,
-    /// A given number of bytes.
+    /// One block of bytes.
     Block,
-    /// Elements of one size.
+    /// Elements of equal size.
     Array,
     /// Elements of different sizes.
     Varray,
 }
 
 impl Kind {
-    /// The letter in the file.
+    /// The letter that identifies the type in the file.
     pub const fn letter(self) -> char {
         match self {
             Self::Inline => 'I',
@@ -64,41 +64,44 @@ impl Kind {
         }
     }
 
-    fn of(letter: u8) -> Option<Self> {
+    fn from_letter(letter: u8) -> Option<Self> {
         [Self::Inline, Self::Block, Self::Array, Self::Varray]
             .into_iter()
             .find(|kind| kind.letter() as u8 == letter)
     }
 }
 
-/// What the file header says.
+/// The file header (Figure 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// Format version, 0xa0 and up.
     pub version: u8,
-    /// Who wrote it.
+    /// Vendor string: the program that wrote the file.
     pub vendor: Vec<u8>,
-    /// What the user says about it.
+    /// User string of the file.
     pub user: Vec<u8>,
-    /// Line breaks of the paddings.
+    /// Line break style of the paddings; [`Breaks::Other`] if the two strings differ.
     pub breaks: Breaks,
 }
 
 impl FileHeader {
-    /// Reads and checks the first 128 bytes.
+    /// Reads and validates the first 128 bytes.
     pub fn read(source: &Source) -> Result<Self> {
         Self::parse(&fetch(source, 0, FILE_HEADER as usize)?)
     }
 
-    /// Checks the first 128 bytes of a file, or all of a shorter one.
+    /// Validates the first 128 bytes of a file, or all bytes of a shorter file.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let common = b"scdat".iter().zip(bytes).take_while(|(a, b)| a == b).count();
         if bytes.is_empty() || common < bytes.len().min(5) {
-            let message = "an scda file begins with \"scdat\" and its version";
+            let message = "expected \"scdat\" and a version at the start of the file";
             return Err(Error::not_this_format("scda-001", message).at(common as u64));
         }
         if (bytes.len() as u64) < FILE_HEADER {
-            let message = format!("the file header has {} of 128 bytes", bytes.len());
+            let message = format!(
+                "unexpected end of file: expected a file header of 128 bytes, found {}",
+                bytes.len()
+            );
             return Err(Error::truncated("scda-007", message).in_object("file header").at(0));
         }
         let bad = |code, at, message: &str| {
@@ -107,66 +110,68 @@ impl FileHeader {
         let hex = |b: u8| (b as char).to_digit(16).filter(|_| !b.is_ascii_uppercase());
         let version = match (hex(bytes[5]), hex(bytes[6])) {
             (Some(high), Some(low)) if high >= 10 => (16 * high + low) as u8,
-            _ => return Err(bad("scda-002", 5, "versions are a0 to ff, in small letters")),
+            _ => return Err(bad("scda-002", 5, "expected a version from a0 to ff in lower case")),
         };
         if bytes[7] != b' ' {
-            return Err(bad("scda-002", 7, "a space follows the version"));
+            return Err(bad("scda-002", 7, "expected a space after the version"));
         }
         let (vendor, first) = unpad(&bytes[8..32])
-            .ok_or_else(|| bad("scda-003", 8, "the vendor string is not padded"))?;
+            .ok_or_else(|| bad("scda-003", 8, "invalid padding of the vendor string"))?;
         if &bytes[32..34] != b"F " {
-            return Err(bad("scda-004", 32, "the first section is not a file header"));
+            return Err(bad("scda-004", 32, "expected the section type \"F \" of the file header"));
         }
         let (user, second) = unpad(&bytes[34..96])
-            .ok_or_else(|| bad("scda-003", 34, "the user string is not padded"))?;
+            .ok_or_else(|| bad("scda-003", 34, "invalid padding of the user string"))?;
         let breaks = if first == second { first } else { Breaks::Other };
         Ok(Self { version, vendor: vendor.to_vec(), user: user.to_vec(), breaks })
     }
 }
 
-/// The fixed part of a section: type, user string and counts, without the sizes of a V section.
+/// A section header: type, user string and counts, without the size entries of a V section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its type.
+    /// Section type.
     pub kind: Kind,
-    /// Its user string.
-    pub user: Vec<u8>,
-    /// Its first byte.
+    /// User string.
+    pub user: Box<[u8]>,
+    /// Offset of the section in the file.
     pub offset: u64,
     /// Number of elements; 0 for I and B.
     pub count: u64,
     /// Bytes of an element (A) or of the block (B); 0 for I and V.
     pub size: u64,
-    /// The byte after it: the first of the data, or of the sizes of a V section.
-    pub end: u64,
-    /// Line breaks of its entries.
+    /// Line break style of the entries.
     pub breaks: Breaks,
 }
 
 impl Head {
-    /// Reads the fixed part of the section at `offset`, or nothing at the end of the file.
+    /// Reads the header of the section at `offset`; `None` at the end of the file.
     pub fn read(source: &Source, offset: u64) -> Result<Option<Self>> {
         let bytes = fetch(source, offset, LONGEST_HEAD)?;
         Self::parse(&bytes, offset, source.len())
     }
 
-    /// The fixed part of the section at `offset` of a file of `file_len` bytes, from the bytes
-    /// there.
+    /// Parses the header of the section at `offset` of a file of `file_len` bytes; `bytes` begin at
+    /// `offset`. `None` at the end of the file.
     pub(crate) fn parse(bytes: &[u8], offset: u64, file_len: u64) -> Result<Option<Self>> {
         if offset == file_len {
             return Ok(None);
         }
         let cut = || {
-            let message = format!("the file ends after {file_len} bytes");
+            let message =
+                format!("unexpected end of file at byte {file_len}: incomplete section header");
             Error::truncated("scda-007", message).at(offset)
         };
         let user = bytes.get(..64).ok_or_else(cut)?;
-        let kind = Kind::of(user[0]).filter(|_| user[1] == b' ').ok_or_else(|| {
-            let message = format!("\"{}\" is not the type of a section", user[..2].escape_ascii());
+        let kind = Kind::from_letter(user[0]).filter(|_| user[1] == b' ').ok_or_else(|| {
+            let message = format!(
+                "expected a section type (I, B, A or V), found \"{}\"",
+                user[..2].escape_ascii()
+            );
             Error::malformed("scda-004", message).at(offset)
         })?;
         let (user, mut breaks) = unpad(&user[2..]).ok_or_else(|| {
-            Error::malformed("scda-003", "the user string is not padded").at(offset + 2)
+            Error::malformed("scda-003", "invalid padding of the user string").at(offset + 2)
         })?;
         let mut end = offset + SECTION_HEADER;
         let mut number = |letter: u8| -> Result<u64> {
@@ -185,10 +190,33 @@ impl Head {
             Kind::Array => (number(b'N')?, number(b'E')?),
             Kind::Varray => (number(b'N')?, 0),
         };
-        Ok(Some(Self { kind, user: user.to_vec(), offset, count, size, end, breaks }))
+        Ok(Some(Self { kind, user: user.into(), offset, count, size, breaks }))
     }
 
-    /// Bytes of the data of a section that is not V.
+    /// Offset of the first byte after the header: of the data, or of the size entries of a V section.
+    pub fn end(&self) -> u64 {
+        let counts = match self.kind {
+            Kind::Inline => 0,
+            Kind::Block | Kind::Varray => 1,
+            Kind::Array => 2,
+        };
+        self.offset + SECTION_HEADER + counts * ENTRY
+    }
+
+    /// Offset of the first data byte.
+    pub fn data(&self) -> u64 {
+        match self.kind {
+            Kind::Varray => self.end().saturating_add(self.count.saturating_mul(ENTRY)),
+            _ => self.end(),
+        }
+    }
+
+    /// Type and user string for messages: `A "density"`.
+    pub fn title(&self) -> String {
+        format!("{} \"{}\"", self.kind.letter(), self.user.escape_ascii())
+    }
+
+    /// Data bytes of an I, B or A section. Fails if the product of count and size overflows.
     pub fn data_len(&self) -> Result<u64> {
         match self.kind {
             Kind::Inline => Ok(ENTRY),
@@ -197,90 +225,89 @@ impl Head {
                 let (count, size) = (self.count, self.size);
                 Error::malformed(
                     "scda-006",
-                    format!("{count} elements of {size} bytes fit no file"),
+                    format!("{count} elements of {size} bytes exceed the maximum file size"),
                 )
                 .at(self.offset + SECTION_HEADER)
             }),
         }
     }
 
-    /// The byte after a section whose `len` data bytes begin at `data`; they and their padding have
-    /// to be inside a file of `file_len` bytes.
-    pub fn section_end(&self, file_len: u64, data: u64, len: u64) -> Result<u64> {
+    /// Offset of the first byte after a section of `len` data bytes. Fails if data and padding
+    /// exceed a file of `file_len` bytes.
+    pub fn section_end(&self, file_len: u64, len: u64) -> Result<u64> {
+        let data = self.data();
         let end = data.checked_add(len).and_then(|e| e.checked_add(padding(self.kind, len)));
         match end {
             Some(end) if end <= file_len => Ok(end),
             Some(_) => {
                 let left = file_len.saturating_sub(data);
-                let message =
-                    format!("the data need {len} bytes and their padding, {left} are left");
+                let message = format!(
+                    "unexpected end of file: expected {len} data bytes and padding, found {left} bytes"
+                );
                 Err(Error::truncated("scda-007", message).at(self.offset))
             }
             None => {
-                let message = format!("{len} bytes fit no file");
+                let message = format!("{len} data bytes exceed the maximum file size");
                 Err(Error::malformed("scda-006", message).at(self.offset))
             }
         }
     }
 }
 
-/// A section without its data.
+/// A section as stored in the file, without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {
     /// Type, user string and counts.
     pub head: Head,
-    /// First byte of the data.
-    pub data: u64,
-    /// Bytes of the data.
+    /// Stored data bytes.
     pub len: u64,
-    /// For V: bytes before each element, and the total at the end.
-    pub starts: Vec<u64>,
-    /// The byte after the section.
-    pub end: u64,
 }
 
 impl Raw {
-    /// Reads the section at `offset`, or nothing at the end of the file.
-    pub fn read(source: &Source, offset: u64, limits: &Limits) -> Result<Option<Self>> {
+    /// Reads the section at `offset`; `None` at the end of the file. The size entries of a V section
+    /// are added up, not kept.
+    pub fn read(source: &Source, offset: u64) -> Result<Option<Self>> {
         let Some(head) = Head::read(source, offset)? else { return Ok(None) };
-        let mut starts = Vec::new();
-        let (data, len) = if head.kind == Kind::Varray {
-            starts = read_sizes(source, head.end, head.count, b'E', limits)?;
-            (head.end + ENTRY * head.count, starts.last().copied().unwrap_or(0))
-        } else {
-            (head.end, head.data_len()?)
+        let len = match head.kind {
+            Kind::Varray => sum_sizes(source, head.end(), head.count, b'E')?,
+            _ => head.data_len()?,
         };
-        let end = head.section_end(source.len(), data, len)?;
-        Ok(Some(Self { head, data, len, starts, end }))
+        head.section_end(source.len(), len)?;
+        Ok(Some(Self { head, len }))
     }
 
-    /// For V: bytes of each element.
-    pub fn sizes(&self) -> Vec<u64> {
-        differences(&self.starts)
+    /// Offset of the first data byte.
+    pub fn data(&self) -> u64 {
+        self.head.data()
     }
 
-    /// The section in words: `A "density"`.
-    pub fn title(&self) -> String {
-        format!("{} \"{}\"", self.head.kind.letter(), self.head.user.escape_ascii())
+    /// Offset of the first byte after the data.
+    pub fn data_end(&self) -> u64 {
+        self.data() + self.len
+    }
+
+    /// Offset of the first byte after the section.
+    pub fn end(&self) -> u64 {
+        self.data_end() + padding(self.head.kind, self.len)
     }
 }
 
-/// The sizes of elements that begin at `starts`.
+/// Sizes of the elements whose offsets are `starts`.
 pub(crate) fn differences(starts: &[u64]) -> Vec<u64> {
     starts.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Bytes that follow `len` data bytes (section 2.1.2): at least 7, to a multiple of 32.
+/// Number of padding bytes after `len` data bytes of a section (section 2.1.2); 0 for I.
 pub fn padding(kind: Kind, len: u64) -> u64 {
     if kind == Kind::Inline { 0 } else { data_padding(len) }
 }
 
-/// The unique number from 7 to 38 that fills up to a multiple of 32.
+/// Number of padding bytes after `len` data bytes: 7 to 38, up to a multiple of 32.
 pub fn data_padding(len: u64) -> u64 {
     7 + (ENTRY - (len + 7) % ENTRY) % ENTRY
 }
 
-/// The bytes that pad `len` data bytes, the last of which is `last`.
+/// The padding after `len` data bytes, the last of which is `last`.
 pub fn data_padding_bytes(len: u64, last: Option<u8>, breaks: Breaks) -> Vec<u8> {
     let total = data_padding(len) as usize;
     let (open, close): (&[u8], &[u8]) = match breaks {
@@ -294,8 +321,8 @@ pub fn data_padding_bytes(len: u64, last: Option<u8>, breaks: Breaks) -> Vec<u8>
     out
 }
 
-/// The input of a padded entry and its line breaks (section 2.1.1), parsed from the right: two
-/// free bytes, one or more dashes, one space.
+/// The input of a padded entry and its line break style (section 2.1.1), parsed from the right: two
+/// arbitrary bytes, one or more dashes, one space. `None` if the padding is invalid.
 pub fn unpad(padded: &[u8]) -> Option<(&[u8], Breaks)> {
     let (rest, free) = padded.split_last_chunk::<2>()?;
     let end = rest.iter().rposition(|b| *b != b'-')?;
@@ -319,116 +346,12 @@ pub fn pad(input: &[u8], length: usize, breaks: Breaks) -> Vec<u8> {
     out
 }
 
-/// Makes `out` the count entries of `values`, 32 bytes each.
-pub fn format_entries(letter: u8, values: &[u64], breaks: Breaks, out: &mut Vec<u8>) {
-    let mut blank = [b'-'; ENTRY as usize];
-    (blank[0], blank[1]) = (letter, b' ');
-    blank[30..].copy_from_slice(if breaks == Breaks::Mime { b"\r\n" } else { b"-\n" });
-    out.resize(values.len() * ENTRY as usize, 0);
-    for (entry, value) in out.as_chunks_mut::<{ ENTRY as usize }>().0.iter_mut().zip(values) {
-        *entry = blank;
-        put_count(entry, *value);
-    }
-}
-
-/// The value of a 32-byte count entry. Counts have 1 to 26 digits and no leading zero; those that
-/// no file can hold are refused, never wrapped.
-pub fn count(entry: &[u8], letter: u8, offset: u64) -> Result<(u64, Breaks)> {
-    let bad = |message: String| Error::malformed("scda-005", message).at(offset);
-    if entry.first() != Some(&letter) || entry.get(1) != Some(&b' ') {
-        let found = entry[..2.min(entry.len())].escape_ascii();
-        return Err(bad(format!("expected the count \"{} \", found \"{found}\"", letter as char)));
-    }
-    let (digits, breaks) =
-        unpad(&entry[2..]).ok_or_else(|| bad("the count is not padded".into()))?;
-    let plain = !digits.is_empty()
-        && digits.len() <= 26
-        && digits.iter().all(u8::is_ascii_digit)
-        && (digits[0] != b'0' || digits.len() == 1);
-    if !plain {
-        return Err(bad(format!("\"{}\" is not a count", digits.escape_ascii())));
-    }
-    let value = digits.iter().fold(0_u128, |v, d| v * 10 + u128::from(d - b'0'));
-    match u64::try_from(value) {
-        Ok(value) if value < 1 << 63 => Ok((value, breaks)),
-        _ => Err(Error::malformed("scda-006", format!("{value} fits no file")).at(offset)),
-    }
-}
-
-/// The sizes of `number` elements as running sums, with the total at the end.
-pub fn read_sizes(
-    source: &Source,
-    offset: u64,
-    number: u64,
-    letter: u8,
-    limits: &Limits,
-) -> Result<Vec<u64>> {
-    let mut starts = read_entries(source, offset, number, letter, limits)?;
-    let mut sum = 0_u64;
-    for (k, size) in starts.iter_mut().enumerate() {
-        let before = sum;
-        sum = sum.checked_add(*size).filter(|s| *s < 1 << 63).ok_or_else(|| {
-            let at = offset + k as u64 * ENTRY;
-            Error::malformed("scda-006", "the sizes add up to more than any file holds").at(at)
-        })?;
-        *size = before;
-    }
-    starts.push(sum);
-    Ok(starts)
-}
-
-/// The values of `number` count entries. They must lie inside the file before memory is asked for.
-pub fn read_entries(
-    source: &Source,
-    offset: u64,
-    number: u64,
-    letter: u8,
-    limits: &Limits,
-) -> Result<Vec<u64>> {
-    entries_fit(number, offset, source.len())?;
-    let bytes = limits.allow((number + 1).saturating_mul(8), "the sizes of the elements")?;
-    let mut values = Vec::with_capacity(bytes / 8);
-    values.resize(bytes / 8 - 1, 0_u64);
-    values.par_chunks_mut(ENTRIES_AT_ONCE).enumerate().try_for_each_init(
-        Vec::new,
-        |bytes, (part, values)| {
-            let at = offset + (part * ENTRIES_AT_ONCE) as u64 * ENTRY;
-            bytes.resize(values.len() * ENTRY as usize, 0);
-            source.read_exact_at(at, bytes)?;
-            parse_entries(bytes, letter, at, values)
-        },
-    )?;
-    Ok(values)
-}
-
-/// `number` count entries at `offset` lie inside a file of `file_len` bytes.
-pub(crate) fn entries_fit(number: u64, offset: u64, file_len: u64) -> Result<()> {
-    let end = number.checked_mul(ENTRY).and_then(|bytes| bytes.checked_add(offset));
-    if end.is_some_and(|end| end <= file_len) {
-        return Ok(());
-    }
-    let message = format!("{number} sizes need more than the file has");
-    Err(Error::truncated("scda-007", message).at(offset))
-}
-
-/// The values of the count entries in `bytes`, which lie at byte `at` of the file.
-pub fn parse_entries(bytes: &[u8], letter: u8, at: u64, values: &mut [u64]) -> Result<()> {
-    let entries = bytes.as_chunks::<{ ENTRY as usize }>().0;
-    for (k, (entry, value)) in entries.iter().zip(values).enumerate() {
-        *value = match quick_count(entry, letter) {
-            Some(value) => value,
-            None => count(entry, letter, at + k as u64 * ENTRY)?.0,
-        };
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn padding_gives_the_input_back() {
+    fn padding_round_trips() {
         for input in [&b""[..], b"-", b" -", b"a -- b -", &[b'-'; 58], b"\0\xff\n"] {
             for breaks in [Breaks::Unix, Breaks::Mime] {
                 let padded = pad(input, 62, breaks);
@@ -454,22 +377,5 @@ mod tests {
             }
         }
         assert_eq!(data_padding_bytes(0, None, Breaks::Unix)[..3], *b"\n==");
-    }
-
-    #[test]
-    fn counts_are_strict() {
-        let entry = |digits: &str| {
-            let mut bytes = b"E ".to_vec();
-            bytes.extend(pad(digits.as_bytes(), 30, Breaks::Unix));
-            count(&bytes, b'E', 0).map(|c| c.0)
-        };
-        assert_eq!(entry("0").unwrap(), 0);
-        assert_eq!(entry("9223372036854775807").unwrap(), (1 << 63) - 1);
-        for bad in ["", "05", "+5", "5a", " 5", "5 ", "-1"] {
-            assert_eq!(entry(bad).unwrap_err().code(), "scda-005", "{bad}");
-        }
-        for large in ["9223372036854775808", "99999999999999999999999999"] {
-            assert_eq!(entry(large).unwrap_err().code(), "scda-006", "{large}");
-        }
     }
 }

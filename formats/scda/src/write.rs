@@ -1,5 +1,5 @@
-//! The native writer (appendix A.4): sections written by all ranks of a job together. The bytes of
-//! the file depend on the data alone, never on the number of ranks or the partition.
+//! The native writer (appendix A.4): all ranks of a job write sections collectively. The bytes of the
+//! file do not depend on the number of ranks or the partition.
 
 use std::path::Path;
 
@@ -7,29 +7,30 @@ use spile_core::comm::{Comm, SharedSink, agree, agree_alike, gather_numbers};
 use spile_core::error::{Error, Result};
 use spile_core::sink::Overwrite;
 
+use crate::buffers::{Elements, Encoded, Run, encode, runs};
 use crate::codec::Encoder;
-use crate::elements::{Elements, Encoded, Run, encode, runs};
+use crate::section::{COMPRESSED_ARRAY, COMPRESSED_BLOCK, COMPRESSED_VARRAY};
 use crate::wire::{
     Breaks, ENTRY, FILE_HEADER, SECTION_HEADER, USER, VENDOR, data_padding, data_padding_bytes,
     format_entries, pad,
 };
 
-/// Bytes that are written at once where they are not written straight from the caller's memory.
+/// Bytes written at once if they are not written directly from the caller's buffer.
 const AT_ONCE: usize = 1 << 20;
 
-/// Bytes that are compressed before anything of them is written, if they are several elements.
+/// Maximum bytes of several elements that are compressed before they are written.
 const ENCODED_AT_ONCE: u64 = 4 << 20;
 
-/// How a file is written.
+/// Options for writing a file.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who writes; at most 20 bytes.
+    /// Vendor string, at most 20 bytes. Default: spile and its version.
     pub vendor: Vec<u8>,
-    /// Line breaks; [`Breaks::Unix`] or [`Breaks::Mime`].
+    /// Line break style: [`Breaks::Unix`] (default) or [`Breaks::Mime`].
     pub breaks: Breaks,
-    /// Compression level of encoded sections, 0 to 12.
+    /// Compression level, 0 to 12. Default: 9.
     pub level: u32,
-    /// Whether an existing file may be replaced.
+    /// Whether an existing file is replaced.
     pub overwrite: Overwrite,
 }
 
@@ -40,8 +41,8 @@ impl Default for Options {
     }
 }
 
-/// A file being written by the ranks of a job. Every method is collective; after an error, which
-/// all ranks get alike, the file is given up and never appears.
+/// Writes a file on all ranks of a job. Every method is collective. An error is the same on all ranks;
+/// after an error the file is discarded.
 pub struct Writer<'c> {
     comm: &'c dyn Comm,
     file: Box<dyn SharedSink + 'c>,
@@ -57,7 +58,7 @@ impl<'c> Writer<'c> {
         Self::start(comm, file, user, options)
     }
 
-    /// Starts a file in a sink that is there already; [`Writer::close`] finishes it.
+    /// Starts a file in an existing sink; [`Writer::close`] finishes the sink.
     pub fn over(
         comm: &'c dyn Comm,
         file: Box<dyn SharedSink + 'c>,
@@ -84,7 +85,7 @@ impl<'c> Writer<'c> {
         Ok(writer)
     }
 
-    /// Writes 32 bytes, which `root` has.
+    /// Writes an I section: 32 bytes, passed on rank `root`.
     pub fn inline(&mut self, user: &[u8], root: usize, data: Option<&[u8; 32]>) -> Result<()> {
         let checked = self.check_root(user, root, data.is_some());
         agree_alike(self.comm, checked, (user, root))?;
@@ -96,7 +97,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Writes a block of `size` bytes, which `root` has; with `encode`, compressed.
+    /// Writes a B section of `size` bytes, passed on rank `root`; compressed if `encode`.
     pub fn block(
         &mut self,
         user: &[u8],
@@ -108,8 +109,8 @@ impl<'c> Writer<'c> {
         self.block_from(user, root, size, data.map(Elements::Contiguous), encode)
     }
 
-    /// [`Writer::block`] of bytes that need not be one piece of memory. To be compressed they are
-    /// put together there.
+    /// Writes a B section of `size` bytes from [`Elements`], passed on rank `root`. Compression copies them
+    /// to one contiguous buffer.
     pub fn block_from(
         &mut self,
         user: &[u8],
@@ -121,7 +122,7 @@ impl<'c> Writer<'c> {
         let here = self.comm.rank() == root;
         let checked = self.check_root(user, root, data.is_some()).and_then(|()| match data {
             Some(data) if here && data.bytes() != size => {
-                Err(Error::argument(format!("a block of {size} bytes was given {}", data.bytes())))
+                Err(Error::argument(format!("expected {size} bytes, found {}", data.bytes())))
             }
             _ if size >= 1 << 62 => Err(too_large()),
             _ => Ok(()),
@@ -132,14 +133,14 @@ impl<'c> Writer<'c> {
             return self.write_block(user, size, data);
         }
         let mut encoded = Vec::new();
-        let mut encode = || self.encoder()?.encode(data.whole(&mut Vec::new())?, &mut encoded);
+        let mut encode = || self.encoder()?.encode(data.contiguous(&mut Vec::new())?, &mut encoded);
         agree(self.comm, if here { encode() } else { Ok(()) })?;
         let lengths = gather_numbers(self.comm, encoded.len() as u64)?;
-        self.announce(b"B compressed scda 00", size)?;
+        self.write_announcement(COMPRESSED_BLOCK, size)?;
         self.write_block(user, lengths[root], Elements::Contiguous(&encoded))
     }
 
-    /// Writes a block of `size` bytes; all ranks but one have none of them.
+    /// Writes a block of `size` bytes, all of which are on one rank.
     fn write_block(&mut self, user: &[u8], size: u64, data: Elements<'_>) -> Result<()> {
         let mut head = self.head(b'B', user);
         head.extend(self.entry(b'E', size));
@@ -148,7 +149,8 @@ impl<'c> Writer<'c> {
         self.write_data(start, start, size, data)
     }
 
-    /// Writes an array of elements of `size` bytes. `counts` are the elements of each rank.
+    /// Writes an A section: elements of `size` bytes. `counts` is the number of elements of each rank,
+    /// `data` the elements of this rank; compressed if `encode`.
     pub fn array(
         &mut self,
         user: &[u8],
@@ -159,9 +161,9 @@ impl<'c> Writer<'c> {
     ) -> Result<()> {
         let checked = self.check_partition(user, counts).and_then(|(number, mine)| {
             let each = std::iter::repeat_n(size, mine as usize);
-            if !data.fit(mine.checked_mul(size), each) {
+            if !data.matches(mine.checked_mul(size), each) {
                 return Err(Error::argument(format!(
-                    "rank {} was to give {mine} elements of {size} bytes and gave {} bytes",
+                    "rank {}: expected {mine} elements of {size} bytes, found {} bytes",
                     self.comm.rank(),
                     data.bytes()
                 )));
@@ -170,7 +172,7 @@ impl<'c> Writer<'c> {
         });
         let bytes = agree_alike(self.comm, checked, (user, counts, size, encode))?;
         if encode {
-            self.announce(b"A compressed scda 00", size)?;
+            self.write_announcement(COMPRESSED_ARRAY, size)?;
             let mine = counts[self.comm.rank()] as usize;
             return self.write_encoded(user, counts, mine, |_| size, data);
         }
@@ -182,8 +184,8 @@ impl<'c> Writer<'c> {
         self.write_data(start, start + before(counts, self.comm.rank()) * size, bytes, data)
     }
 
-    /// Writes an array of elements of different sizes. `counts` are the elements of each rank,
-    /// `sizes` those of this rank's elements.
+    /// Writes a V section: elements of different sizes. `counts` is the number of elements of each rank,
+    /// `sizes` and `data` are sizes in bytes and elements of this rank; compressed if `encode`.
     pub fn varray(
         &mut self,
         user: &[u8],
@@ -194,11 +196,11 @@ impl<'c> Writer<'c> {
     ) -> Result<()> {
         let checked = self.check_partition(user, counts).and_then(|(_, mine)| {
             let sum = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
-            if sizes.len() as u64 == mine && data.fit(sum, sizes.iter().copied()) {
+            if sizes.len() as u64 == mine && data.matches(sum, sizes.iter().copied()) {
                 return Ok(());
             }
             Err(Error::argument(format!(
-                "rank {} was to give {mine} elements and gave {} sizes and {} bytes",
+                "rank {}: expected {mine} elements, found {} sizes and {} bytes",
                 self.comm.rank(),
                 sizes.len(),
                 data.bytes()
@@ -209,7 +211,7 @@ impl<'c> Writer<'c> {
             return self.write_varray(user, counts, sizes, data);
         }
         let number = total(counts)?;
-        let mut head = self.head(b'A', b"V compressed scda 00");
+        let mut head = self.head(b'A', COMPRESSED_VARRAY);
         head.extend(self.entry(b'N', number));
         head.extend(self.entry(b'E', ENTRY));
         self.write_at_root(self.cursor, &head)?;
@@ -235,7 +237,7 @@ impl<'c> Writer<'c> {
         self.write_data(start, start + before(&lengths, self.comm.rank()), bytes, data)
     }
 
-    /// Writes the fixed part of a V section and gives the place of the sizes.
+    /// Writes the header of a V section and returns the offset of the size entries.
     fn write_varray_head(&mut self, user: &[u8], number: u64) -> Result<u64> {
         let mut head = self.head(b'V', user);
         head.extend(self.entry(b'N', number));
@@ -243,7 +245,7 @@ impl<'c> Writer<'c> {
         Ok(self.cursor + head.len() as u64)
     }
 
-    /// Compresses the elements of this rank on all its threads and writes them as a V section.
+    /// Compresses the elements of this rank on all threads and writes them as a V section.
     fn write_encoded(
         &mut self,
         user: &[u8],
@@ -259,7 +261,7 @@ impl<'c> Writer<'c> {
         let mut parts = Vec::new();
         let runs = runs((0..number).map(&size_of));
         if self.comm.size() > 1 {
-            // Where a rank's elements begin is known when all ranks have compressed theirs.
+            // The offset of a rank's elements depends on the compressed sizes of the other ranks.
             agree(self.comm, encode(&runs, &mut parts))?;
             let sizes: Vec<u64> = parts.iter().flat_map(|(sizes, _)| sizes).copied().collect();
             let pieces: Vec<&[u8]> = parts.iter().map(|(_, bytes)| bytes.as_slice()).collect();
@@ -289,42 +291,41 @@ impl<'c> Writer<'c> {
         self.pad_data(start, at - start, last)
     }
 
-    /// Makes the file appear.
+    /// Completes the file. It does not exist under its name before.
     pub fn close(self) -> Result<()> {
         self.file.finish()
     }
 
-    /// Writes this rank's data at `mine` and, by whoever has the last byte, the padding behind the
-    /// `bytes` that begin at `start`.
+    /// Writes this rank's data at offset `mine`, and the padding after the `bytes` of all ranks, which begin
+    /// at `start`.
     fn write_data(&mut self, start: u64, mine: u64, bytes: u64, data: Elements<'_>) -> Result<()> {
-        let (together, apart) = match data {
+        let (contiguous, other) = match data {
             Elements::Contiguous(all) => (all, Elements::Contiguous(&[])),
-            apart => (&[][..], apart),
+            other => (&[][..], other),
         };
-        self.file.write_at_all(mine, together)?;
-        self.write_apart(mine, apart)?;
-        // A collective answer to "who has the last byte": the last rank that has any.
+        self.file.write_at_all(mine, contiguous)?;
+        self.write_buffered(mine, other)?;
+        // The padding depends on the last byte of the last rank with data.
         let last = agree(self.comm, data.last())?;
         let lasts = self.comm.allgather(last.as_slice())?;
         let last = lasts.iter().rev().find_map(|byte| byte.first().copied());
         self.pad_data(start, bytes, last)
     }
 
-    /// Writes elements that lie apart, or come from elsewhere, through a buffer. Ranks with less to
-    /// write join in with nothing.
-    fn write_apart(&self, mut at: u64, data: Elements<'_>) -> Result<()> {
+    /// Writes elements that are not contiguous through a buffer. All ranks take part in every round.
+    fn write_buffered(&self, mut at: u64, data: Elements<'_>) -> Result<()> {
         let mut left = data.bytes();
         let rounds = gather_numbers(self.comm, left.div_ceil(AT_ONCE as u64))?;
         let mut buffer = vec![0; left.min(AT_ONCE as u64) as usize];
-        let mut walk = data.walk();
+        let mut reader = data.reader();
         let mut filled = Ok(());
         for _ in 0..rounds.into_iter().max().unwrap_or(0) {
             let piece = &mut buffer[..left.min(AT_ONCE as u64) as usize];
             if filled.is_ok() {
-                filled = walk.fill(piece);
+                filled = reader.fill(piece);
             }
             if filled.is_err() && self.comm.size() == 1 {
-                // Nobody else has to be kept company.
+                // No other rank waits for this one.
                 return filled;
             }
             self.file.write_at_all(at, piece)?;
@@ -334,14 +335,14 @@ impl<'c> Writer<'c> {
         agree(self.comm, filled)
     }
 
-    /// Writes the padding behind the `bytes` that begin at `start`, and goes on behind it.
+    /// Writes the padding after the `bytes` that begin at `start`, and moves the cursor to its end.
     fn pad_data(&mut self, start: u64, bytes: u64, last: Option<u8>) -> Result<()> {
         self.write_at_root(start + bytes, &data_padding_bytes(bytes, last, self.options.breaks))?;
         self.cursor = start + bytes + data_padding(bytes);
         Ok(())
     }
 
-    /// Writes one count entry for each element of each rank.
+    /// Writes the count entries of this rank's elements to the table at `table`.
     fn write_entries(&self, table: u64, letter: u8, counts: &[u64], sizes: &[u64]) -> Result<()> {
         let mut at = table + before(counts, self.comm.rank()) * ENTRY;
         let per_round = AT_ONCE / ENTRY as usize;
@@ -361,8 +362,8 @@ impl<'c> Writer<'c> {
         self.file.write_at_all(offset, mine)
     }
 
-    /// The inline section that announces compressed data (Figure 6).
-    fn announce(&mut self, user: &[u8], size: u64) -> Result<()> {
+    /// Writes the I section before compressed data, with their uncompressed size (Figure 6).
+    fn write_announcement(&mut self, user: &[u8], size: u64) -> Result<()> {
         let mut bytes = self.head(b'I', user);
         bytes.extend(self.entry(b'U', size));
         self.write_at_root(self.cursor, &bytes)?;
@@ -374,67 +375,71 @@ impl<'c> Writer<'c> {
         Encoder::new(self.options.level, self.options.breaks)
     }
 
-    /// Letter and user string, 64 bytes.
+    /// Type letter and user string, 64 bytes.
     fn head(&self, letter: u8, user: &[u8]) -> Vec<u8> {
         let mut out = vec![letter, b' '];
         out.extend(pad(user, SECTION_HEADER as usize - 2, self.options.breaks));
         out
     }
 
-    /// A count, 32 bytes.
+    /// A count entry, 32 bytes.
     fn entry(&self, letter: u8, value: u64) -> Vec<u8> {
         self.entries(letter, &[value])
     }
 
-    /// Counts, 32 bytes each.
+    /// Count entries, 32 bytes each.
     fn entries(&self, letter: u8, values: &[u64]) -> Vec<u8> {
         let mut out = Vec::new();
         format_entries(letter, values, self.options.breaks, &mut out);
         out
     }
 
-    fn check_root(&self, user: &[u8], root: usize, given: bool) -> Result<()> {
-        string(user, USER, "user")?;
+    fn check_root(&self, user: &[u8], root: usize, has_data: bool) -> Result<()> {
+        check_string(user, USER, "user")?;
         if root >= self.comm.size() {
             let size = self.comm.size();
-            return Err(Error::argument(format!("there is no rank {root}, the job has {size}")));
+            return Err(Error::argument(format!("rank {root} is out of range for {size} ranks")));
         }
-        if self.comm.rank() == root && !given {
-            return Err(Error::argument(format!("rank {root} has the data, but gave none")));
+        if self.comm.rank() == root && !has_data {
+            return Err(Error::argument(format!("rank {root}: expected data, found none")));
         }
         Ok(())
     }
 
-    /// The partition is one of this job: gives the number of all elements and of ours.
+    /// Number of elements of all ranks and of this rank. Fails if `counts` does not have one number per rank.
     fn check_partition(&self, user: &[u8], counts: &[u64]) -> Result<(u64, u64)> {
-        string(user, USER, "user")?;
+        check_string(user, USER, "user")?;
         if counts.len() != self.comm.size() {
             let (got, size) = (counts.len(), self.comm.size());
-            return Err(Error::argument(format!("a partition of {got} for a job of {size}")));
+            return Err(Error::argument(format!(
+                "expected a partition of {size} ranks, found {got}"
+            )));
         }
         Ok((total(counts)?, counts[self.comm.rank()]))
     }
 }
 
-/// What is said of the file fits, and is the same on every rank.
+/// Checks strings and options of a new file, which must be the same on every rank.
 fn check(comm: &dyn Comm, user: &[u8], options: &Options) -> Result<()> {
-    let checked = string(&options.vendor, VENDOR, "vendor")
-        .and_then(|()| string(user, USER, "user"))
+    let checked = check_string(&options.vendor, VENDOR, "vendor")
+        .and_then(|()| check_string(user, USER, "user"))
         .and_then(|()| Encoder::new(options.level, options.breaks).map(drop));
     let same = (user, &options.vendor, options.breaks == Breaks::Mime, options.level);
     agree_alike(comm, checked, same)
 }
 
-fn string(bytes: &[u8], longest: usize, which: &str) -> Result<()> {
+fn check_string(bytes: &[u8], longest: usize, which: &str) -> Result<()> {
     if bytes.len() <= longest {
         return Ok(());
     }
     let length = bytes.len();
-    Err(Error::argument(format!("a {which} string has {length} bytes, at most {longest} fit")))
+    Err(Error::argument(format!(
+        "expected a {which} string of at most {longest} bytes, found {length}"
+    )))
 }
 
 fn too_large() -> Error {
-    Error::limit("more bytes than any file holds")
+    Error::limit("the data exceed the maximum file size")
 }
 
 fn total(counts: &[u64]) -> Result<u64> {

@@ -1,4 +1,4 @@
-//! What is said about damaged files, and what is saved of them.
+//! Reports about damaged files, and what is recovered from them.
 
 use std::fs;
 use std::path::Path;
@@ -33,41 +33,45 @@ fn salvage(bytes: &[u8], folder: &Path) -> Salvage {
 }
 
 #[test]
-fn of_a_cut_array_it_is_told_what_is_left() {
+fn salvage_reports_how_much_of_a_truncated_section_is_present() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("whole");
+    let path = folder.path().join("complete");
     let bytes = make(&path, false);
     let data: Vec<usize> = File::open(&path, &Limits::default())
         .unwrap()
         .sections()
         .iter()
-        .map(|section| section.raw[0].data as usize)
+        .map(|section| section.raw().data() as usize)
         .collect();
-    let told = |length: usize| {
+    let result = |length: usize| {
         let saved = salvage(&bytes[..length], folder.path());
         (saved.kept.len(), saved.lost.join("\n"))
     };
-    let says = |length: usize, kept: usize, words: &str| {
-        let (number, lost) = told(length);
-        assert!(number == kept && lost.ends_with(words), "{length}: {number}, {lost}");
+    let expect = |length: usize, kept: usize, message: &str| {
+        let (number, lost) = result(length);
+        assert!(number == kept && lost.ends_with(message), "{length}: {number}, {lost}");
     };
-    assert_eq!(told(bytes.len()), (3, String::new()));
-    says(data[0] + 60, 0, "; of B \"first\" 60 of 100 bytes are there");
-    says(data[1] + 87, 1, "; of A \"cells\" 10 of 500 elements are whole");
-    says(data[1] + 4001, 1, "; of A \"cells\" 500 of 500 elements are whole");
-    says(data[2] - 1, 2, "; of V \"names\" 3 of 4 sizes are there, and no element");
-    says(data[2] + 999, 2, "; of V \"names\" 0 of 4 elements are whole");
-    says(data[2] + 1000, 2, "; of V \"names\" 2 of 4 elements are whole");
-    says(data[1] - 80, 1, "the file ends after 400 bytes (scda-007)");
+    assert_eq!(result(bytes.len()), (3, String::new()));
+    expect(data[0] + 60, 0, "; B \"first\": 60 of 100 bytes are present");
+    expect(data[1] + 87, 1, "; A \"cells\": 10 of 500 elements are complete");
+    expect(data[1] + 4001, 1, "; A \"cells\": 500 of 500 elements are complete");
+    expect(data[2] - 1, 2, "; V \"names\": 3 of 4 sizes are present, no elements");
+    expect(data[2] + 999, 2, "; V \"names\": 0 of 4 elements are complete");
+    expect(data[2] + 1000, 2, "; V \"names\": 2 of 4 elements are complete");
+    expect(
+        data[1] - 80,
+        1,
+        "unexpected end of file at byte 400: incomplete section header (scda-007)",
+    );
 }
 
 #[test]
-fn compressed_sections_are_told_as_what_they_are() {
+fn salvage_names_compressed_sections() {
     let folder = tempfile::tempdir().unwrap();
-    let bytes = make(&folder.path().join("whole"), true);
+    let bytes = make(&folder.path().join("complete"), true);
     let saved = salvage(&bytes[..bytes.len() - 5], folder.path());
     assert_eq!(saved.kept, ["B \"first\" (compressed)", "A \"cells\" (compressed)"]);
-    let lost = "of V \"names\" (compressed) 4 of 4 elements are whole";
+    let lost = "; V \"names\" (compressed): 4 of 4 elements are complete";
     assert!(saved.lost[0].ends_with(lost), "{:?}", saved.lost);
 }
 
@@ -80,18 +84,18 @@ fn damage_in_elements_without_bytes_is_found() {
     file.close().unwrap();
     let mut bytes = fs::read(&path).unwrap();
     let limits = Limits::default();
-    let sound = |bytes: &[u8]| {
+    let is_valid = |bytes: &[u8]| {
         let report = Scda.check(&Source::memory(bytes), &limits, false).unwrap();
         report.findings.is_empty()
     };
-    assert!(sound(&bytes));
-    let place = File::open(&path, &limits).unwrap().sections()[0].raw[1].data as usize;
-    bytes[place + 12] ^= 0x15;
-    assert!(!sound(&bytes));
+    assert!(is_valid(&bytes));
+    let data = File::open(&path, &limits).unwrap().sections()[0].raw().data() as usize;
+    bytes[data + 12] ^= 0x15;
+    assert!(!is_valid(&bytes));
 }
 
 #[test]
-fn levels_end_at_12() {
+fn compression_levels_above_12_are_rejected() {
     let path = Path::new("never");
     let options = Options { level: 13, ..Options::default() };
     assert!(Writer::create(&Serial, path, b"", options).is_err());
@@ -100,12 +104,14 @@ fn levels_end_at_12() {
 #[test]
 fn what_cannot_be_decoded_is_lost_and_the_rest_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("whole");
+    let path = folder.path().join("complete");
     let bytes = make(&path, true);
     let file = File::open(&path, &Limits::default()).unwrap();
-    let raw = &file.sections()[1].raw;
-    // In the base64 of an element, and in the count that announces the elements.
-    for (at, kept) in [(raw[1].data + 20, 2), (raw[0].data + 1, 3)] {
+    let section = &file.sections()[1];
+    // In the base64 of an element, and in the uncompressed size.
+    for (at, kept) in
+        [(section.raw().data() + 20, 2), (section.announcement().unwrap().data() + 1, 3)]
+    {
         let mut damaged = bytes.clone();
         damaged[at as usize] ^= 0x80;
         let saved = salvage(&damaged, folder.path());

@@ -1,4 +1,4 @@
-//! Fields: any number of ranks, any tree, and what is not quite one.
+//! Fields and checkpoints: any number of ranks, errors, and descriptions that cannot be used.
 
 use std::path::Path;
 
@@ -7,13 +7,18 @@ use spile_core::comm::{Comm, Serial, Threads};
 use spile_core::error::{ErrorKind, Result};
 use spile_core::format::{Format as _, Reader as _};
 use spile_core::limits::Limits;
+use spile_core::read::Axes;
+use spile_core::report::Severity;
+use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_scda::wire::Kind;
-use spile_scda::{Checkpoint, Elements, Field, File, Options, Restart, Scda, Writer, split_evenly};
+use spile_scda::{
+    Checkpoint, Cursor, Elements, Field, File, Options, Restart, Scda, Writer, split_evenly,
+};
 
-/// `number` elements cut at `cuts`.
-fn share(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
+/// Number of elements of each rank if `number` elements are split at `cuts`.
+fn partition(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
     let mut ends: Vec<u64> = (0..ranks - 1).map(|k| cuts[k % cuts.len()] % (number + 1)).collect();
     ends.sort_unstable();
     ends.push(number);
@@ -21,7 +26,7 @@ fn share(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
     ends.iter().map(|end| end - std::mem::replace(&mut start, *end)).collect()
 }
 
-/// The part of `all` that `rank` has, `width` numbers an element.
+/// The part of `all` on `rank`; an element has `width` values.
 fn part<'a, T>(all: &'a [T], counts: &[u64], rank: usize, width: usize) -> &'a [T] {
     let first = counts[..rank].iter().sum::<u64>() as usize;
     &all[first * width..(first + counts[rank] as usize) * width]
@@ -39,12 +44,12 @@ fn paths() -> Field {
     Field::of::<u16>("paths").shaped(&[2])
 }
 
-/// What is in a checkpoint of the tests.
+/// Content of a test checkpoint.
 #[derive(Clone, Debug)]
 struct State {
     positions: Vec<f32>,
     ids: Vec<i64>,
-    /// Points of two numbers each.
+    /// Points of two values each.
     paths: Vec<Vec<u16>>,
 }
 
@@ -57,10 +62,10 @@ fn save(comm: &dyn Comm, path: &Path, state: &State, cuts: &[u64], encode: bool)
     let mut file = Checkpoint::create(comm, path, "test", 7, Options::default())?;
     file.value("time", 0.1)?;
     file.value("particles/species", "argon")?;
-    let counts = share(state.ids.len() as u64, ranks, cuts);
+    let counts = partition(state.ids.len() as u64, ranks, cuts);
     file.write(&code(positions()), &counts, part(&state.positions, &counts, rank, 3))?;
     file.write(&code(ids()), &counts, part(&state.ids, &counts, rank, 1))?;
-    let counts = share(state.paths.len() as u64, ranks, cuts);
+    let counts = partition(state.paths.len() as u64, ranks, cuts);
     let mine = part(&state.paths, &counts, rank, 1);
     let lengths: Vec<u64> = mine.iter().map(|path| path.len() as u64 / 2).collect();
     file.write_ragged(&code(paths()), &counts, &lengths, &mine.concat())?;
@@ -73,8 +78,8 @@ fn load(comm: &dyn Comm, path: &Path, cuts: &[u64]) -> Result<State> {
     file.expect("test", 7)?;
     assert_eq!(file.value::<f64>("time")?, 0.1);
     assert_eq!(file.value::<String>("particles/species")?, "argon");
-    // In another order than they were written.
-    let counts = share(file.find("paths")?.count, ranks, cuts);
+    // Not in the order of writing.
+    let counts = partition(file.find("paths")?.count, ranks, cuts);
     let (lengths, all) = file.read_ragged::<u16>(&paths(), &counts)?;
     let mut left = &all[..];
     let mut path = |length: &u64| {
@@ -83,7 +88,7 @@ fn load(comm: &dyn Comm, path: &Path, cuts: &[u64]) -> Result<State> {
         path.to_vec()
     };
     let paths = lengths.iter().map(&mut path).collect();
-    let counts = share(file.find("particles/id")?.count, ranks, cuts);
+    let counts = partition(file.find("particles/id")?.count, ranks, cuts);
     let ids = file.read(&ids(), &counts)?;
     let positions = file.read(&positions(), &counts)?;
     Ok(State { positions, ids, paths })
@@ -132,22 +137,22 @@ fn sample(path: &Path) {
 }
 
 #[test]
-fn what_a_program_does_not_expect_is_explained_on_every_rank() {
+fn a_field_that_differs_from_the_expected_one_is_the_same_error_on_every_rank() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     sample(&path);
     let counts = |comm: &dyn Comm, number| split_evenly(number, comm.size());
-    let wrong = |ask: &(dyn Fn(&mut Restart<'_>, &dyn Comm) -> Result<()> + Sync),
-                 says: &[&str]| {
+    let wrong = |call: &(dyn Fn(&mut Restart<'_>, &dyn Comm) -> Result<()> + Sync),
+                 parts: &[&str]| {
         let answers = Threads::run(3, |comm| {
             let mut file = Restart::open(comm, &path, &Limits::default()).unwrap();
-            let error = ask(&mut file, comm).unwrap_err();
-            // The job goes on: everybody is where the others are.
+            let error = call(&mut file, comm).unwrap_err();
+            // All ranks can go on reading.
             file.read::<i64>(&ids(), &counts(comm, 4)).unwrap();
             format!("{error}; {}", error.hint_text().unwrap_or_default())
         });
         for answer in answers {
-            assert!(says.iter().all(|words| answer.contains(words)), "{says:?}: {answer}");
+            assert!(parts.iter().all(|part| answer.contains(part)), "{parts:?}: {answer}");
         }
     };
     let read = |field: Field| {
@@ -155,24 +160,27 @@ fn what_a_program_does_not_expect_is_explained_on_every_rank() {
             file.elements(&field, &counts(comm, 4)).map(drop)
         }
     };
-    wrong(&read(Field::of::<i32>("particles/id")), &["int64 in the file, int32 in the program"]);
-    wrong(&read(ids().shaped(&[2])), &["scalar in the file, 2 in the program", "particles/id"]);
-    wrong(&read(ids().version(1)), &["none in the file, 1 in the program"]);
+    wrong(&read(Field::of::<i32>("particles/id")), &["expected type int32, found int64"]);
+    wrong(&read(ids().shaped(&[2])), &["expected element shape 2, found scalar", "particles/id"]);
+    wrong(&read(ids().version(1)), &["expected version 1, found none"]);
     wrong(&read(positions().version(3)), &["version"]);
-    wrong(&read(Field::of::<i64>("particle/id")), &["no such field", "did you mean particles/id?"]);
+    wrong(
+        &read(Field::of::<i64>("particle/id")),
+        &["no field named", "did you mean particles/id?"],
+    );
     wrong(&read(paths()), &["different sizes", "read_ragged"]);
     wrong(&|file, _| file.expect("test", 8), &["version 7", "version 8"]);
-    wrong(&|file, _| file.value::<u64>("time").map(drop), &["0.1 is not a whole number", "time"]);
-    wrong(&|file, _| file.value::<u64>("tine").map(drop), &["no such value", "time"]);
+    wrong(&|file, _| file.value::<u64>("time").map(drop), &["0.1 is not", "time"]);
+    wrong(&|file, _| file.value::<u64>("tine").map(drop), &["no value named", "time"]);
     wrong(
         &|file, comm| file.read::<f32>(&ids(), &counts(comm, 4)).map(drop),
-        &["those in memory float32"],
+        &["expected values of type int64, found float32"],
     );
     wrong(
         &|file, comm| file.read::<i64>(&ids(), &counts(comm, 5)).map(drop),
-        &["does not cover 4"],
+        &["expected a partition of 4 elements"],
     );
-    // One rank alone is mistaken.
+    // A wrong argument on one rank.
     wrong(
         &|file, comm| {
             let name = if comm.rank() == 1 { "nonsense" } else { "particles/id" };
@@ -183,7 +191,7 @@ fn what_a_program_does_not_expect_is_explained_on_every_rank() {
 }
 
 #[test]
-fn a_writer_is_told_what_is_wrong_before_the_file_is() {
+fn wrong_arguments_of_a_writer_are_errors_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let errors = Threads::run(2, |comm| {
@@ -202,22 +210,22 @@ fn a_writer_is_told_what_is_wrong_before_the_file_is() {
         .map(|e| (e.kind(), e.to_string()))
     });
     assert_eq!(errors[0], errors[1]);
-    let words = [
+    let messages = [
         "already",
-        "those in memory float64",
-        "gave 0 bytes",
-        "2 dimensions",
+        "found float64",
+        "found 0 bytes",
+        "found 2",
         "different arguments",
-        "has no name",
+        "is not a valid path",
     ];
-    for ((_, error), says) in errors[0].iter().zip(words) {
-        assert!(error.contains(says), "{error}");
+    for ((_, error), message) in errors[0].iter().zip(messages) {
+        assert!(error.contains(message), "{error}");
     }
     assert!(!path.exists());
 }
 
 #[test]
-fn what_does_not_conform_stays_plain_sections() {
+fn descriptions_that_do_not_fit_stay_plain_sections() {
     let folder = tempfile::tempdir().unwrap();
     let good = r#"{"name":"x","dtype":"<f8","shape":[]}"#;
     let cases: [(&str, &str, Kind); 6] = [
@@ -225,7 +233,7 @@ fn what_does_not_conform_stays_plain_sections() {
         ("another size", r#"{"name":"x","dtype":"<f4","shape":[]}"#, Kind::Array),
         ("an inline section", good, Kind::Inline),
         ("the end", good, Kind::Block),
-        ("ragged, not whole", r#"{"name":"x","dtype":"<f8","shape":[2]}"#, Kind::Varray),
+        ("incomplete items", r#"{"name":"x","dtype":"<f8","shape":[2]}"#, Kind::Varray),
         ("dimensions", r#"{"name":"x","dtype":"<f8","shape":[],"dims":["a","b"]}"#, Kind::Array),
     ];
     for (case, text, kind) in cases {
@@ -255,7 +263,7 @@ fn what_does_not_conform_stays_plain_sections() {
 }
 
 #[test]
-fn a_damaged_checkpoint_gives_every_rank_the_same_answer() {
+fn a_damaged_checkpoint_is_the_same_error_on_every_rank() {
     let folder = tempfile::tempdir().unwrap();
     let (good, bad) = (folder.path().join("good"), folder.path().join("bad"));
     let state =
@@ -284,4 +292,92 @@ fn a_damaged_checkpoint_gives_every_rank_the_same_answer() {
         }
     }
     assert!(failed > 200, "{failed}");
+}
+
+/// Writes a file with one field description `text`, followed by three values and an I section.
+fn with_description(path: &Path, text: &str, compressed: bool) {
+    let mut file = Writer::create(&Serial, path, b"", Options::default()).unwrap();
+    let (size, bytes) = (text.len() as u64, Some(text.as_bytes()));
+    file.block(b"spile field 00", 0, size, bytes, compressed).unwrap();
+    file.array(b"data", &[3], 8, Elements::Contiguous(&[7; 24]), false).unwrap();
+    file.inline(b"last", 0, Some(&[b'.'; 32])).unwrap();
+    file.close().unwrap();
+}
+
+#[test]
+fn an_odd_description_never_hides_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let field = |name: &str| format!(r#"{{"name":"{name}","dtype":"<f8","shape":[]}}"#);
+    let long_parts = vec!["x".repeat(20_000); 500].join("/");
+    let list = |n: usize| vec!["1"; n].join(",");
+    let cases = [
+        ("200,000 parts", field(&vec!["a"; 200_000].join("/"))),
+        ("1,001 parts", field(&vec!["a"; 1001].join("/"))),
+        ("long parts", field(&long_parts)),
+        ("empty parts", field(&"/".repeat(200_000))),
+        ("long key", format!(r#"{{"{}":1}}"#, "k".repeat(300_000))),
+        (
+            "too large",
+            format!(
+                r#"{{"name":"a","dtype":"<f8","shape":[],"attrs":{{"x":[{}]}}}}"#,
+                list(1_000_000)
+            ),
+        ),
+        ("many dimensions", format!(r#"{{"name":"a","dtype":"<f8","shape":[{}]}}"#, list(500_000))),
+        ("deep JSON", "[".repeat(200_000)),
+    ];
+    let limits = Limits::default().with_memory(16 << 20);
+    for (case, text) in &cases {
+        for compressed in [false, true] {
+            let path = folder.path().join(format!("{case} {compressed}"));
+            with_description(&path, text, compressed);
+            let file = File::open(&path, &limits).unwrap();
+            let ids: Vec<_> =
+                file.tree().iter().map(|(_, node)| node.id.clone().unwrap()).collect();
+            assert_eq!(ids, ["0", "1", "2"], "{case}");
+            let data = file.array(&file.sections()[1]).unwrap();
+            assert_eq!(data.read(&Selection::all(), Axes::Stored).unwrap(), [7; 24], "{case}");
+            let [finding] = file.findings() else { panic!("{case}: {:?}", file.findings()) };
+            assert_eq!((finding.code, finding.severity), ("scda-023", Severity::Warning), "{case}");
+            assert!(finding.message.len() < 1000, "{case}");
+            let report = Scda.check(file.source(), &limits, true).unwrap();
+            assert_eq!(&report.findings, file.findings(), "{case}");
+            let answers = Threads::run(2, |comm| {
+                let file = Restart::open(comm, &path, &limits).unwrap();
+                file.find("nothing").unwrap_err().to_string()
+            });
+            assert_eq!(answers[0], answers[1], "{case}");
+        }
+    }
+}
+
+#[test]
+fn sections_and_sizes_are_charged_before_they_are_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let opens = |path: &Path, memory: u64| {
+        let opened = File::open(path, &Limits::default().with_memory(memory));
+        opened.map(drop).map_err(|e| e.kind())
+    };
+    // About 1 KiB per section.
+    let path = folder.path().join("many");
+    let mut file = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
+    for _ in 0..5000 {
+        file.inline(b"mark", 0, Some(&[b'.'; 32])).unwrap();
+    }
+    file.close().unwrap();
+    assert_eq!(opens(&path, 1 << 20), Err(ErrorKind::Limit));
+    assert_eq!(opens(&path, 8 << 20), Ok(()));
+    // 8 bytes per element.
+    let path = folder.path().join("sizes");
+    let mut file = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
+    let data = Elements::Contiguous(&[0; 100_000]);
+    file.varray(b"v", &[100_000], &[1; 100_000], data, false).unwrap();
+    file.close().unwrap();
+    assert_eq!(opens(&path, 790_000), Err(ErrorKind::Limit));
+    assert_eq!(opens(&path, 810_000), Ok(()));
+    // Skipping adds the sizes up and keeps none.
+    let tight = Limits::default().with_memory(1000);
+    let mut cursor = Cursor::open(&Serial, &path, &tight).unwrap();
+    assert_eq!(cursor.next(true).unwrap().unwrap().count, 100_000);
+    assert_eq!(cursor.next(true).unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! The golden files, section by section, and the verdicts on the corrupt ones.
+//! Golden files section by section, and the verdicts on corrupt files.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ fn unhex(text: &Json) -> Vec<u8> {
 }
 
 #[test]
-fn every_section_is_where_and_what_the_manifest_says() {
+fn every_section_is_as_in_the_manifest() {
     let files = manifest();
     let files = files["files"].as_array().unwrap();
     assert!(files.len() >= 22);
@@ -38,31 +38,31 @@ fn every_section_is_where_and_what_the_manifest_says() {
         for (section, want) in file.sections().iter().zip(sections) {
             assert_eq!(section.kind.letter().to_string(), want["type"].as_str().unwrap(), "{name}");
             assert_eq!(section.offset(), want["offset"].as_u64().unwrap(), "{name}");
-            assert_eq!(section.user, unhex(&want["user_hex"]), "{name}");
+            assert_eq!(section.user(), unhex(&want["user_hex"]), "{name}");
             assert_eq!(section.encoded, want["encoded"].as_bool().unwrap(), "{name}");
             assert_eq!(section.len, want["data_len"].as_u64().unwrap(), "{name}");
-            let bytes: u64 = section.raw.iter().map(|r| r.end - r.head.offset).sum();
+            let bytes: u64 = section.raws().map(|r| r.end() - r.head.offset).sum();
             assert_eq!(bytes, want["section_bytes"].as_u64().unwrap(), "{name}");
         }
     }
 }
 
 #[test]
-fn corrupt_files_get_the_verdict_of_the_text() {
+fn corrupt_files_get_the_verdict_of_the_specification() {
     let all = manifest();
     let mut counts = [0; 3];
     for want in all["corrupt"].as_array().unwrap() {
         let name = want["file"].as_str().unwrap();
         let source = Source::open(folder().join(name)).unwrap();
         let report = Scda.check(&source, &Limits::default(), false);
-        let sound = report.is_ok_and(|r| r.worst().is_none_or(|s| s < Severity::Error));
+        let valid = report.is_ok_and(|r| r.worst().is_none_or(|s| s < Severity::Error));
         match want["seed_verdict"].as_str().unwrap() {
             verdict if verdict.starts_with("invalid") => {
-                assert!(!sound, "{name} was accepted: {}", want["what"]);
+                assert!(!valid, "{name} was accepted: {}", want["what"]);
                 counts[0] += 1;
             }
             verdict if verdict.starts_with("valid") => {
-                assert!(sound, "{name} was refused: {}", want["what"]);
+                assert!(valid, "{name} was refused: {}", want["what"]);
                 counts[1] += 1;
             }
             _ => counts[2] += 1,

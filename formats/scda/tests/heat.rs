@@ -1,4 +1,4 @@
-//! The example does what it says: a checkpoint on three ranks, a restart on two.
+//! The example `heat`: a checkpoint on three ranks, a restart on two.
 
 #[allow(dead_code, unreachable_pub)]
 #[path = "../examples/heat.rs"]
@@ -16,7 +16,7 @@ fn bits(rows: &[f64]) -> Vec<u64> {
 }
 
 #[test]
-fn a_restart_on_another_number_of_ranks_changes_nothing() {
+fn a_restart_on_another_number_of_ranks_gives_the_same_result() {
     let folder = tempfile::tempdir().unwrap();
     let mut plate = Plate::new(&Serial, vec![96]);
     plate.run(&Serial, 30).unwrap();
@@ -27,7 +27,7 @@ fn a_restart_on_another_number_of_ranks_changes_nothing() {
     });
     plate.run(&Serial, 60).unwrap();
     let expected = bits(&plate.into_rows());
-    // The test can fail: the plate is still changing.
+    // The temperatures still change between the two steps.
     assert_ne!(
         expected,
         bits(&Plate::load(&Serial, &folder.path().join("serial false")).unwrap().into_rows())
@@ -61,8 +61,8 @@ fn a_checkpoint_shows_its_fields() {
         Plate::new(&Serial, vec![96]).save(&Serial, &path, compressed).unwrap();
         let file = File::open(&path, &Limits::default()).unwrap();
         let tree = file.tree();
-        let words: Vec<String> = tree.attrs().iter().map(|(n, v)| format!("{n}={v}")).collect();
-        assert_eq!(words, ["name=heat", "version=1", "step=0"]);
+        let attrs: Vec<String> = tree.attrs().iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(attrs, ["name=heat", "version=1", "step=0"]);
         assert_eq!(tree.len(), 1);
         let node = tree.node(tree.find("temperature").unwrap());
         let array = node.array.as_ref().unwrap();
@@ -74,7 +74,7 @@ fn a_checkpoint_shows_its_fields() {
             (&array.dims[..], &node.attrs[..]),
             (&["y".into(), "x".into()][..], &[("units".into(), "K".into())][..])
         );
-        // The native view is that of the sections.
+        // The native view lists all sections.
         assert_eq!(file.sections().len(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! The conformance suite on the golden files.
+//! The conformance suite on golden files and checkpoints.
 
 #[path = "../../../crates/core/tests/support/meter.rs"]
 mod meter;
@@ -23,7 +23,7 @@ fn scda_passes_the_conformance_suite() {
             (folder.join(file["file"].as_str().unwrap()), sums.collect())
         })
         .collect();
-    // The large one is golden, but a thousand damaged copies of it say nothing new.
+    // Damaged copies of the large file take long and test nothing new.
     let small = golden.iter().map(|(path, _)| path.clone());
     let small = small.filter(|path| !path.ends_with("big_1mb.scd")).collect();
     Suite::new(&spile_scda::Scda, small).with_golden(golden).with_meter(meter::METER).run_all();

@@ -1,4 +1,4 @@
-//! The writer: golden bytes, and bytes that do not depend on the number of ranks.
+//! The writer: golden bytes, and independence of the number of ranks.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ mod machine;
 mod sections;
 
 use proptest::prelude::*;
-use sections::{Content, Item, Way, any_item, any_way, compare, share, walk, write};
+use sections::{Content, Form, Item, any_form, any_item, compare, partition, read_sections, write};
 use spile_core::comm::{Comm, Serial, Threads};
 use spile_core::error::{ErrorKind, Result};
 use spile_core::limits::Limits;
@@ -27,16 +27,16 @@ fn read_all(path: &Path) -> (Vec<u8>, Vec<Item>) {
             Kind::Block => Content::Block(data),
             Kind::Array => Content::Array(section.count, section.size, data),
             Kind::Varray => {
-                let starts = match &section.array.layout {
-                    spile_core::layout::Layout::Ragged { starts, .. } => starts.clone(),
-                    spile_core::layout::Layout::Encoded { decoded, .. } => decoded.clone(),
-                    other => panic!("{other:?}"),
+                let mut rest = &data[..];
+                let mut element = |size: u64| {
+                    let (element, after) = rest.split_at(size as usize);
+                    rest = after;
+                    element.to_vec()
                 };
-                let cut = |w: &[u64]| data[w[0] as usize..w[1] as usize].to_vec();
-                Content::Varray(starts.windows(2).map(cut).collect())
+                Content::Varray(section.sizes().into_iter().map(&mut element).collect())
             }
         };
-        Item { user: section.user.clone(), content, encode: section.encoded }
+        Item { user: section.user().to_vec(), content, encode: section.encoded }
     });
     (file.header().user.clone(), items.collect())
 }
@@ -49,7 +49,7 @@ fn a_wrong_read_of_one_rank_fails_on_all() {
         let mut cursor = Cursor::open(comm, &path, &Limits::default()).unwrap();
         let before = cursor.inline(0).unwrap_err();
         let header = cursor.next(true).unwrap().unwrap();
-        let mut counts = share(header.count, 3, &[1]);
+        let mut counts = partition(header.count, 3, &[1]);
         counts[0] += u64::from(comm.rank() == 1);
         let partition = cursor.array(&counts).unwrap_err();
         let kind = cursor.block(0).unwrap_err();
@@ -72,7 +72,7 @@ fn corrupt_files_give_every_rank_the_same_answer() {
         let path = folder.join("..").join(want["file"].as_str().unwrap());
         for (ranks, decode) in [(1, true), (3, true), (2, false)] {
             let answers = Threads::run(ranks, |comm| {
-                walk(comm, &path, decode).map_err(|e| (e.kind(), e.code()))
+                read_sections(comm, &path, decode).map_err(|e| (e.kind(), e.code()))
             });
             assert!(answers.iter().all(|a| *a == answers[0]), "{path:?}: {answers:?}");
             let invalid = want["seed_verdict"].as_str().unwrap().starts_with("invalid");
@@ -103,8 +103,8 @@ fn golden_files_are_reproduced_byte_for_byte() {
             let copy = temp.path().join(format!("{ranks}-{name}"));
             let cuts = [5, 0, 3, 900, 17, 2];
             let done = Threads::run(ranks, |comm| {
-                let way = [Way::Contiguous, Way::Indirect, Way::Fetched][ranks % 3];
-                write(comm, &copy, &user, &items, options(), &cuts, way)
+                let form = [Form::Contiguous, Form::Indirect, Form::Fetched][ranks % 3];
+                write(comm, &copy, &user, &items, options(), &cuts, form)
             });
             done.into_iter().collect::<Result<Vec<()>>>().unwrap();
             if exact {
@@ -122,7 +122,7 @@ fn golden_files_are_reproduced_byte_for_byte() {
 #[test]
 fn more_than_4_gib_of_one_rank() {
     if std::env::var_os("SPILE_LARGE").is_none() {
-        let why = "more than 4 GiB of one thread: SPILE_LARGE=1 runs it, with 10 GB of room";
+        let why = "more than 4 GiB of one thread: SPILE_LARGE=1 runs it, needs 10 GB of disk space";
         return machine::skipped(why);
     }
     for ranks in [1, 2] {
@@ -131,7 +131,7 @@ fn more_than_4_gib_of_one_rank() {
     }
 }
 
-/// Calls a writer as rank `usize`, with a string that is too long at hand.
+/// Calls a writer as rank `usize`; the last argument is a string that is too long.
 type Case = fn(&mut Writer<'_>, usize, &[u8]) -> Result<()>;
 
 #[test]
@@ -176,18 +176,18 @@ proptest! {
     fn the_bytes_do_not_depend_on_the_ranks(
         items in proptest::collection::vec(any_item(), 0..5), mime in any::<bool>(),
         level in 0_u32..=9, cuts in proptest::collection::vec(any::<u64>(), 1..8),
-        way in any_way())
+        form in any_form())
     {
         let temp = tempfile::tempdir().unwrap();
         let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
         let options = || Options { breaks, level, ..Options::default() };
         let serial = temp.path().join("serial");
-        write(&Serial, &serial, b"u", &items, options(), &cuts, Way::Contiguous).unwrap();
+        write(&Serial, &serial, b"u", &items, options(), &cuts, Form::Contiguous).unwrap();
         let want = std::fs::read(&serial).unwrap();
         for ranks in [2, 3, 4, 7, 64] {
             let path = temp.path().join(ranks.to_string());
             let done = Threads::run(ranks, |comm| {
-                write(comm, &path, b"u", &items, options(), &cuts, way)
+                write(comm, &path, b"u", &items, options(), &cuts, form)
             });
             done.into_iter().collect::<Result<Vec<()>>>().unwrap();
             prop_assert!(std::fs::read(&path).unwrap() == want, "{} ranks", ranks);
@@ -195,7 +195,7 @@ proptest! {
         let (_, again) = read_all(&serial);
         prop_assert_eq!(format!("{again:?}"), format!("{items:?}"));
         for ranks in [1, 2, 5] {
-            Threads::run(ranks, |comm| compare(comm, &serial, &items, &cuts, way == Way::Indirect));
+            Threads::run(ranks, |comm| compare(comm, &serial, &items, &cuts, form == Form::Indirect));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Frames out of a file.
+//! Reading frames.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -6,10 +6,10 @@ use spile::error::Error;
 use spile_gsd::Chunk;
 use spile_gsd::wire::Type;
 
-use super::{Handle, NUMBERS, Open, text, with};
+use super::{Handle, Open, TYPE_CODES, text, with};
 use crate::memory::bytes_mut;
 
-/// Entries that stay valid after they were found.
+/// Number of results of [`gsd_find_chunk`] that stay valid.
 const REMEMBERED: usize = 256;
 
 /// `gsd_index_entry_t`.
@@ -34,19 +34,19 @@ impl CallerEntry {
             step: chunk.entry.step,
             location: chunk.entry.location,
             bytes: chunk.place.len,
-            kind: kind.code(NUMBERS).unwrap_or(Type::UInt8.code(NUMBERS).unwrap_or(1)),
+            kind: kind.code(TYPE_CODES).unwrap_or(Type::UInt8.code(TYPE_CODES).unwrap_or(1)),
         }
     }
 }
 
-/// The step of the last committed frame; 0 where there is none.
+/// Step of the last committed frame; 0 without frames.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_last_step(handle: Handle) -> u64 {
     let mut last = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             last = handle.reader()?.last_step()?.unwrap_or(0);
@@ -56,14 +56,14 @@ pub unsafe extern "C" fn gsd_get_last_step(handle: Handle) -> u64 {
     last
 }
 
-/// Frames that have ended; 0 on failure.
+/// Number of ended frames; 0 on failure.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
     let mut frames = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             frames = match &mut handle.file {
@@ -76,13 +76,13 @@ pub unsafe extern "C" fn gsd_get_nframes(handle: Handle) -> u64 {
     frames
 }
 
-/// Looks at the file again, which somebody may be writing.
+/// Reads frames that another process has added.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| match &mut handle.file {
             Open::Read(file) => file.refresh(),
@@ -91,10 +91,10 @@ pub unsafe extern "C" fn gsd_refresh(handle: Handle) -> c_int {
     }
 }
 
-/// The chunk of that name in that frame; null where there is none, or on failure.
+/// Finds a chunk by frame and name. Returns null if it does not exist or on failure.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_find_chunk(
     handle: Handle,
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn gsd_find_chunk(
     name: *const c_char,
 ) -> *const CallerEntry {
     let mut entry = std::ptr::null();
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             let Some(chunk) = handle.reader()?.find_chunk(frame, text(name)?)? else {
@@ -119,23 +119,23 @@ pub unsafe extern "C" fn gsd_find_chunk(
     entry
 }
 
-/// The data of a chunk.
+/// Reads the data of a chunk.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_read_chunk(
     handle: Handle,
     data: *mut c_void,
     chunk: *const CallerEntry,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             let chunk = chunk.as_ref().filter(|chunk| chunk.location >= 0);
-            let chunk = chunk.ok_or_else(|| Error::argument("there is no such chunk"))?;
+            let chunk = chunk.ok_or_else(|| Error::argument("invalid chunk"))?;
             if data.is_null() && chunk.bytes > 0 {
-                return Err(Error::argument("there is no memory for the chunk"));
+                return Err(Error::argument("the buffer is null"));
             }
             let into = if chunk.bytes > 0 { bytes_mut(data, chunk.bytes) } else { &mut [] };
             handle.reader()?.source().read_exact_at(chunk.location as u64, into)
@@ -143,10 +143,10 @@ pub unsafe extern "C" fn gsd_read_chunk(
     }
 }
 
-/// The first name that begins with `match_`, or the next one after `prev`; null at the end.
+/// Returns the first chunk name with the prefix `match_`, or the one after `prev`; null at the end.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_find_matching_chunk_name(
     handle: Handle,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn gsd_find_matching_chunk_name(
     prev: *const c_char,
 ) -> *const c_char {
     let mut found = std::ptr::null();
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             let prefix = text(match_)?;

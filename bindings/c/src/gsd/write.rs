@@ -1,4 +1,4 @@
-//! Frames into a file.
+//! Writing frames.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -7,17 +7,17 @@ use spile::limits::Limits;
 use spile_gsd::wire::Type;
 use spile_gsd::{Commit, Mode, Writer};
 
-use super::{Handle, NUMBERS, Open, text, with};
+use super::{Handle, Open, TYPE_CODES, text, with};
 use crate::memory::bytes;
 
-/// When frames become visible to others: after every call of [`gsd_flush`] (0), or whenever so
-/// many have ended; with `durable`, safe from power failures by then.
+/// Sets when frames are committed: by [`gsd_flush`] only (0), or after this number of frames. With `durable`,
+/// commits wait for the disk.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_int) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             let commit = if frames == 0 { Commit::OnFlush } else { Commit::Frames(frames) };
@@ -27,14 +27,14 @@ pub unsafe extern "C" fn gsd_set_commit(handle: Handle, frames: u64, durable: c_
     }
 }
 
-/// Most bytes of data that are collected before they are written; 0 on failure.
+/// Size of the write buffer in bytes; 0 on failure.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u64 {
     let mut size = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             size = handle.writer()?.buffer() as u64;
@@ -44,29 +44,29 @@ pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u6
     size
 }
 
-/// Collects at most so many bytes from now on.
+/// Sets the size of the write buffer in bytes.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size: u64) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            handle.writer()?.set_buffer(amount(size)?);
+            handle.writer()?.set_buffer(buffer_size(size)?);
             Ok(())
         })
     }
 }
 
-/// Most index entries that wait for a commit; 0 on failure.
+/// Maximum number of uncommitted index entries; 0 on failure.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_get_index_entries_to_buffer(handle: Handle) -> u64 {
     let mut entries = 0;
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             entries = handle.writer()?.entries() as u64;
@@ -76,56 +76,55 @@ pub unsafe extern "C" fn gsd_get_index_entries_to_buffer(handle: Handle) -> u64 
     entries
 }
 
-/// Lets at most so many entries wait from now on.
+/// Sets the maximum number of uncommitted index entries.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_set_index_entries_to_buffer(handle: Handle, entries: u64) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            handle.writer()?.set_entries(amount(entries)?);
+            handle.writer()?.set_entries(buffer_size(entries)?);
             Ok(())
         })
     }
 }
 
-/// A size of a buffer: none is no buffer, and memory has an end.
-fn amount(number: u64) -> Result<usize> {
-    usize::try_from(number)
-        .ok()
-        .filter(|n| (1..=1 << 40).contains(n))
-        .ok_or_else(|| Error::argument(format!("{number} is no size of a buffer")))
+/// The size of a buffer. Fails unless it is from 1 to 2^40.
+fn buffer_size(number: u64) -> Result<usize> {
+    usize::try_from(number).ok().filter(|n| (1..=1 << 40).contains(n)).ok_or_else(|| {
+        Error::argument(format!("expected a buffer size from 1 to 2^40, found {number}"))
+    })
 }
 
 /// Ends a frame.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_end_frame(handle: Handle) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe { with(handle, |handle| handle.writer()?.end_frame()) }
 }
 
-/// Commits all frames that have ended, and waits for the disk.
+/// Commits all ended frames and waits for the disk.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_flush(handle: Handle) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe { with(handle, |handle| handle.writer()?.flush()) }
 }
 
-/// Takes all frames out of the file.
+/// Removes all frames.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             handle.writer()?;
@@ -139,13 +138,13 @@ pub unsafe extern "C" fn gsd_truncate(handle: Handle) -> c_int {
     }
 }
 
-/// Makes a file of the newest version of this one, with the same frames, in one step.
+/// Converts the file to the newest version of the format, atomically.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
             handle.writer()?;
@@ -169,7 +168,7 @@ pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
 /// Adds a chunk to the current frame.
 ///
 /// # Safety
-/// As `gsd.h` says.
+/// See `gsd.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gsd_write_chunk(
     handle: Handle,
@@ -180,11 +179,11 @@ pub unsafe extern "C" fn gsd_write_chunk(
     step: u64,
     data: *const c_void,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            let kind = Type::from_code(NUMBERS, kind)
-                .ok_or_else(|| Error::argument(format!("{kind} is not an element type")))?;
+            let kind = Type::from_code(TYPE_CODES, kind)
+                .ok_or_else(|| Error::argument(format!("unknown element type {kind}")))?;
             let size = n.checked_mul(m).and_then(|count| count.checked_mul(kind.size()));
             let data = bytes(data, size.unwrap_or(u64::MAX));
             let writer = handle.writer()?;

@@ -1,17 +1,28 @@
-//! A.5: reading.
+//! Reading (A.5).
 
 use std::ffi::{c_char, c_int, c_void};
 
-use spile::error::Error;
+use spile::error::{Error, Result};
 use spile_scda::Slots;
 
-use super::{Handle, rank_number, with};
-use crate::memory::{bytes_mut, numbers, put, scattered_mut};
+use super::{Handle, ScdaFile, to_rank, with};
+use crate::memory::{bytes_mut, indirect_mut, integers, put};
 
-/// A.5.1: reads what the next section is; its type is 0 at the end of the file.
+impl ScdaFile {
+    /// Number of elements of this rank. 0 if `counts` is not a partition of the current section: the library
+    /// then rejects `counts`, and the pointers of the caller are not read.
+    fn elements_of_rank(&mut self, counts: &[u64]) -> Result<u64> {
+        let rank = self.rank();
+        let count = self.cursor()?.section().map(|header| header.count);
+        let sum = counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        Ok(counts.get(rank).copied().filter(|_| sum.is_some() && sum == count).unwrap_or(0))
+    }
+}
+
+/// Reads the header of the next section (A.5.1). The type is 0 at the end of the file.
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_section_header(
     f: Handle,
@@ -22,18 +33,18 @@ pub unsafe extern "C" fn scda_fread_section_header(
     decode: *mut c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
             let cursor = file.cursor()?;
             if let Some(open) = cursor.section() {
                 let letter = open.kind.letter();
-                let message = format!("the data of the {letter} section were not read or skipped");
+                let message =
+                    format!("the data of the {letter} section have not been read or skipped");
                 return Err(Error::argument(message));
             }
-            let wanted = !decode.is_null() && *decode != 0;
-            let found = cursor.next(wanted)?;
-            let (letter, numbers, decoded, user) = match found {
+            let header = cursor.next(!decode.is_null() && *decode != 0)?;
+            let (letter, numbers, decoded, user) = match header {
                 Some(header) => (
                     header.kind.letter() as u8,
                     (header.count, header.size),
@@ -46,16 +57,16 @@ pub unsafe extern "C" fn scda_fread_section_header(
             put(count, numbers.0);
             put(size, numbers.1);
             put(decode, c_int::from(decoded));
-            file.give_user(&user, userstr);
+            file.copy_user(&user, userstr);
             Ok(())
         })
     }
 }
 
-/// A.5.2: reads 32 bytes on `root`.
+/// Reads 32 bytes on `root` (A.5.2).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_inline_data(
     f: Handle,
@@ -63,21 +74,21 @@ pub unsafe extern "C" fn scda_fread_inline_data(
     root: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let root = rank_number(root);
-            let wanted = file.rank() == root && !dbytes.is_null();
-            let into = wanted.then(|| bytes_mut(dbytes, 32));
+            let root = to_rank(root);
+            let read = file.rank() == root && !dbytes.is_null();
+            let into = read.then(|| bytes_mut(dbytes, 32));
             file.cursor()?.inline_into(root, into.and_then(|into| into.first_chunk_mut()))
         })
     }
 }
 
-/// A.5.3: reads the bytes of a block on `root`.
+/// Reads the bytes of a block on `root` (A.5.3).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_block_data(
     f: Handle,
@@ -86,21 +97,21 @@ pub unsafe extern "C" fn scda_fread_block_data(
     root: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let root = rank_number(root);
-            let wanted = file.rank() == root && !dbytes.is_null();
-            let into = wanted.then(|| bytes_mut(dbytes, size));
+            let root = to_rank(root);
+            let read = file.rank() == root && !dbytes.is_null();
+            let into = read.then(|| bytes_mut(dbytes, size));
             file.cursor()?.block_into(root, into)
         })
     }
 }
 
-/// A.5.4: reads this rank's elements of one size.
+/// Reads this rank's elements of equal size (A.5.4).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_array_data(
     f: Handle,
@@ -110,16 +121,16 @@ pub unsafe extern "C" fn scda_fread_array_data(
     indirect: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let counts = numbers(counts, file.ranks());
-            let mine = counts.get(file.rank()).copied().unwrap_or(0);
-            let apart = indirect != 0 && !dbytes.is_null();
-            let mut parts = if apart { scattered_mut(dbytes, mine, |_| size) } else { Vec::new() };
+            let counts = integers(counts, file.ranks());
+            let mine = file.elements_of_rank(counts)?;
+            let mut parts;
             let into = if dbytes.is_null() {
                 None
-            } else if apart {
+            } else if indirect != 0 {
+                parts = indirect_mut(dbytes, mine, |_| size);
                 Some(Slots::Indirect(&mut parts))
             } else {
                 Some(Slots::Contiguous(bytes_mut(dbytes, mine.saturating_mul(size))))
@@ -129,10 +140,10 @@ pub unsafe extern "C" fn scda_fread_array_data(
     }
 }
 
-/// A.5.5: reads the sizes of this rank's elements.
+/// Reads the sizes of this rank's elements (A.5.5).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_varray_sizes(
     f: Handle,
@@ -140,10 +151,10 @@ pub unsafe extern "C" fn scda_fread_varray_sizes(
     counts: *const u64,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let counts = numbers(counts, file.ranks());
+            let counts = integers(counts, file.ranks());
             let found = file.cursor()?.sizes(counts)?;
             if !sizes.is_null() {
                 std::ptr::copy_nonoverlapping(found.as_ptr(), sizes, found.len());
@@ -153,10 +164,10 @@ pub unsafe extern "C" fn scda_fread_varray_sizes(
     }
 }
 
-/// A.5.6: reads this rank's elements of different sizes.
+/// Reads this rank's elements of different sizes (A.5.6).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fread_varray_data(
     f: Handle,
@@ -167,20 +178,19 @@ pub unsafe extern "C" fn scda_fread_varray_data(
     indirect: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let counts = numbers(counts, file.ranks());
-            let mine = counts.get(file.rank()).copied().unwrap_or(0);
-            let wanted = !dbytes.is_null();
-            let sizes = if wanted { numbers(sizes, mine) } else { &[] };
-            let total = file.check_sums(wanted, sizes, bytes_of_ranks)?;
-            let apart = wanted && indirect != 0 && sizes.len() as u64 == mine;
-            let mut parts =
-                if apart { scattered_mut(dbytes, mine, |k| sizes[k]) } else { Vec::new() };
-            let into = if !wanted {
+            let counts = integers(counts, file.ranks());
+            let mine = file.elements_of_rank(counts)?;
+            let read = !dbytes.is_null();
+            let sizes = if read { integers(sizes, mine) } else { &[] };
+            let total = file.check_sums(read, sizes, bytes_of_ranks)?;
+            let mut parts;
+            let into = if !read {
                 None
             } else if indirect != 0 {
+                parts = indirect_mut(dbytes, sizes.len() as u64, |k| sizes[k]);
                 Some(Slots::Indirect(&mut parts))
             } else {
                 Some(Slots::Contiguous(bytes_mut(dbytes, total)))

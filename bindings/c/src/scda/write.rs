@@ -1,16 +1,16 @@
-//! A.4: writing.
+//! Writing (A.4).
 
 use std::ffi::{c_char, c_int, c_void};
 
 use spile_scda::Elements;
 
-use super::{Handle, rank_number, with};
-use crate::memory::{bytes, numbers, scattered};
+use super::{Handle, to_rank, with};
+use crate::memory::{bytes, indirect, integers};
 
-/// A.4.1: writes 32 bytes of `root`.
+/// Writes 32 bytes of `root` (A.4.1).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_inline(
     f: Handle,
@@ -19,10 +19,10 @@ pub unsafe extern "C" fn scda_fwrite_inline(
     root: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (user, root) = (file.user(userstr), rank_number(root));
+            let (user, root) = (file.user(userstr), to_rank(root));
             let here = file.rank() == root;
             let data = if here { bytes(dbytes, 32) } else { &[] };
             file.writer()?.inline(user, root, data.first_chunk())
@@ -30,10 +30,10 @@ pub unsafe extern "C" fn scda_fwrite_inline(
     }
 }
 
-/// A.4.2: writes a block of `root`.
+/// Writes a block of `root` (A.4.2).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_block(
     f: Handle,
@@ -44,10 +44,10 @@ pub unsafe extern "C" fn scda_fwrite_block(
     encode: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (user, root) = (file.user(userstr), rank_number(root));
+            let (user, root) = (file.user(userstr), to_rank(root));
             let here = file.rank() == root && !(dbytes.is_null() && size > 0);
             let data = here.then(|| bytes(dbytes, size));
             file.writer()?.block(user, root, size, data, encode != 0)
@@ -55,28 +55,29 @@ pub unsafe extern "C" fn scda_fwrite_block(
     }
 }
 
-/// A.4.3: writes an array of elements of one size.
+/// Writes an array of elements of equal size (A.4.3).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_array(
     f: Handle,
     dbytes: *const c_void,
     counts: *const u64,
     size: u64,
-    indirect: c_int,
+    is_indirect: c_int,
     userstr: *const c_char,
     encode: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (user, counts) = (file.user(userstr), numbers(counts, file.ranks()));
+            let (user, counts) = (file.user(userstr), integers(counts, file.ranks()));
             let mine = counts.get(file.rank()).copied().unwrap_or(0);
-            let parts = if indirect != 0 { scattered(dbytes, mine, |_| size) } else { Vec::new() };
-            let data = if indirect != 0 {
+            let parts =
+                if is_indirect != 0 { indirect(dbytes, mine, |_| size) } else { Vec::new() };
+            let data = if is_indirect != 0 {
                 Elements::Indirect(&parts)
             } else {
                 Elements::Contiguous(bytes(dbytes, mine.saturating_mul(size)))
@@ -86,10 +87,10 @@ pub unsafe extern "C" fn scda_fwrite_array(
     }
 }
 
-/// A.4.4: writes an array of elements of different sizes.
+/// Writes an array of elements of different sizes (A.4.4).
 ///
 /// # Safety
-/// As `scda.h` says.
+/// See `scda.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scda_fwrite_varray(
     f: Handle,
@@ -97,25 +98,25 @@ pub unsafe extern "C" fn scda_fwrite_varray(
     counts: *const u64,
     sizes: *const u64,
     bytes_of_ranks: *const u64,
-    indirect: c_int,
+    is_indirect: c_int,
     userstr: *const c_char,
     encode: c_int,
     err: *mut c_int,
 ) -> Handle {
-    // SAFETY: the caller says so.
+    // SAFETY: condition of this function.
     unsafe {
         with(f, err, |file| {
-            let (user, counts) = (file.user(userstr), numbers(counts, file.ranks()));
+            let (user, counts) = (file.user(userstr), integers(counts, file.ranks()));
             let mine = counts.get(file.rank()).copied().unwrap_or(0);
-            let sizes = numbers(sizes, mine);
+            let sizes = integers(sizes, mine);
             let total = file.check_sums(true, sizes, bytes_of_ranks)?;
             let known = sizes.len() as u64 == mine;
-            let parts = if indirect != 0 && known {
-                scattered(dbytes, mine, |k| sizes[k])
+            let parts = if is_indirect != 0 && known {
+                indirect(dbytes, mine, |k| sizes[k])
             } else {
                 Vec::new()
             };
-            let data = if indirect != 0 {
+            let data = if is_indirect != 0 {
                 Elements::Indirect(&parts)
             } else {
                 Elements::Contiguous(bytes(dbytes, total))

@@ -1,7 +1,6 @@
-//! The work of `cargo xtask bench scda`, on ranks that are threads of this process.
+//! `cargo xtask bench scda` on ranks that are threads of this process.
 //!
-//! `bench RANKS` answers tasks on standard input; they are described in `work.rs`. Another kind of
-//! job is another `main` around [`work::serve`], which knows its ranks as a `Comm` only.
+//! `bench RANKS` runs the tasks from standard input; `work.rs` describes them.
 #![forbid(unsafe_code)]
 
 mod work;
@@ -11,12 +10,12 @@ use std::process::ExitCode;
 use spile_core::comm::{Serial, Threads};
 
 fn main() -> ExitCode {
-    let ranks = std::env::args().nth(1).and_then(|word| word.parse().ok());
+    let ranks = std::env::args().nth(1).and_then(|argument| argument.parse().ok());
     let done = match ranks {
         None | Some(0) => Err("bench RANKS".into()),
-        Some(1) => work::serve(&Serial),
+        Some(1) => work::run_tasks(&Serial),
         Some(ranks) => {
-            Threads::run(ranks, |comm| work::serve(comm)).into_iter().collect::<Result<(), _>>()
+            Threads::run(ranks, |comm| work::run_tasks(comm)).into_iter().collect::<Result<(), _>>()
         }
     };
     match done {

@@ -1,22 +1,20 @@
-//! What is measured, on the ranks of any job.
+//! The measured tasks, on the ranks of any job.
 //!
-//! A line on standard input of rank 0 is a task, and is answered by a line with its seconds and
-//! its bytes:
+//! Each line on standard input of rank 0 is a task. The answer is a line with seconds and bytes:
 //!
-//! | task | what is done | bytes |
+//! | task | measured operation | bytes |
 //! |---|---|---|
 //! | `write-array FILE BYTES SIZE` | elements of SIZE bytes | of all elements |
 //! | `read-array FILE BYTES SIZE` | | of all elements |
 //! | `write-varray FILE NUMBER` | NUMBER elements of 48 to 80 bytes | of all elements |
 //! | `read-varray FILE NUMBER` | | of all elements |
-//! | `write-encoded FILE FIELD SIZE` | the elements in FIELD, compressed | as they are stored |
-//! | `read-encoded FILE FIELD SIZE` | | as they were before |
-//! | `format-entries DIGITS NUMBER` | size entries of up to DIGITS digits, nothing else | of the entries |
+//! | `write-encoded FILE FIELD SIZE` | the elements in FIELD, compressed | compressed |
+//! | `read-encoded FILE FIELD SIZE` | | uncompressed |
+//! | `format-entries DIGITS NUMBER` | size entries of up to DIGITS digits | of the entries |
 //! | `parse-entries DIGITS NUMBER` | | of the entries |
 //!
-//! Memory is used again from task to task, and is filled before the clock starts. The clock of a
-//! file being written runs until the file has its name. What is read is compared with what was
-//! written, after the clock has stopped.
+//! Memory is reused between tasks and filled before the measurement. Writing is measured until the file is
+//! complete. Data that were read are compared after the measurement.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -31,14 +29,14 @@ use spile_scda::{Cursor, Elements, Options, Slots, Writer};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Entries that are formatted at once, as the writer does.
+/// Entries formatted at once, as in the writer.
 const ENTRIES: usize = 1 << 15;
 
-/// Bytes after which the data of an array begin again; no part of a file has such a size.
+/// Period of the data of an array in bytes; no part of a file has this size.
 const PERIOD: usize = 4093;
 
-/// Answers tasks until there are no more.
-pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
+/// Runs tasks until the end of standard input.
+pub(crate) fn run_tasks(comm: &dyn Comm) -> Result<()> {
     let mut bench = Bench { comm, memory: Memory::default(), field: Default::default() };
     loop {
         let mut line = String::new();
@@ -46,11 +44,11 @@ pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
             std::io::stdin().read_line(&mut line)?;
         }
         let line = String::from_utf8(comm.broadcast(0, line.as_bytes())?)?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if words.is_empty() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if fields.is_empty() {
             return Ok(());
         }
-        let (time, bytes) = bench.task(&words).map_err(|e| format!("{}: {e}", line.trim_end()))?;
+        let (time, bytes) = bench.task(&fields).map_err(|e| format!("{}: {e}", line.trim_end()))?;
         if comm.rank() == 0 {
             let mut out = std::io::stdout().lock();
             writeln!(out, "{:.9} {bytes}", time.as_secs_f64())?;
@@ -59,8 +57,8 @@ pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
     }
 }
 
-/// Bytes that are used again and again. They begin with a page, as those of the peer do: copies to
-/// where `malloc` begins, 16 bytes behind it, are slower by a third.
+/// A reused buffer. It is aligned to a page, as in the C program: copies to the unaligned memory of `malloc`
+/// are slower by a third.
 #[derive(Default)]
 struct Memory(Vec<u8>);
 
@@ -79,13 +77,13 @@ impl Memory {
 struct Bench<'a> {
     comm: &'a dyn Comm,
     memory: Memory,
-    /// The elements to compress, and the file they are from.
+    /// Path of the file with the elements to compress, and the elements.
     field: (PathBuf, Vec<u8>),
 }
 
 impl Bench<'_> {
-    fn task(&mut self, words: &[&str]) -> Result<(Duration, u64)> {
-        match *words {
+    fn task(&mut self, fields: &[&str]) -> Result<(Duration, u64)> {
+        match *fields {
             ["write-array", file, bytes, size] => {
                 self.write_array(Path::new(file), bytes.parse()?, size.parse()?)
             }
@@ -102,7 +100,7 @@ impl Bench<'_> {
             }
             ["format-entries", digits, number] => entries(digits.parse()?, number.parse()?, false),
             ["parse-entries", digits, number] => entries(digits.parse()?, number.parse()?, true),
-            _ => Err("is not a task".into()),
+            _ => Err("unknown task".into()),
         }
     }
 
@@ -144,7 +142,7 @@ impl Bench<'_> {
             cursor.varray_into(&counts, Some(Slots::Contiguous(into)))
         })?;
         if found != sizes {
-            return Err("other sizes came back".into());
+            return Err("the sizes differ".into());
         }
         self.is_filled(mine)?;
         Ok((time, self.sum(mine as u64)?))
@@ -165,18 +163,18 @@ impl Bench<'_> {
         let time =
             read(comm, file, |cursor| cursor.array_into(&counts, Some(Slots::Contiguous(into))))?;
         if *self.memory.first(mine) != self.field.1 {
-            return Err("other elements came back".into());
+            return Err("the elements differ".into());
         }
         Ok((time, self.sum(mine as u64)?))
     }
 
-    /// The elements of each rank.
+    /// Number of elements of each rank.
     fn partition(&self, number: u64) -> Vec<u64> {
         let ranks = self.comm.size() as u64;
         (0..ranks).map(|rank| number * (rank + 1) / ranks - number * rank / ranks).collect()
     }
 
-    /// The elements of each rank, and the sizes of ours.
+    /// Number of elements of each rank, and sizes of the elements of this rank.
     fn varray(&self, number: u64) -> (Vec<u64>, Vec<u64>) {
         let counts = self.partition(number);
         let first: u64 = counts[..self.comm.rank()].iter().sum();
@@ -184,7 +182,7 @@ impl Bench<'_> {
         (counts, sizes.collect())
     }
 
-    /// Our elements of a file of them, and the number that each rank has.
+    /// Loads the elements of this rank from a file and returns the number of elements of each rank.
     fn load(&mut self, field: &Path, size: u64) -> Result<Vec<u64>> {
         let counts = self.partition(std::fs::metadata(field)?.len() / size);
         if self.field.0 != field {
@@ -197,7 +195,7 @@ impl Bench<'_> {
         Ok(counts)
     }
 
-    /// The bytes of all elements as they are stored.
+    /// Compressed bytes of all elements.
     fn stored(&self, file: &Path, counts: &[u64]) -> Result<u64> {
         let mut cursor = Cursor::open(self.comm, file, &Limits::default())?;
         cursor.next(false)?;
@@ -210,7 +208,7 @@ impl Bench<'_> {
         Ok(gather_numbers(self.comm, mine)?.iter().sum())
     }
 
-    /// Makes the memory what an array is to hold, the `bytes` of this rank in the order of ranks.
+    /// Fills the buffer with the `bytes` of this rank.
     fn fill(&mut self, bytes: u64) -> Result<usize> {
         let pattern = self.pattern(bytes)?;
         for part in self.memory.first(bytes as usize).chunks_mut(PERIOD) {
@@ -224,17 +222,17 @@ impl Bench<'_> {
         if self.memory.first(bytes).chunks(PERIOD).all(|part| *part == pattern[..part.len()]) {
             return Ok(());
         }
-        Err("other bytes came back".into())
+        Err("the bytes differ".into())
     }
 
-    /// What an array holds again and again, from where the `bytes` of this rank begin.
+    /// The repeated pattern of an array, starting where the `bytes` of this rank begin.
     fn pattern(&self, bytes: u64) -> Result<Vec<u8>> {
         let before: u64 = gather_numbers(self.comm, bytes)?[..self.comm.rank()].iter().sum();
         let period = PERIOD as u64;
         Ok((0..period).map(|k| mixed((before + k) % period) as u8).collect())
     }
 
-    /// Makes the first `bytes` of the memory what no array holds.
+    /// Fills the first `bytes` of the buffer with a byte that is not in the pattern.
     fn blank(&mut self, bytes: u64) -> usize {
         self.memory.first(bytes as usize).fill(b'?');
         bytes as usize
@@ -270,10 +268,10 @@ fn read(
         found = cursor.next(true)?.is_some();
         if found { data(&mut cursor) } else { Ok(()) }
     })?;
-    if found { Ok(time) } else { Err("there is no section".into()) }
+    if found { Ok(time) } else { Err("the file has no section".into()) }
 }
 
-/// The time from when all ranks begin to when all have ended.
+/// Time from the start on all ranks to the end on all ranks.
 fn timed(
     comm: &dyn Comm,
     work: impl FnOnce() -> spile_core::error::Result<()>,
@@ -285,12 +283,11 @@ fn timed(
     Ok(start.elapsed())
 }
 
-/// Formats entries, or parses those of the same values, on the thread that calls. The buffer of a
-/// mebibyte is used again, as it is when a file is written and read. Other programs interrupt a
-/// few of the buffers, so the median of them counts for all.
+/// Formats or parses entries on the calling thread, in a reused buffer of 1 MiB, as for a file. The result is
+/// based on the median time per buffer.
 fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
     let most = 10_u64.checked_pow(digits).ok_or("too many digits")?;
-    // From one digit to all of them, as many of each.
+    // Uniformly distributed numbers of digits.
     let value = |k: u64| mixed(k) % (most / 10_u64.pow(mixed(!k) as u32 % digits)).max(2);
     let values: Vec<u64> = (0..number as u64).map(value).collect();
     let mut found = vec![0; ENTRIES];
@@ -304,7 +301,7 @@ fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
         parse_entries(&bytes, b'E', 0, &mut found)?;
         times.push(if parse { start.elapsed() } else { formatted });
         if found != values {
-            return Err("other sizes came back".into());
+            return Err("the sizes differ".into());
         }
     }
     times.sort();
@@ -312,7 +309,7 @@ fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
     Ok((median.mul_f64(number as f64 / ENTRIES as f64), number as u64 * ENTRY))
 }
 
-/// A number that looks like any other, the same for the same `k`.
+/// A pseudo-random number that depends on `k`.
 fn mixed(k: u64) -> u64 {
     let k = (k ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     k ^ k >> 29

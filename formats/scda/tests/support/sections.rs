@@ -1,5 +1,4 @@
-//! Sections to write and to compare, cut into parts for any number of ranks. The tests on threads
-//! and those on MPI share this.
+//! Test sections, split over any number of ranks. Used by the tests on threads and on MPI.
 
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use spile_core::limits::Limits;
 use spile_scda::wire::Kind;
 use spile_scda::{Cursor, Elements, Options, Slots, Writer};
 
-/// What a section holds, before it is cut.
+/// Data of a section on all ranks.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Inline([u8; 32]),
@@ -28,7 +27,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The elements one by one.
+    /// The elements.
     fn elements(&self) -> Vec<&[u8]> {
         match &self.content {
             Content::Inline(data) => vec![data],
@@ -40,16 +39,16 @@ impl Item {
     }
 }
 
-/// How a rank hands its elements over.
+/// Form in which a rank passes its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Form {
     Contiguous,
     Indirect,
     Fetched,
 }
 
-/// The elements of each rank when `number` elements are cut at `cuts`; ranks may get none.
-pub(crate) fn share(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
+/// Number of elements of each rank if `number` elements are split at `cuts`; it may be 0.
+pub(crate) fn partition(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
     let mut ends: Vec<u64> = (0..ranks - 1).map(|k| cuts[k % cuts.len()] % (number + 1)).collect();
     ends.sort_unstable();
     ends.push(number);
@@ -57,7 +56,7 @@ pub(crate) fn share(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
     ends.iter().map(|end| end - std::mem::replace(&mut start, *end)).collect()
 }
 
-/// Writes a file, each rank its part.
+/// Writes a file on all ranks.
 pub(crate) fn write(
     comm: &dyn Comm,
     path: &Path,
@@ -65,7 +64,7 @@ pub(crate) fn write(
     items: &[Item],
     options: Options,
     cuts: &[u64],
-    way: Way,
+    form: Form,
 ) -> Result<()> {
     let mut file = Writer::create(comm, path, user, options)?;
     let (rank, ranks) = (comm.rank(), comm.size());
@@ -73,7 +72,7 @@ pub(crate) fn write(
         let root = k % ranks;
         let here = rank == root;
         let elements = item.elements();
-        let counts = share(elements.len() as u64, ranks, cuts);
+        let counts = partition(elements.len() as u64, ranks, cuts);
         let first = counts[..rank].iter().sum::<u64>() as usize;
         let mine = &elements[first..first + counts[rank] as usize];
         let joined = mine.concat();
@@ -81,10 +80,10 @@ pub(crate) fn write(
             out.copy_from_slice(&joined[at as usize..at as usize + out.len()]);
             Ok(())
         };
-        let data = match way {
-            Way::Contiguous => Elements::Contiguous(&joined),
-            Way::Indirect => Elements::Indirect(mine),
-            Way::Fetched => Elements::Fetched(joined.len() as u64, &fetch),
+        let data = match form {
+            Form::Contiguous => Elements::Contiguous(&joined),
+            Form::Indirect => Elements::Indirect(mine),
+            Form::Fetched => Elements::Fetched(joined.len() as u64, &fetch),
         };
         match &item.content {
             Content::Inline(data) => file.inline(&item.user, root, here.then_some(data))?,
@@ -104,10 +103,9 @@ pub(crate) fn write(
     file.close()
 }
 
-/// Reads a file, each rank its part, and compares it with what was written. Every third section
-/// is passed over; where `apart`, each element is read into memory of its own, and the last rank
-/// wants none.
-pub(crate) fn compare(comm: &dyn Comm, path: &Path, items: &[Item], cuts: &[u64], apart: bool) {
+/// Reads a file on all ranks and compares it with `items`. Every third section is skipped. If
+/// `indirect`, each element is read into its own buffer, and the last of several ranks reads nothing.
+pub(crate) fn compare(comm: &dyn Comm, path: &Path, items: &[Item], cuts: &[u64], indirect: bool) {
     let (rank, ranks) = (comm.rank(), comm.size());
     let mut cursor = Cursor::open(comm, path, &Limits::default()).unwrap();
     for (k, item) in items.iter().enumerate() {
@@ -118,12 +116,12 @@ pub(crate) fn compare(comm: &dyn Comm, path: &Path, items: &[Item], cuts: &[u64]
         }
         let root = k % ranks;
         let elements = item.elements();
-        let counts = share(elements.len() as u64, ranks, cuts);
+        let counts = partition(elements.len() as u64, ranks, cuts);
         let first = counts[..rank].iter().sum::<u64>() as usize;
         let mine = &elements[first..first + counts[rank] as usize];
-        let mut room: Vec<Vec<u8>> = mine.iter().map(|e| vec![0xAA; e.len()]).collect();
-        let mut slots: Vec<&mut [u8]> = room.iter_mut().map(Vec::as_mut_slice).collect();
-        let wanted = ranks == 1 || rank + 1 < ranks;
+        let mut buffers: Vec<Vec<u8>> = mine.iter().map(|e| vec![0xAA; e.len()]).collect();
+        let mut slots: Vec<&mut [u8]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
+        let reads = ranks == 1 || rank + 1 < ranks;
         match header.kind {
             Kind::Inline | Kind::Block => {
                 let data = match header.kind {
@@ -135,37 +133,37 @@ pub(crate) fn compare(comm: &dyn Comm, path: &Path, items: &[Item], cuts: &[u64]
             }
             Kind::Array => {
                 assert_eq!(header.count as usize, elements.len());
-                if !apart {
+                if !indirect {
                     assert_eq!(cursor.array(&counts).unwrap(), mine.concat());
                     continue;
                 }
-                cursor.array_into(&counts, wanted.then_some(Slots::Indirect(&mut slots))).unwrap();
+                cursor.array_into(&counts, reads.then_some(Slots::Indirect(&mut slots))).unwrap();
             }
             Kind::Varray => {
                 let sizes = cursor.sizes(&counts).unwrap();
                 assert!(sizes.iter().copied().eq(mine.iter().map(|e| e.len() as u64)));
-                if !apart {
+                if !indirect {
                     assert_eq!(cursor.varray(&counts).unwrap(), mine.concat());
                     continue;
                 }
-                cursor.varray_into(&counts, wanted.then_some(Slots::Indirect(&mut slots))).unwrap();
+                cursor.varray_into(&counts, reads.then_some(Slots::Indirect(&mut slots))).unwrap();
             }
         }
-        assert!(!wanted || room == mine);
-        assert!(wanted || room.iter().flatten().all(|byte| *byte == 0xAA));
+        assert!(!reads || buffers == mine);
+        assert!(reads || buffers.iter().flatten().all(|byte| *byte == 0xAA));
     }
     assert_eq!(cursor.next(true).unwrap(), None);
 }
 
-/// Reads everything there is, as far as it goes.
-pub(crate) fn walk(comm: &dyn Comm, path: &Path, decode: bool) -> Result<u64> {
+/// Reads all sections up to the first error and returns their number.
+pub(crate) fn read_sections(comm: &dyn Comm, path: &Path, decode: bool) -> Result<u64> {
     let limits = Limits::default().with_memory(16 << 20);
     let mut cursor = Cursor::open(comm, path, &limits)?;
     let mut sections = 0;
     while let Some(header) = cursor.next(decode)? {
-        let counts = share(header.count, comm.size(), &[1, 7]);
+        let counts = partition(header.count, comm.size(), &[1, 7]);
         match header.kind {
-            // Skipping takes another way through the sizes.
+            // Skipping only adds up the sizes.
             _ if sections % 4 == 3 => cursor.skip()?,
             Kind::Inline => drop(cursor.inline(0)?),
             Kind::Block => drop(cursor.block(0)?),
@@ -180,12 +178,12 @@ pub(crate) fn walk(comm: &dyn Comm, path: &Path, decode: bool) -> Result<u64> {
     Ok(sections)
 }
 
-/// More than 4 GiB of one rank, in one call each way.
+/// Writes and reads more than 4 GiB of one rank in one call each.
 pub(crate) fn large(comm: &dyn Comm, folder: &Path) {
     let path = folder.join("large.scda");
     let bytes = (4_u64 << 30) + 10;
     let last = comm.size() - 1;
-    // The first rank has little, the last one has more than any counter of 32 bits holds.
+    // The last rank has more than a 32-bit counter can count.
     let mut counts = vec![3; comm.size()];
     counts[last] = bytes;
     let mine = counts[comm.rank()] as usize;
@@ -194,7 +192,7 @@ pub(crate) fn large(comm: &dyn Comm, folder: &Path) {
     data.chunks_mut(4096).enumerate().for_each(|(k, part)| part[0] = marked(k * 4096));
     let mut writer = Writer::create(comm, &path, b"", Options::default()).unwrap();
     writer.array(b"large", &counts, 1, Elements::Contiguous(&data), false).unwrap();
-    writer.inline(b"behind", 0, Some(&[b'.'; 32])).unwrap();
+    writer.inline(b"last", 0, Some(&[b'.'; 32])).unwrap();
     writer.close().unwrap();
     data.fill(0xEE);
     let mut cursor = Cursor::open(comm, &path, &Limits::default()).unwrap();
@@ -204,12 +202,12 @@ pub(crate) fn large(comm: &dyn Comm, folder: &Path) {
         part[0] == marked(k * 4096) && part[1..].iter().all(|byte| *byte == 0)
     };
     assert!(data.chunks(4096).enumerate().all(right));
-    assert_eq!(cursor.next(true).unwrap().unwrap().user, b"behind");
-    let behind = cursor.inline(0).unwrap();
-    assert!(behind.is_none_or(|data| data == [b'.'; 32]));
+    assert_eq!(cursor.next(true).unwrap().unwrap().user, b"last");
+    let last_section = cursor.inline(0).unwrap();
+    assert!(last_section.is_none_or(|data| data == [b'.'; 32]));
 }
 
-/// Any section whose user string does not announce compression: it would have to keep its word.
+/// Any section whose user string is not reserved for compression.
 pub(crate) fn any_item() -> impl Strategy<Value = Item> {
     let bytes = |n| proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\n')], 0..n);
     let content = prop_oneof![
@@ -223,14 +221,14 @@ pub(crate) fn any_item() -> impl Strategy<Value = Item> {
         proptest::collection::vec(bytes(40), 0..20).prop_map(Content::Varray),
     ];
     let user = proptest::collection::vec(any::<u8>(), 0..=58)
-        .prop_filter("announces compression", |user| !user.ends_with(b"compressed scda 00"));
+        .prop_filter("reserved for compression", |user| !user.ends_with(b"compressed scda 00"));
     (user, content, any::<bool>()).prop_map(|(user, content, encode)| {
         let encode = encode && !matches!(content, Content::Inline(_));
         Item { user, content, encode }
     })
 }
 
-/// One of the ways.
-pub(crate) fn any_way() -> impl Strategy<Value = Way> {
-    prop_oneof![Just(Way::Contiguous), Just(Way::Indirect), Just(Way::Fetched)]
+/// Any form.
+pub(crate) fn any_form() -> impl Strategy<Value = Form> {
+    prop_oneof![Just(Form::Contiguous), Just(Form::Indirect), Just(Form::Fetched)]
 }

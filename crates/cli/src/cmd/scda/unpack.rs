@@ -101,7 +101,7 @@ fn write_section(file: &File, section: &Section, folder: &Path, name: &str) -> R
     };
     Ok(Row {
         kind: section.kind.letter(),
-        user: Text::from(section.user.as_slice()),
+        user: Text::from(section.user()),
         number: matches!(section.kind, Kind::Array | Kind::Varray).then_some(section.count),
         size,
         encoded: section.encoded,

@@ -1,4 +1,4 @@
-//! The same content in another encoding, and back.
+//! Changes of compression and line breaks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ fn to(coding: Coding, breaks: Option<Breaks>) -> Recode {
     Recode { coding, breaks, level: 6, overwrite: Overwrite::Replace }
 }
 
-/// Recodes `from`, checks that the result is sound, and gives its bytes.
-fn recoded(from: &Path, to: &Path, how: Recode) -> (Vec<Change>, Vec<u8>) {
+/// Recodes `from`, checks the result, and returns the changes and the bytes.
+fn recoded(from: &Path, to: &Path, options: Recode) -> (Vec<Change>, Vec<u8>) {
     let file = File::open(from, &Limits::default()).unwrap();
-    let done = recode(&file, to, &how).unwrap();
+    let done = recode(&file, to, &options).unwrap();
     let report = Scda.check(&Source::open(to).unwrap(), &Limits::default(), true).unwrap();
     assert!(report.findings.is_empty(), "{}: {:?}", from.display(), report.findings);
     (done, fs::read(to).unwrap())
@@ -43,24 +43,24 @@ fn data(file: &File, section: &Section) -> Vec<u8> {
     bytes
 }
 
-/// What a reader sees of the sections.
-fn seen(path: &Path) -> Vec<(String, u64, Vec<u64>, Vec<u8>)> {
+/// Title, element count, sizes and data of each section.
+fn contents(path: &Path) -> Vec<(String, u64, Vec<u64>, Vec<u8>)> {
     let file = File::open(path, &Limits::default()).unwrap();
     let one = |s: &Section| (s.title(), s.count, s.sizes(), data(&file, s));
     file.sections().iter().map(one).collect()
 }
 
 #[test]
-fn golden_files_come_back_from_compression_byte_for_byte() {
+fn golden_files_survive_compression_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let (packed, plain) = (folder.path().join("packed"), folder.path().join("plain"));
     for path in golden() {
         let file = File::open(&path, &Limits::default()).unwrap();
         recoded(&path, &packed, to(Coding::Encode, None));
-        assert_eq!(seen(&packed), seen(&path), "{}", path.display());
+        assert_eq!(contents(&packed), contents(&path), "{}", path.display());
         let (_, bytes) = recoded(&packed, &plain, to(Coding::Decode, None));
-        assert_eq!(seen(&plain), seen(&path), "{}", path.display());
-        // One file has a wrong byte of padding, which is not to be reproduced.
+        assert_eq!(contents(&plain), contents(&path), "{}", path.display());
+        // One file has a wrong byte of padding, which is not reproduced.
         if !path.ends_with("a_indirect_nl.scd") && file.sections().iter().all(|s| !s.encoded) {
             assert!(bytes == fs::read(&path).unwrap(), "{}", path.display());
         }
@@ -68,7 +68,7 @@ fn golden_files_come_back_from_compression_byte_for_byte() {
 }
 
 #[test]
-fn golden_files_come_back_from_mime_byte_for_byte() {
+fn golden_files_survive_mime_breaks_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let (mime, unix) = (folder.path().join("mime"), folder.path().join("unix"));
     for path in golden() {
@@ -76,8 +76,8 @@ fn golden_files_come_back_from_mime_byte_for_byte() {
         assert!(done.iter().all(|change| *change == Change::Kept));
         assert!(bytes != fs::read(&path).unwrap());
         assert_eq!(File::open(&mime, &Limits::default()).unwrap().header().breaks, Breaks::Mime);
-        assert_eq!(seen(&mime), seen(&path), "{}", path.display());
-        // Compressed sections, too: their deflate streams stay as they are.
+        assert_eq!(contents(&mime), contents(&path), "{}", path.display());
+        // Deflate streams of compressed sections stay the same.
         let (_, bytes) = recoded(&mime, &unix, to(Coding::Keep, Some(Breaks::Unix)));
         if !path.ends_with("a_indirect_nl.scd") {
             assert!(bytes == fs::read(&path).unwrap(), "{}", path.display());
@@ -85,7 +85,7 @@ fn golden_files_come_back_from_mime_byte_for_byte() {
     }
 }
 
-/// A file with elements of all sizes: empty ones, many small ones, one larger than any window.
+/// A file with empty elements, many small ones, and one larger than the window of decoded elements.
 fn mixed(path: &Path, encode: bool) {
     let bytes: Vec<u8> = (0..12_000_000_u32).map(|k| (k / 7 % 251) as u8).collect();
     let mut sizes = vec![0, 9_000_000, 0, 1];
@@ -103,7 +103,7 @@ fn mixed(path: &Path, encode: bool) {
 }
 
 #[test]
-fn large_and_small_elements_are_the_same_either_way() {
+fn large_and_small_elements_survive_compression() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     mixed(&path("plain"), false);
@@ -115,15 +115,15 @@ fn large_and_small_elements_are_the_same_either_way() {
     assert!(same("again", "plain"));
     let (done, _) = recoded(&path("packed"), &path("again"), to(Coding::Encode, None));
     assert!(done.iter().all(|change| *change == Change::Kept) && same("again", "packed"));
-    // From and to the middle of elements, forwards and backwards.
+    // Parts of elements, in any order.
     let file = File::open(path("packed"), &Limits::default()).unwrap();
     let many = &file.sections()[3];
-    let whole = data(&file, many);
+    let all = data(&file, many);
     let content = file.content(many).unwrap();
     for (at, length) in [(8_999_990, 700_000), (100, 50), (8_999_999, 2), (0, 1), (9_500_000, 3)] {
         let mut part = vec![0; length];
         content.fetch(at, &mut part).unwrap();
-        assert!(part == whole[at as usize..at as usize + length]);
+        assert!(part == all[at as usize..at as usize + length]);
     }
     let past = content.fetch(content.len() - 1, &mut [0; 2]).unwrap_err();
     assert_eq!(past.kind(), ErrorKind::Argument);
@@ -140,7 +140,7 @@ fn an_element_larger_than_the_budget_is_refused_before_anything_is_written() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(error.object(), Some("section 0, B \"block\""));
     assert!(!target.exists());
-    // Nothing has to fit into memory where bytes are copied.
+    // Copying bytes needs no memory for an element.
     recode(&File::open(&from, &tight).unwrap(), &target, &to(Coding::Decode, None)).unwrap();
     assert!(fs::read(&from).unwrap() == fs::read(&target).unwrap());
 }
@@ -151,13 +151,13 @@ fn damaged_data_leave_no_file() {
     let (from, target) = (folder.path().join("from"), folder.path().join("to"));
     mixed(&from, true);
     let mut bytes = fs::read(&from).unwrap();
-    let place = File::open(&from, &Limits::default()).unwrap().sections()[1].raw[1].data as usize;
-    bytes[place + 300] = b'!';
+    let data = File::open(&from, &Limits::default()).unwrap().sections()[1].raw().data() as usize;
+    bytes[data + 300] = b'!';
     fs::write(&from, bytes).unwrap();
     let file = File::open(&from, &Limits::default()).unwrap();
     let error = recode(&file, &target, &to(Coding::Decode, None)).unwrap_err();
     assert_eq!((error.code(), error.object()), ("scda-010", Some("section 1, A \"large\"")));
-    // Nor is anything replaced in what is not understood; untouched it may stay.
+    // Line breaks of damaged data are not replaced; unchanged data are copied.
     let error = recode(&file, &target, &to(Coding::Keep, Some(Breaks::Mime))).unwrap_err();
     assert_eq!((error.code(), error.object()), ("scda-010", Some("section 1, A \"large\"")));
     assert!(!target.exists());
@@ -166,7 +166,7 @@ fn damaged_data_leave_no_file() {
 }
 
 #[test]
-fn a_section_that_would_turn_into_an_announcement_stays_compressed() {
+fn a_section_with_a_reserved_user_string_stays_compressed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trap");
     let mut file = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
@@ -182,15 +182,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_damaged_file_is_recoded_whole_or_not_at_all(
+    fn a_damaged_file_is_recoded_completely_or_not_at_all(
         which in any::<prop::sample::Index>(),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let files = golden();
         let mut bytes = fs::read(which.get(&files)).unwrap();
-        for (place, byte) in damage {
-            *place.get_mut(&mut bytes) = byte;
+        for (index, byte) in damage {
+            *index.get_mut(&mut bytes) = byte;
         }
         let limits = Limits::default().with_memory(16 << 20);
         let Ok(file) = File::from_source(Source::memory(bytes), true, &limits) else { return Ok(()) };
@@ -208,14 +208,14 @@ proptest! {
     }
 
     #[test]
-    fn any_file_comes_back(
+    fn any_file_round_trips(
         elements in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..40),
         mime in any::<bool>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let breaks = if mime { Breaks::Mime } else { Breaks::Unix };
-        let options = Options { breaks, vendor: b"anybody".to_vec(), ..Options::default() };
+        let options = Options { breaks, vendor: b"vendor".to_vec(), ..Options::default() };
         let mut file = Writer::create(&Serial, &path("a"), &[0xff; 58], options).unwrap();
         let sizes: Vec<u64> = elements.iter().map(|e| e.len() as u64).collect();
         let bytes = elements.concat();
@@ -226,7 +226,7 @@ proptest! {
         file.close().unwrap();
         recoded(&path("a"), &path("b"), to(Coding::Encode, Some(Breaks::Mime)));
         recoded(&path("b"), &path("c"), to(Coding::Keep, Some(Breaks::Unix)));
-        prop_assert_eq!(seen(&path("c")), seen(&path("a")));
+        prop_assert_eq!(contents(&path("c")), contents(&path("a")));
         let (_, back) = recoded(&path("c"), &path("d"), to(Coding::Decode, Some(breaks)));
         prop_assert_eq!(back, fs::read(path("a")).unwrap());
     }

@@ -1,4 +1,4 @@
-//! Any tree as scda: every array a field, every group its attributes.
+//! Writes any dataset as scda: every array is a field, every group a section with its attributes.
 
 use spile_core::comm::{Serial, SharedSink};
 use spile_core::description;
@@ -12,17 +12,17 @@ use spile_core::sink::Sink;
 use spile_core::tree::{Node, Tree, Value};
 use spile_core::wire::ByteOrder;
 
-use crate::checkpoint::describe;
+use crate::buffers::Elements;
 use crate::content::Content;
-use crate::elements::Elements;
-use crate::schema::{Described, Field, Group};
+use crate::semantics::checkpoint::describe;
+use crate::semantics::{Description, Field, Group};
 use crate::wire::USER;
 use crate::write::{Options, Writer};
 
-/// A sink that somebody else commits.
-struct Lent<'a>(&'a Sink);
+/// A sink that the caller commits.
+struct BorrowedSink<'a>(&'a Sink);
 
-impl SharedSink for Lent<'_> {
+impl SharedSink for BorrowedSink<'_> {
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.0.write_all_at(offset, bytes)
     }
@@ -44,24 +44,24 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     if tree.frames().is_some() {
         return Err(no_frames());
     }
-    // What the tree of an scda file says of the file header goes there again.
+    // The attribute `user` of the root is the user string of the file.
     let user = match tree.attrs().iter().find(|(name, _)| name == "user") {
         Some((_, Value::Text(text))) => text.as_bytes(),
         Some((_, Value::Bytes(bytes))) => bytes,
         _ => &[],
     };
     let user = if user.len() <= USER { user } else { &[] };
-    let mut writer = Writer::over(&Serial, Box::new(Lent(sink)), user, Options::default())?;
+    let mut writer = Writer::over(&Serial, Box::new(BorrowedSink(sink)), user, Options::default())?;
     let group = |path: &str, attrs: &Vec<_>| {
-        Ok(Described::Group(Group { group: path.into(), attrs: attrs.clone() }))
+        Ok(Description::Group(Group { group: path.into(), attrs: attrs.clone() }))
     };
     describe(&Serial, &mut writer, group("", tree.attrs()))?;
     for (_, node) in tree.iter() {
         match &node.array {
             None => describe(&Serial, &mut writer, group(&node.path, &node.attrs))?,
             Some(array) => {
-                let place = |e: Error| e.in_object(format!("array \"{}\"", node.path));
-                write_array(content, node, array, &mut writer, limits).map_err(place)?;
+                let context = |e: Error| e.in_object(format!("array \"{}\"", node.path));
+                write_array(content, node, array, &mut writer, limits).map_err(context)?;
             }
         }
     }
@@ -86,7 +86,7 @@ fn write_array(
     let mut field = field(tree, node, own, desc);
     let shape = desc.shape.lengths();
     if let Some(starts) = desc.ragged() {
-        limits.allow((starts.len() as u64).saturating_mul(16), "the sizes of the elements")?;
+        limits.allow((starts.len() as u64).saturating_mul(16), "the table of element sizes")?;
         let sizes: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
         let item = desc.dtype.size() as u64;
         if !sizes.iter().all(|size| size.is_multiple_of(item)) {
@@ -96,21 +96,21 @@ fn write_array(
             (field.dims, field.coords) = (Vec::new(), Vec::new());
         }
         let user = field.user().to_vec();
-        describe(&Serial, writer, Ok(Described::Field(Box::new(field))))?;
+        describe(&Serial, writer, Ok(Description::Field(Box::new(field))))?;
         return writer.varray(&user, &[sizes.len() as u64], &sizes, data, false);
     }
-    // Elements are the slices along the slowest dimension.
+    // An element is a slice along the slowest dimension.
     field.fortran_order = desc.order() == Order::F && shape.len() > 1;
     let split = if field.fortran_order {
         shape.split_last().map(|(count, element)| (*count, element))
     } else {
         shape.split_first().map(|(count, element)| (*count, element))
     };
-    // A scalar has no elements to split it into, nor has one of too many dimensions of no length.
+    // A scalar is not split, nor is an empty array whose element size overflows.
     let split = split.filter(|(_, element)| Shape::new(*element).bytes(desc.dtype.size()).is_ok());
     field.shape = split.map_or(shape, |(_, element)| element).to_vec();
     let (user, size) = (field.user().to_vec(), field.bytes()?);
-    describe(&Serial, writer, Ok(Described::Field(Box::new(field))))?;
+    describe(&Serial, writer, Ok(Description::Field(Box::new(field))))?;
     match split {
         Some((count, _)) => writer.array(&user, &[count], size, data, false),
         None => writer.block_from(&user, 0, size, Some(data), false),
@@ -118,10 +118,10 @@ fn write_array(
 }
 
 fn no_frames() -> Error {
-    Error::unsupported("scda-030", "files with frames are not written as scda")
+    Error::unsupported("scda-030", "scda does not support frames")
 }
 
-/// What is said about an array, but for the shape of an element.
+/// The description of an array without the element shape.
 fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
     let dtype = match desc.layout {
         Layout::Inline(..)

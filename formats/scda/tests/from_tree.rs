@@ -1,4 +1,4 @@
-//! Any tree written as scda reads back as the same tree.
+//! Any dataset written as scda reads back as the same tree.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use spile_core::testkit::assert_same_content;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_scda::{Elements, File, Options, Scda, Writer};
 
-struct Fake(Source, Tree);
+struct TestReader(Source, Tree);
 
-impl Reader for Fake {
+impl Reader for TestReader {
     fn tree(&self) -> &Tree {
         &self.1
     }
@@ -36,12 +36,12 @@ impl Reader for Fake {
     }
 }
 
-/// Encoded elements are as they are.
-struct Asis;
+/// A codec that copies bytes.
+struct Identity;
 
-impl Codec for Asis {
+impl Codec for Identity {
     fn name(&self) -> &'static str {
-        "as is"
+        "identity"
     }
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         out.copy_from_slice(stored);
@@ -49,7 +49,7 @@ impl Codec for Asis {
     }
 }
 
-/// A file of noise, and arrays of it.
+/// A tree of arrays in a file of noise.
 struct Samples {
     tree: Tree,
     bytes: u64,
@@ -72,7 +72,7 @@ impl Samples {
         }
         let data = Extents::one(100, starts[starts.len() - 1]);
         let starts: Arc<[u64]> = starts.into();
-        let (decoded, codec) = (starts.clone(), Arc::new(Asis));
+        let (decoded, codec) = (starts.clone(), Arc::new(Identity));
         Layout::Encoded { starts, decoded, data, codec, order: Order::C }
     }
 
@@ -93,7 +93,7 @@ impl Samples {
     }
 }
 
-fn everything() -> Fake {
+fn everything() -> TestReader {
     let noise: Vec<u8> =
         (0..3_000_000_u64).map(|k| (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
     let mut s = Samples { tree: Tree::new(&Limits::default()), bytes: noise.len() as u64 };
@@ -124,7 +124,7 @@ fn everything() -> Fake {
         let layout = s.plain(24 * dtype_size, order);
         s.add(group, dtype, dtype, &[2, 3, 4], layout);
     }
-    // Longer than what is written at once.
+    // Larger than the buffer of the writer.
     let long = s.plain(8 * 150_000, Order::F);
     let ex = s.add(group, "ex", "float64-be", &[300, 500], long);
     let long = s.plain(3 * 400_001, Order::C);
@@ -171,14 +171,14 @@ fn everything() -> Fake {
     s.desc(mapped).map = Some(Linear::new(0.1, -1e-300));
     s.desc(mapped).coords = vec![Coord::Node(line), Coord::Uniform { start: -0.1, step: 1e-9 }];
     s.tree.node_mut(mapped).attrs.push(("units".into(), "V".into()));
-    // Something below an array, and a long name.
+    // A child of an array, and a long name.
     s.add(line, "below", "uint8", &[1], Layout::Fill([1].into()));
     s.add(ROOT, &"ü".repeat(100), "uint8", &[1], Layout::Fill([1].into()));
-    Fake(Source::memory(noise), s.tree)
+    TestReader(Source::memory(noise), s.tree)
 }
 
 #[test]
-fn every_kind_of_array_comes_back() {
+fn every_kind_of_array_round_trips() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     let (tree, limits) = (everything(), Limits::default());
@@ -192,13 +192,13 @@ fn every_kind_of_array_comes_back() {
         |name: &str| file.tree().node(file.tree().find(name).unwrap()).array.clone().unwrap();
     assert_eq!(node("ragged numbers").dtype.to_string(), "float32-be");
     assert_eq!(node("as many bytes as elements").ragged(), Some(&[0, 2, 2, 3][..]));
-    // What was read is written as the same bytes.
+    // Writing the result gives the same bytes.
     write_file(&Scda, &file, &second, Overwrite::Never, &limits).unwrap();
     assert!(std::fs::read(&first).unwrap() == std::fs::read(&second).unwrap());
 }
 
 #[test]
-fn little_memory_is_enough_for_large_arrays() {
+fn large_arrays_are_written_in_limited_memory() {
     let folder = tempfile::tempdir().unwrap();
     let tree = everything();
     let limits = Limits { memory: 1 << 20, ..Limits::default() };
@@ -227,7 +227,7 @@ fn compressed_fields_are_the_same_tree() {
         file.array(b"g/x", &[3], 16, Elements::Contiguous(&data), encode).unwrap();
         let text = r#"{"name":"lists","dtype":"<i8","shape":[]}"#;
         file.block(b"spile field 00", 0, text.len() as u64, Some(text.as_bytes()), encode).unwrap();
-        // As many bytes as numbers of eight would have, by chance.
+        // The total equals that of one value per element.
         file.varray(b"lists", &[3], &[16, 0, 8], Elements::Contiguous(&data[..24]), encode)
             .unwrap();
         file.close().unwrap();
@@ -245,7 +245,7 @@ fn compressed_fields_are_the_same_tree() {
         (array.dtype.to_string(), array.shape.to_string()),
         ("float64-be".into(), "3 x 2".into())
     );
-    // Raw, everything is the section it is.
+    // Without decoding every raw section is an array.
     let raw = File::from_source(files[0].source().clone(), false, &Limits::default()).unwrap();
     assert_eq!(raw.tree().len(), raw.sections().len());
 }
@@ -262,14 +262,15 @@ impl FrameTable for Frames {
 }
 
 #[test]
-fn frames_are_refused_by_name() {
+fn frames_are_an_error_with_the_name_of_the_array() {
     let folder = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let desc = ArrayDesc::new(DType::U8, Shape::new([1]), Layout::PerFrame(Arc::new(Frames)));
     tree.add_array(ROOT, "moving", desc).unwrap();
     let path = folder.path().join("frames");
-    let fake = Fake(Source::memory(Vec::new()), tree);
-    let error = write_file(&Scda, &fake, &path, Overwrite::Never, &Limits::default()).unwrap_err();
+    let reader = TestReader(Source::memory(Vec::new()), tree);
+    let error =
+        write_file(&Scda, &reader, &path, Overwrite::Never, &Limits::default()).unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "scda-030"));
     assert!(error.to_string().contains("moving") && !path.exists());
 }

@@ -1,7 +1,7 @@
-//! MPI's own calls as a [`Transport`].
+//! [`Transport`] over MPI functions.
 
-// All of this file is calls into MPI. Each of them needs handles that are valid, which the types
-// here see to, and memory as long as the count says, which is taken from slices.
+// This file consists of calls into MPI. They need valid handles, which the types ensure, and buffers of the
+// given length, which are slices.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -15,24 +15,25 @@ use mpi::topology::Communicator;
 use spile_core::comm::{Comm, Ranks, Transport, address, address_mut};
 use spile_core::error::{Error, Result};
 
-/// Starts MPI, runs `body` with the job of all processes, and ends MPI.
+/// Initialises MPI, calls `body` with the communicator of all processes, and finalises MPI. Fails if MPI is
+/// already initialised.
 pub fn run<T>(body: impl FnOnce(&dyn Comm) -> Result<T>) -> Result<T> {
-    // Only the thread that has started MPI calls it; rayon's threads compress and parse.
+    // Only the initialising thread calls MPI; rayon's threads compress and parse.
     let started = mpi::initialize_with_threading(mpi::Threading::Funneled);
-    let (universe, _) = started.ok_or_else(|| Error::argument("MPI is running already"))?;
+    let (universe, _) = started.ok_or_else(|| Error::argument("MPI is already initialised"))?;
     body(&job(&universe.world())?)
 }
 
-/// A job of all processes of `communicator`. Making it is collective, and so is dropping it.
+/// A communicator of all processes of `communicator`. Creating and dropping it are collective.
 pub fn job(communicator: &impl Communicator) -> Result<Ranks<Mpi>> {
     let mut own = MaybeUninit::uninit();
-    // A communicator of our own keeps our messages apart from the program's.
+    // A duplicate keeps messages of spile apart from those of the program.
     // SAFETY: the communicator is valid, and `own` is written before it is read.
     let own = unsafe {
         check(ffi::MPI_Comm_dup(communicator.as_raw(), own.as_mut_ptr()))?;
         own.assume_init()
     };
-    // Failures come back as codes and become errors, instead of the end of the program.
+    // Errors are returned as codes and do not abort the program.
     // SAFETY: `own` is a communicator, the handler a constant of the library.
     check(unsafe { ffi::MPI_Comm_set_errhandler(own, ffi::RSMPI_ERRORS_RETURN) })?;
     let (mut rank, mut size) = (0, 0);
@@ -44,7 +45,7 @@ pub fn job(communicator: &impl Communicator) -> Result<Ranks<Mpi>> {
     Ok(Ranks::new(Mpi { communicator: own, rank: rank as usize, size: size as usize }))
 }
 
-/// MPI's calls on a communicator of our own.
+/// [`Transport`] over a duplicated MPI communicator.
 pub struct Mpi {
     communicator: ffi::MPI_Comm,
     rank: usize,
@@ -53,12 +54,12 @@ pub struct Mpi {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
-        // SAFETY: the communicator is ours and nobody else frees it.
+        // SAFETY: the communicator is not used or freed elsewhere.
         unsafe { ffi::MPI_Comm_free(&raw mut self.communicator) };
     }
 }
 
-/// An open file of all ranks.
+/// A file open on all ranks.
 pub struct File(ffi::MPI_File);
 
 impl Transport for Mpi {
@@ -74,7 +75,7 @@ impl Transport for Mpi {
 
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()> {
         let root = c_int::try_from(root).ok().filter(|_| root < self.size);
-        let root = root.ok_or_else(|| Error::argument("there is no such rank in the job"))?;
+        let root = root.ok_or_else(|| Error::argument("the rank is out of range"))?;
         for part in bytes.chunks_mut(1 << 30) {
             let (data, count) = (part.as_mut_ptr().cast::<c_void>(), part.len() as c_int);
             // SAFETY: `data` has `count` bytes.
@@ -88,20 +89,20 @@ impl Transport for Mpi {
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
         let count = c_int::try_from(mine.len()).ok();
         let count = count.filter(|_| all.len() == mine.len() * self.size);
-        let count = count.ok_or_else(|| Error::argument("a message of more than 2 GiB"))?;
+        let count = count.ok_or_else(|| Error::argument("the message exceeds 2 GiB"))?;
         // SAFETY: a constant of the library.
         let kind = unsafe { ffi::RSMPI_UINT8_T };
         let (from, to) = (mine.as_ptr().cast::<c_void>(), all.as_mut_ptr().cast::<c_void>());
-        // SAFETY: `from` has `count` bytes, `to` has that many for every rank.
+        // SAFETY: `from` has `count` bytes, `to` has `count` bytes for every rank.
         check(unsafe { ffi::MPI_Allgather(from, count, kind, to, count, kind, self.communicator) })
     }
 
     fn open(&self, path: &Path, write: bool) -> Result<Self::File> {
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Error::argument("a file name contains a zero byte"))?;
+            .map_err(|_| Error::argument("a file name contains a NUL byte"))?;
         let mode = if write { ffi::MPI_MODE_WRONLY } else { ffi::MPI_MODE_RDONLY };
         let mut file = MaybeUninit::uninit();
-        // SAFETY: the name ends with a zero; `file` is written before it is read.
+        // SAFETY: the name ends with a NUL; `file` is written before it is read.
         unsafe {
             check(ffi::MPI_File_open(
                 self.communicator,
@@ -129,7 +130,7 @@ impl Transport for Mpi {
                 kind,
                 status.as_mut_ptr(),
             ))?;
-            if moved(status.as_ptr())? == count {
+            if transferred(status.as_ptr())? == count {
                 return Ok(());
             }
         }
@@ -141,12 +142,12 @@ impl Transport for Mpi {
         let (data, offset) = (address(bytes).cast::<c_void>(), offset as ffi::MPI_Offset);
         let mut status = MaybeUninit::uninit();
         // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
-        let moved = unsafe {
+        let done = unsafe {
             let kind = ffi::RSMPI_UINT8_T;
             check(ffi::MPI_File_write_at(file.0, offset, data, count, kind, status.as_mut_ptr()))?;
-            moved(status.as_ptr())?
+            transferred(status.as_ptr())?
         };
-        if moved == count { Ok(()) } else { Err(full()) }
+        if done == count { Ok(()) } else { Err(full()) }
     }
 
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -154,7 +155,7 @@ impl Transport for Mpi {
         let (data, offset) = (address_mut(buffer).cast::<c_void>(), offset as ffi::MPI_Offset);
         let mut status = MaybeUninit::uninit();
         // SAFETY: the file is open, `data` has `count` bytes, `status` is written by the call.
-        let got = unsafe {
+        let done = unsafe {
             let kind = ffi::RSMPI_UINT8_T;
             check(ffi::MPI_File_read_at_all(
                 file.0,
@@ -164,12 +165,12 @@ impl Transport for Mpi {
                 kind,
                 status.as_mut_ptr(),
             ))?;
-            moved(status.as_ptr())?
+            transferred(status.as_ptr())?
         };
-        if got == count {
+        if done == count {
             return Ok(());
         }
-        let message = format!("{count} bytes wanted here, the file ends after {got} of them");
+        let message = format!("unexpected end of file: expected {count} bytes, found {done}");
         Err(Error::truncated("core-eof", message))
     }
 
@@ -183,32 +184,32 @@ impl Transport for Mpi {
 }
 
 fn full() -> Error {
-    io::Error::new(io::ErrorKind::StorageFull, "not all bytes could be written").into()
+    io::Error::new(io::ErrorKind::StorageFull, "not all bytes were written").into()
 }
 
 fn count(bytes: usize) -> Result<c_int> {
-    c_int::try_from(bytes).map_err(|_| Error::argument("a transfer of more than 2 GiB"))
+    c_int::try_from(bytes).map_err(|_| Error::argument("the transfer exceeds 2 GiB"))
 }
 
-/// Bytes that a transfer has moved.
+/// Number of bytes transferred.
 ///
 /// # Safety
 /// `status` was filled by the transfer.
-unsafe fn moved(status: *const ffi::MPI_Status) -> Result<c_int> {
+unsafe fn transferred(status: *const ffi::MPI_Status) -> Result<c_int> {
     let mut count = 0;
-    // SAFETY: see above.
+    // SAFETY: condition of this function.
     check(unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut count) })?;
     Ok(count)
 }
 
-/// A code of MPI as a result.
+/// Converts an MPI error code to a result.
 fn check(code: c_int) -> Result<()> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
     }
     let mut text = [0; ffi::MPI_MAX_ERROR_STRING as usize + 1];
     let (mut length, mut class) = (0, 0);
-    // SAFETY: the text is as long as the library may need, and ends with a zero.
+    // SAFETY: the buffer has the maximum length of the library and ends with a NUL.
     let text = unsafe {
         ffi::MPI_Error_class(code, &raw mut class);
         ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut length);

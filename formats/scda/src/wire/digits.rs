@@ -1,17 +1,17 @@
-//! The digits of counts. A file may have billions of them, so they are not looked at one by one:
-//! eight digits are a number of eight bytes, the first digit the lowest byte.
+//! Fast conversion of counts from and to decimal digits, eight at a time: eight digits are one
+//! 64-bit word whose lowest byte is the first digit. A file may contain billions of counts.
 
-use crate::wire::ENTRY;
+use super::ENTRY;
 
 /// Numbers below this have eight digits or less.
 const EIGHT: u64 = 100_000_000;
 
-/// Eight bytes that are all the same.
+/// A word of eight equal bytes.
 const fn eight(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// The digits of a number below [`EIGHT`], with zeros in front: halves, pairs, digits.
+/// The digits of a number below [`EIGHT`], with leading zeros. Splits into halves, pairs, digits.
 fn eight_digits(value: u64) -> u64 {
     let halves = (value / 10_000) | ((value % 10_000) << 32);
     let hundreds = ((halves * 5243) >> 19) & 0x0000_007f_0000_007f;
@@ -20,39 +20,39 @@ fn eight_digits(value: u64) -> u64 {
     (tens | (pairs - tens * 10) << 8) + eight(b'0')
 }
 
-/// The number of [`eight_digits`], given as values and not as characters.
+/// Inverse of [`eight_digits`], for digits given as values instead of characters.
 fn value_of_eight(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let halves = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
     halves.wrapping_mul(10_000).wrapping_add(halves >> 32) & 0xffff_ffff
 }
 
-/// The digits of a number below [`EIGHT`], with dashes behind them, and how many they are.
+/// The digits of a number below [`EIGHT`] without leading zeros, followed by dashes, and their count.
 fn left_digits(value: u64) -> (u64, usize) {
     let all = eight_digits(value);
-    // Of zeros in front one stays if there is nothing else.
+    // The number 0 keeps one digit.
     let zeros = (all - eight(b'0')).trailing_zeros().min(7 * 8) / 8 * 8;
     (all >> zeros | eight(b'-').checked_shl(64 - zeros).unwrap_or(0), 8 - zeros as usize / 8)
 }
 
-/// The highest bit of the first byte that is more than nine, and whatever above it.
-fn no_digits(digits: u64) -> u64 {
+/// Sets the highest bit of the first byte greater than nine; the bytes above it are arbitrary.
+fn non_digits(digits: u64) -> u64 {
     (digits.wrapping_add(eight(0x7f - 9)) | digits) & eight(0x80)
 }
 
-/// The value of up to seven digits with a space and dashes behind them, and how many they are.
+/// Value and number of up to seven digits that are followed by a space and dashes.
 fn short_count(bytes: u64) -> Option<(u64, usize)> {
     const AFTER: u64 = eight(b'-') ^ (b'-' ^ b' ') as u64;
     let digits = bytes ^ eight(b'0');
-    let bits = no_digits(digits).trailing_zeros() / 8 * 8;
+    let bits = non_digits(digits).trailing_zeros() / 8 * 8;
     if bits == 64 || (bytes ^ AFTER << bits) >> bits != 0 {
         return None;
     }
     Some((value_of_eight(digits.checked_shl(64 - bits).unwrap_or(0)), bits as usize / 8))
 }
 
-/// The value of a count entry of up to 15 digits, as [`crate::wire::count`] has it. What this does
-/// not understand is left to that.
+/// Value of a well-formed count entry of up to 15 digits, as from [`super::count`]; `None` for any
+/// other entry.
 pub(crate) fn quick_count(entry: &[u8; ENTRY as usize], letter: u8) -> Option<u64> {
     const POWERS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
     let (head, rest) = entry.split_first_chunk::<2>()?;
@@ -67,12 +67,12 @@ pub(crate) fn quick_count(entry: &[u8; ENTRY as usize], letter: u8) -> Option<u6
     }
     let (second, rest) = rest.split_first_chunk::<8>()?;
     let (low, digits) = short_count(u64::from_le_bytes(*second))?;
-    let plain = first[0] != b'0' && no_digits(bytes ^ eight(b'0')) == 0;
+    let plain = first[0] != b'0' && non_digits(bytes ^ eight(b'0')) == 0;
     let high = value_of_eight(bytes ^ eight(b'0'));
     (plain && rest[..12] == [b'-'; 12]).then(|| high * POWERS[digits] + low)
 }
 
-/// Puts the digits of a count and the space behind them into an entry that is filled with dashes.
+/// Writes the digits of a count and the following space into an entry filled with dashes.
 pub(crate) fn put_count(entry: &mut [u8; ENTRY as usize], value: u64) {
     let mut at = 2;
     let mut put = |eight: u64, digits: usize| {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::wire::{Breaks, count, format_entries, pad, parse_entries};
 
-    /// The count entry of anything, padded as it must be.
+    /// A correctly padded count entry with arbitrary digits.
     fn entry(digits: &[u8], breaks: Breaks) -> [u8; ENTRY as usize] {
         let mut bytes = b"E ".to_vec();
         bytes.extend(pad(digits, 30, breaks));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_way_agrees_with_the_careful_one() {
+    fn the_fast_parser_agrees_with_the_strict_one() {
         let numbers = ["", "0", "7", "42", "1234567", "12345678", "123456789", "123456789012345"];
         for digits in numbers {
             let good = entry(digits.as_bytes(), Breaks::Mime);
@@ -142,9 +142,9 @@ mod tests {
                 for byte in 0..=255 {
                     let mut bytes = good;
                     bytes[at] = byte;
-                    let careful = count(&bytes, b'E', 0).ok().map(|(value, _)| value);
-                    let usual = careful.filter(|value| *value < 10_u64.pow(15));
-                    assert_eq!(quick_count(&bytes, b'E'), usual, "{}", bytes.escape_ascii());
+                    let strict = count(&bytes, b'E', 0).ok().map(|(value, _)| value);
+                    let expected = strict.filter(|value| *value < 10_u64.pow(15));
+                    assert_eq!(quick_count(&bytes, b'E'), expected, "{}", bytes.escape_ascii());
                 }
             }
         }

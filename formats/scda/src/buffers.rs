@@ -1,33 +1,33 @@
-//! The elements of one rank: where they come from when they are written, where they go when they
-//! are read.
+//! Data of one rank in memory: elements to write, buffers to read into, and compression of elements
+//! on all threads.
 
 use rayon::prelude::*;
 use spile_core::error::{Error, Result};
 
 use crate::codec::Encoder;
 
-/// Elements that are compressed one after the other by one thread.
+/// Maximum number of elements that one thread compresses at once.
 const ELEMENTS_AT_ONCE: usize = 64;
 
-/// Bytes that are compressed one after the other by one thread, if they are several elements.
+/// Maximum bytes of several elements that one thread compresses at once.
 const BYTES_AT_ONCE: u64 = 256 << 10;
 
-/// Gives bytes of a rank's data, from a place in them on.
+/// Fills a buffer with the bytes of a rank's data that begin at an offset.
 pub type Fetch<'a> = dyn Fn(u64, &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The elements that one rank writes.
 #[derive(Clone, Copy)]
 pub enum Elements<'a> {
-    /// One after the other.
+    /// Elements in one contiguous slice.
     Contiguous(&'a [u8]),
-    /// Each somewhere else (`indirect` in the appendix).
+    /// One slice per element (`indirect` in the appendix).
     Indirect(&'a [&'a [u8]]),
-    /// Not in memory: so many bytes in all, fetched as they are needed.
+    /// Total number of bytes, and a function that supplies them when they are needed.
     Fetched(u64, &'a Fetch<'a>),
 }
 
 impl<'a> Elements<'a> {
-    /// Bytes of all of them.
+    /// Total bytes of the elements.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Contiguous(bytes) => bytes.len() as u64,
@@ -36,7 +36,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The last byte of the last element that has any.
+    /// Last byte of the last element that is not empty.
     pub(crate) fn last(self) -> Result<Option<u8>> {
         match self {
             Self::Contiguous(bytes) => Ok(bytes.last().copied()),
@@ -50,8 +50,8 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The elements are as many and as large as `sizes` says, whose sum is `total`.
-    pub(crate) fn fit(
+    /// Whether number and sizes of the elements are those of `sizes`, whose sum is `total`.
+    pub(crate) fn matches(
         self,
         total: Option<u64>,
         mut sizes: impl ExactSizeIterator<Item = u64>,
@@ -65,26 +65,26 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Walks over the bytes of all elements.
-    pub(crate) fn walk(self) -> Walk<'a> {
-        Walk { elements: self, part: 0, within: 0 }
+    /// Reads the bytes of all elements in order.
+    pub(crate) fn reader(self) -> ElementReader<'a> {
+        ElementReader { elements: self, part: 0, within: 0 }
     }
 
-    /// All bytes in one piece, in `room` where they are not already.
-    pub(crate) fn whole<'b>(self, room: &'b mut Vec<u8>) -> Result<&'b [u8]>
+    /// All bytes as one slice; in `buffer` if the elements are not contiguous.
+    pub(crate) fn contiguous<'b>(self, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]>
     where
         'a: 'b,
     {
         if let Self::Contiguous(bytes) = self {
             return Ok(bytes);
         }
-        room.resize(self.bytes() as usize, 0);
-        self.walk().fill(room)?;
-        Ok(room)
+        buffer.resize(self.bytes() as usize, 0);
+        self.reader().fill(buffer)?;
+        Ok(buffer)
     }
 
-    /// Element `k`, which has `size` bytes and begins `at` bytes after the first.
-    fn element<'b>(self, k: usize, at: u64, size: u64, room: &'b mut Vec<u8>) -> Result<&'b [u8]>
+    /// Element `k`, which has `size` bytes and begins at byte `at` of all elements.
+    fn element<'b>(self, k: usize, at: u64, size: u64, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]>
     where
         'a: 'b,
     {
@@ -92,24 +92,24 @@ impl<'a> Elements<'a> {
             Self::Contiguous(bytes) => Ok(&bytes[at as usize..(at + size) as usize]),
             Self::Indirect(parts) => Ok(parts[k]),
             Self::Fetched(_, fetch) => {
-                room.resize(size as usize, 0);
-                fetch(at, room)?;
-                Ok(room)
+                buffer.resize(size as usize, 0);
+                fetch(at, buffer)?;
+                Ok(buffer)
             }
         }
     }
 }
 
-/// A place in the bytes of all elements.
-pub(crate) struct Walk<'a> {
+/// Reads the bytes of all elements in order.
+pub(crate) struct ElementReader<'a> {
     elements: Elements<'a>,
-    /// The element, where they lie apart.
+    /// Current element of indirect elements.
     part: usize,
-    /// The byte in it, or in all.
+    /// Byte in the current element, or in all elements.
     within: u64,
 }
 
-impl Walk<'_> {
+impl ElementReader<'_> {
     /// Fills `buffer` with the next bytes.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<()> {
         let from = self.within as usize;
@@ -141,18 +141,18 @@ impl Walk<'_> {
     }
 }
 
-/// A few elements in a row, for one thread.
+/// Consecutive elements that one thread compresses.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     first: usize,
-    /// Where the first one begins.
+    /// Offset of the first element.
     at: u64,
     number: usize,
-    /// Bytes of all of them.
+    /// Total bytes.
     pub(crate) bytes: u64,
 }
 
-/// Cuts elements into runs that are worth a thread's while.
+/// Splits elements into runs.
 pub(crate) fn runs(sizes: impl Iterator<Item = u64>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut at = 0;
@@ -169,11 +169,11 @@ pub(crate) fn runs(sizes: impl Iterator<Item = u64>) -> Vec<Run> {
     runs
 }
 
-/// Elements in their encoded form: the size of each, and all their bytes.
+/// Compressed elements: the size of each, and all bytes.
 pub(crate) type Encoded = (Vec<u64>, Vec<u8>);
 
-/// Compresses runs of elements on all threads. `parts` may be what came of other runs: its memory
-/// is used again, because fresh memory costs more than filling it.
+/// Compresses runs of elements on all threads. `parts` is replaced by one part per run; its memory is
+/// reused.
 pub(crate) fn encode(
     elements: Elements<'_>,
     size_of: impl Fn(usize) -> u64 + Sync,
@@ -182,7 +182,7 @@ pub(crate) fn encode(
     parts: &mut Vec<Encoded>,
 ) -> Result<()> {
     let one = |state: &mut (Result<Encoder>, Vec<u8>), (run, part): (&Run, &mut Encoded)| {
-        let (encoder, room) = state;
+        let (encoder, buffer) = state;
         let encoder = encoder.as_mut().map_err(|e| Error::argument(e.message()))?;
         let (sizes, out) = part;
         sizes.clear();
@@ -190,7 +190,7 @@ pub(crate) fn encode(
         let mut at = run.at;
         for k in run.first..run.first + run.number {
             let start = out.len();
-            encoder.encode(elements.element(k, at, size_of(k), room)?, out)?;
+            encoder.encode(elements.element(k, at, size_of(k), buffer)?, out)?;
             sizes.push((out.len() - start) as u64);
             at += size_of(k);
         }
@@ -201,17 +201,17 @@ pub(crate) fn encode(
     pairs.try_for_each_init(|| (encoder(), Vec::new()), one)
 }
 
-/// Memory for the elements that one rank reads.
+/// Buffers for the elements that one rank reads.
 pub enum Slots<'a, 'b> {
-    /// One after the other.
+    /// One contiguous buffer for all elements.
     Contiguous(&'a mut [u8]),
-    /// Each somewhere else (`indirect` in the appendix).
+    /// One buffer per element (`indirect` in the appendix).
     Indirect(&'a mut [&'b mut [u8]]),
 }
 
 impl Slots<'_, '_> {
-    /// The slots are as many and as large as `sizes` says, whose sum is `total`.
-    pub(crate) fn fit(
+    /// Whether number and sizes of the buffers are those of `sizes`, whose sum is `total`.
+    pub(crate) fn matches(
         &self,
         total: Option<u64>,
         mut sizes: impl ExactSizeIterator<Item = u64>,
@@ -225,7 +225,7 @@ impl Slots<'_, '_> {
         }
     }
 
-    /// The slots one by one, given their sizes.
+    /// One buffer per element, for elements of these sizes.
     pub(crate) fn split(&mut self, sizes: impl Iterator<Item = u64>) -> Vec<&mut [u8]> {
         match self {
             Self::Indirect(slots) => slots.iter_mut().map(|slot| &mut **slot).collect(),

@@ -1,0 +1,232 @@
+//! The tree of a file: fields and groups from sections that follow the convention of
+//! [`semantics`](crate::semantics), plain sections otherwise.
+
+use spile_core::description::{self, Points};
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::layout::ArrayDesc;
+use spile_core::limits::Limits;
+use spile_core::read::{Array, Axes};
+use spile_core::report::{Finding, Report};
+use spile_core::select::Selection;
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+
+use crate::budget::Budget;
+use crate::section::Section;
+use crate::semantics::{Description, Field, Group, Visitor, mismatch, shorten, visit};
+use crate::wire::{FileHeader, Kind};
+
+/// Memory of the tree node of a plain section, without its name: the node, its entry in the hash table,
+/// and the small allocations of name, path, id, dimensions and attributes.
+pub(crate) const NODE: u64 = size_of::<Node>() as u64 + 16 + 10 * 32;
+
+/// Memory of a finding; its texts are limited.
+const FINDING: u64 = size_of::<Finding>() as u64 + 600;
+
+/// Builds the tree. Without `typed` every section is a plain section. A description that cannot be used
+/// is a finding. Plain sections were charged to `budget` by the caller.
+pub(crate) fn to_tree(
+    source: &Source,
+    header: &FileHeader,
+    sections: &[Section],
+    typed: bool,
+    budget: Budget,
+) -> Result<(Tree, Vec<Finding>)> {
+    let mut tree = Tree::new(budget.limits());
+    tree.reserve(sections.len());
+    let mut builder = Builder {
+        source,
+        sections,
+        next: 0,
+        budget,
+        tree,
+        report: Report::default(),
+        has_root_attrs: false,
+        coords: Vec::new(),
+    };
+    if typed {
+        visit(&mut builder)?;
+    } else {
+        (0..sections.len()).try_for_each(|number| builder.plain(&number))?;
+    }
+    if !builder.has_root_attrs {
+        builder.add_user_string(header);
+    }
+    builder.link_coords();
+    Ok((builder.tree, builder.report.findings))
+}
+
+struct Builder<'a> {
+    source: &'a Source,
+    sections: &'a [Section],
+    /// Number of the next section.
+    next: usize,
+    budget: Budget,
+    tree: Tree,
+    report: Report,
+    has_root_attrs: bool,
+    /// Coordinates of arrays; they may refer to fields later in the file.
+    coords: Vec<(NodeId, Vec<Option<Points>>)>,
+}
+
+impl Visitor for Builder<'_> {
+    type Section = usize;
+
+    fn next(&mut self) -> Result<Option<usize>> {
+        let number = self.next;
+        self.next += 1;
+        Ok((number < self.sections.len()).then_some(number))
+    }
+
+    fn header<'s>(&'s self, number: &'s usize) -> (Kind, &'s [u8], u64, u64) {
+        let section = &self.sections[*number];
+        (section.kind, section.user(), section.count, section.size)
+    }
+
+    fn text(&mut self, number: &usize) -> Result<Vec<u8>> {
+        let (section, limits) = (&self.sections[*number], self.budget.limits());
+        Description::allow(section.len, limits)?;
+        let array = Array::open(self.source, &self.tree, &section.desc(), limits)?;
+        array.read(&Selection::all(), Axes::Stored)
+    }
+
+    fn plain(&mut self, number: &usize) -> Result<()> {
+        let section = &self.sections[*number];
+        let name = String::from_utf8_lossy(section.user());
+        let node = self.tree.add_array(ROOT, &name, section.desc())?;
+        let node = self.tree.node_mut(node);
+        node.id = Some(number.to_string());
+        node.attrs = vec![("section".into(), section.kind.letter().to_string().into())];
+        Ok(())
+    }
+
+    fn group(&mut self, group: Group) -> Result<()> {
+        self.charge_path(&group.group, &group.attrs, 0)?;
+        let node = self.tree.node_at(&group.group)?;
+        self.has_root_attrs |= node == ROOT;
+        self.tree.node_mut(node).attrs.extend(group.attrs);
+        Ok(())
+    }
+
+    fn field(&mut self, field: Field, shape: Shape, number: &usize) -> Result<()> {
+        let section = &self.sections[*number];
+        check_items(&field, section, &shape)?;
+        self.charge_path(&field.name, &field.attrs, shape.rank())?;
+        let order = if field.fortran_order { Order::F } else { Order::C };
+        let mut desc = ArrayDesc::new(field.dtype, shape, section.layout(order));
+        if section.kind == Kind::Varray && desc.shape.bytes(field.dtype.size())? == section.len {
+            // Ragged data with as many items as elements: as bytes they do not look like an array.
+            desc.dtype = DType::opaque(1);
+        }
+        if !field.dims.is_empty() {
+            desc.dims = field.dims;
+        }
+        desc.map = field.map.as_ref().map(Into::into);
+        let (group, name) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
+        let parent = self.tree.node_at(group)?;
+        let id = self.tree.add_array(parent, name, desc)?;
+        let node = self.tree.node_mut(id);
+        node.id = Some(number.to_string());
+        node.attrs = field.attrs;
+        if !field.coords.is_empty() {
+            self.coords.push((id, field.coords));
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, number: &usize, why: &Error) -> Result<()> {
+        self.budget.charge(FINDING, "the list of findings")?;
+        let section = &self.sections[*number];
+        let message = format!("invalid field or group description: {}", shorten(why.message()));
+        self.report
+            .warn("scda-023", message)
+            .in_object(format!("section {number}, {}", section.title()))
+            .at(section.offset())
+            .hint("it is shown as a plain section");
+        Ok(())
+    }
+}
+
+impl Builder<'_> {
+    /// Adds the user string of the file, unless the root has a description.
+    fn add_user_string(&mut self, header: &FileHeader) {
+        if !header.user.is_empty() {
+            let text = match String::from_utf8(header.user.clone()) {
+                Ok(text) => Value::Text(text),
+                Err(_) => Value::Bytes(header.user.clone()),
+            };
+            self.tree.node_mut(ROOT).attrs.push(("user".into(), text));
+        }
+    }
+
+    /// Charges the missing nodes of `path`, the attributes and the dimensions of an array. Fails before
+    /// any node is added if the path is too deep or too long.
+    fn charge_path(&mut self, path: &str, attrs: &Attrs, rank: usize) -> Result<()> {
+        check_depth(path, self.budget.limits())?;
+        let mut missing = 0;
+        let mut prefix = path;
+        while !prefix.is_empty() && self.tree.at(prefix).is_none() {
+            // Name and path of the node, and the path in the table of duplicate names.
+            missing += NODE + 3 * prefix.len() as u64;
+            self.budget.limits().allow(missing, "a path of groups")?;
+            prefix = prefix.rsplit_once('/').map_or("", |(group, _)| group);
+        }
+        let attrs: u64 =
+            attrs.iter().map(|(name, value)| name.len() as u64 + size_of_value(value)).sum();
+        let dims = rank as u64 * 128;
+        self.budget.charge(missing.saturating_add(attrs).saturating_add(dims), "the metadata")
+    }
+
+    /// Resolves coordinates that refer to other fields.
+    fn link_coords(&mut self) {
+        for (id, coords) in std::mem::take(&mut self.coords) {
+            let find = |path: &str| {
+                let found = self.tree.at(path)?;
+                self.tree.node(found).array.is_some().then_some(found)
+            };
+            let rank = self.tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
+            let coords = description::coords(&coords, rank, find);
+            if let Some(array) = &mut self.tree.node_mut(id).array {
+                array.coords = coords;
+            }
+        }
+    }
+}
+
+fn check_depth(path: &str, limits: &Limits) -> Result<()> {
+    let depth = path.split('/').count();
+    if depth <= limits.depth as usize {
+        return Ok(());
+    }
+    Err(mismatch(format!("expected a path of at most {} parts, found {depth}", limits.depth)))
+}
+
+/// Fails if the data of the section cannot be shown as the field.
+fn check_items(field: &Field, section: &Section, shape: &Shape) -> Result<()> {
+    if field.fortran_order && section.encoded && shape.rank() > 1 {
+        return Err(mismatch("compressed elements in Fortran order are not supported"));
+    }
+    let item = field.bytes()?;
+    let starts = section.element_starts().unwrap_or_default();
+    match starts.windows(2).position(|w| !(w[1] - w[0]).is_multiple_of(item)) {
+        Some(k) => {
+            let size = starts[k + 1] - starts[k];
+            Err(mismatch(format!(
+                "element {k}: expected items of {item} bytes, found {size} bytes"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
+fn size_of_value(value: &Value) -> u64 {
+    let inside = match value {
+        Value::Text(text) => text.len() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        Value::List(list) => list.iter().map(size_of_value).sum(),
+        _ => 0,
+    };
+    inside + size_of::<Value>() as u64
+}
