@@ -19,7 +19,7 @@ use crate::memory::words;
 use read::CallerEntry;
 
 /// The numbers of element types in `gsd.h` are those of the later versions.
-const NUMBERS: Form = Form::List;
+const NUMBERS: Form = Form::V2;
 
 /// `gsd_handle_t`.
 pub struct GsdHandle {

@@ -294,10 +294,6 @@ impl FrameTable for SlicedCells {
         let array = Array::open(&self.source, &Tree::new(&self.limits), &desc, &self.limits)?;
         Ok(Some(FrameCell { shape, layout: inline(&array, &self.selection)? }))
     }
-
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        self.of.instead(frame)
-    }
 }
 
 struct SomeFrames {
@@ -332,10 +328,5 @@ impl FrameTable for SomeCells {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
         frame.map_or(Ok(None), |frame| self.of.cell(frame))
-    }
-
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        let frame = self.frames.get(frame as usize).copied().filter(|f| *f < self.of.len());
-        frame.map_or(Ok(None), |frame| self.of.instead(frame))
     }
 }

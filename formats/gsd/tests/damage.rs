@@ -10,7 +10,7 @@ use spile_core::read::Array;
 use spile_core::report::Severity;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, TrajectoryWriter};
+use spile_gsd::semantics::{Precision, Snapshot, TrajectoryWriter};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{File, Gsd, Mode, Version, Writer};
 
@@ -51,7 +51,7 @@ fn frames_that_leaned_on_a_lost_frame_0_keep_what_they_took_from_it() {
     let mut file =
         TrajectoryWriter::create(&a, Overwrite::Replace, "t", Precision::Single, mode).unwrap();
     for step in 1..4 {
-        let mut s = Snapshot::plain(step, 2);
+        let mut s = Snapshot::new(step, 2);
         s.particles.mass = vec![3.0; 2].into();
         s.particles.position = vec![step as f64; 6].into();
         file.write(&s).unwrap();

@@ -10,7 +10,7 @@ use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::testkit::faults::{Call, Fault, arm, calls, disarm};
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer, ops};
 
@@ -141,7 +141,7 @@ fn a_hoomd_frame_that_could_not_be_written_is_written_again() {
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let path = temp.path().join("a.gsd");
     let snapshot = |k: u32| {
-        let mut s = Snapshot::plain(k.into(), 5);
+        let mut s = Snapshot::new(k.into(), 5);
         s.particles.position = (0..15).map(|j| f64::from(j + k)).collect();
         s.particles.charge = vec![f64::from(k); 5].into();
         s
@@ -151,7 +151,7 @@ fn a_hoomd_frame_that_could_not_be_written_is_written_again() {
         let file = TrajectoryWriter::create(&path, Overwrite::Replace, "t", precision, mode);
         let mut file = file.unwrap();
         // Every chunk is a call.
-        file.writer().set_buffer(1);
+        file.writer().set_buffer_size(1);
         file
     };
     arm(None);

@@ -51,7 +51,7 @@ fn every_entry_is_where_and_what_the_manifest_says() {
         if let Some(abi) = want["abi"].as_str() {
             let known = [("x86_64", Abi::X86_64), ("i386", Abi::I386), ("packed", Abi::Packed)];
             let abi = known.iter().find(|(name, _)| *name == abi).unwrap().1;
-            assert_eq!(header.form, Form::First(abi), "{name}");
+            assert_eq!(header.form, Form::V0_0_1(abi), "{name}");
         } else if !name.starts_with("edge/") {
             let names: Vec<&str> =
                 want["names"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
@@ -71,8 +71,8 @@ fn every_entry_is_where_and_what_the_manifest_says() {
             }
             assert_eq!(u64::from(chunk.entry.code), number("type"), "{name}");
             assert_eq!((chunk.entry.n, chunk.entry.m), (number("N"), number("M")), "{name}");
-            assert_eq!(chunk.place.offset, number("location"), "{name}");
-            assert_eq!(chunk.place.len, number("nbytes"), "{name}");
+            assert_eq!(chunk.data.offset, number("location"), "{name}");
+            assert_eq!(chunk.data.len, number("nbytes"), "{name}");
             if let Some(step) = want["step"].as_u64() {
                 assert_eq!(chunk.entry.step, step, "{name}");
             }

@@ -82,7 +82,7 @@ fn a_reader_beside_the_writer_sees_whole_frames_only() {
 }
 
 /// What a tree says: arrays with their shapes, frame by frame, and the steps.
-fn told(reader: &dyn Reader) -> Vec<String> {
+fn describe(reader: &dyn Reader) -> Vec<String> {
     let tree = reader.tree();
     let frames = tree.frames().unwrap();
     let mut lines = Vec::new();
@@ -118,7 +118,7 @@ fn an_open_tree_grows_with_its_file() {
             file.end_frame().unwrap();
             if frame % 7 == 0 {
                 reader = reader.refreshed(&limits).unwrap().unwrap();
-                assert_eq!(told(&*reader), told(&*anew()), "{version:?} {frame}");
+                assert_eq!(describe(&*reader), describe(&*anew()), "{version:?} {frame}");
                 assert_eq!(reader.tree().frames().unwrap().len(), frame + 1);
             }
         }
@@ -126,6 +126,6 @@ fn an_open_tree_grows_with_its_file() {
         // Another version in the same place has other numbers for the same types.
         ops::upgrade(&path, &limits).unwrap();
         reader = reader.refreshed(&limits).unwrap().unwrap();
-        assert_eq!(told(&*reader), told(&*anew()), "{version:?} upgraded");
+        assert_eq!(describe(&*reader), describe(&*anew()), "{version:?} upgraded");
     }
 }

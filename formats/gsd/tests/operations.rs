@@ -9,7 +9,7 @@ use spile_core::format::Format as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{Form, Type};
 use spile_gsd::{File, Gsd, Mode, Writer, ops};
 
@@ -31,7 +31,7 @@ fn every_old_file_is_upgraded_and_says_the_same() {
         fs::copy(&old, &path).unwrap();
         ops::upgrade(&path, &Limits::default()).unwrap();
         let new = open(&path);
-        assert_eq!((new.header().version_text().as_str(), new.header().form), ("2.1", Form::List));
+        assert_eq!((new.header().version_text().as_str(), new.header().form), ("2.1", Form::V2));
         assert_eq!(new.header().about(), open(&old).header().about());
         assert_eq!(new.nframes().unwrap(), open(&old).nframes().unwrap(), "{name}");
         assert!(content(&old) == content(&path), "{}", old.display());
@@ -187,7 +187,7 @@ fn a_merge_invents_no_logged_values() {
     trajectory(&b, 2, |_| None);
     ops::merge(&[&a, &b], &to, Overwrite::Replace, &limits).unwrap();
     let log = Trajectory::new(open(&to)).unwrap().read_log().unwrap();
-    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, NaN]");
+    assert_eq!(format!("{:?}", log.columns[0].first_elements()), "[7.5, 7.5, NaN, NaN]");
     ops::merge(&[&b, &a], &to, Overwrite::Replace, &limits).unwrap();
     let log = Trajectory::new(open(&to)).unwrap().read_log().unwrap();
     assert_eq!(log.columns[0].missing, [0, 1]);
@@ -205,12 +205,12 @@ fn appended_frames_take_no_logged_value_from_their_new_file() {
     trajectory(&b, 2, |step| (step == 2).then(|| real(1.5)));
     assert_eq!(ops::append(&a, &b, Mode::default(), &limits).unwrap(), 2);
     let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
-    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5]");
+    assert_eq!(format!("{:?}", log.columns[0].first_elements()), "[7.5, 7.5, NaN, 1.5]");
     // A quantity that the other file does not know at all.
     trajectory(&b, 1, |_| None);
     ops::append(&a, &b, Mode::default(), &limits).unwrap();
     let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
-    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5, NaN]");
+    assert_eq!(format!("{:?}", log.columns[0].first_elements()), "[7.5, 7.5, NaN, 1.5, NaN]");
     // What is no real number cannot be absent: nothing is added.
     trajectory(&a, 2, |_| Some(Values { kind: Type::UInt64, ..real(7.5) }));
     let error = ops::append(&a, &b, Mode::default(), &limits).unwrap_err();

@@ -69,7 +69,7 @@ fn calls_of_the_first_code_give_its_bytes() {
             }
             new.set_step(chunk.entry.step);
             let bytes = old.read_chunk(&chunk)?;
-            new.write_chunk(&chunk.name, chunk.place.kind, chunk.entry.n, chunk.entry.m, &bytes)
+            new.write_chunk(&chunk.name, chunk.data.kind, chunk.entry.n, chunk.entry.m, &bytes)
         })
         .unwrap();
         new.end_frame().unwrap();
@@ -267,7 +267,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         }
         file.write_chunk("a", Type::UInt8, 1, 1, &[1]).unwrap();
         let twice = file.write_chunk("a", Type::UInt8, 1, 1, &[2]).unwrap_err();
-        assert!(twice.to_string().contains("has this chunk already"), "{twice}");
+        assert!(twice.to_string().contains("already has this chunk"), "{twice}");
         file.end_frame().unwrap();
         file.close().unwrap();
         let file = open(&path);
@@ -452,10 +452,10 @@ fn files_of_the_first_code_that_count_in_the_header_go_on_counting() {
             Ok(())
         })
         .unwrap();
-        if new.header().form.is_first() {
+        if new.header().form.is_v0_0_1() {
             assert_eq!(new.last_step().unwrap(), Some(1029));
         }
-        assert!(matches!(new.header().form, Form::First(_)) || new.header().names.is_some());
+        assert!(matches!(new.header().form, Form::V0_0_1(_)) || new.header().names.is_some());
     }
 }
 

@@ -10,7 +10,7 @@ use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::Type;
 use spile_gsd::{File, Gsd, Mode};
 
@@ -44,7 +44,7 @@ pub(crate) fn content(path: &Path) -> Content {
     file.each_chunk(|chunk| {
         let chunk = chunk.unwrap();
         let bytes = file.read_chunk(&chunk).unwrap();
-        if file.header().form.is_first() {
+        if file.header().form.is_v0_0_1() {
             let key = (chunk.entry.frame, "configuration/step".to_string());
             all.insert(key, (1, 1, chunk.entry.step.to_le_bytes().to_vec()));
         }

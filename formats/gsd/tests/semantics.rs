@@ -6,7 +6,7 @@ use spile_core::format::Format as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::Type;
 use spile_gsd::{File, Gsd, Mode};
 
@@ -44,7 +44,7 @@ fn a_negative_zero_is_no_default() {
     let path = temp.path().join("a.gsd");
     let (mode, precision) = (Mode::default(), Precision::Single);
     let mut file = TrajectoryWriter::create(&path, Overwrite::Never, "t", precision, mode).unwrap();
-    let mut frame = Snapshot::plain(0, 2);
+    let mut frame = Snapshot::new(0, 2);
     frame.particles.velocity[4] = -0.0;
     file.write(&frame).unwrap();
     file.close().unwrap();
@@ -81,7 +81,7 @@ fn a_log_that_frame_0_lacks_is_told_clearly() {
     assert_eq!(codes(&path, false), ["gsd-048"]);
     let log = file.read_log().unwrap();
     assert_eq!(log.columns[0].missing, [0, 2]);
-    assert!(log.columns[0].numbers()[0].is_nan() && !log.columns[0].numbers()[1].is_nan());
+    assert!(log.columns[0].first_elements()[0].is_nan() && !log.columns[0].first_elements()[1].is_nan());
     let text = open(&golden("edge/hoomd_string_log_only_frame0_REFERENCE_CRASHES_ON_FRAME1.gsd"));
     let second = text.read(1).unwrap();
     assert_eq!(second.log["cat"], text.read(0).unwrap().log["cat"]);
