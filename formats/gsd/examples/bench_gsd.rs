@@ -56,9 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn answer(line: &str) -> Answer {
     let mut fields = line.split_whitespace();
     let (task, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-    let mut number = || -> Result<u64, Box<dyn Error>> {
-        Ok(fields.next().ok_or("missing number")?.parse()?)
-    };
+    let mut number =
+        || -> Result<u64, Box<dyn Error>> { Ok(fields.next().ok_or("missing number")?.parse()?) };
     let path = Path::new(path);
     match task {
         "write" => write(path, number()?, number()?),

@@ -30,7 +30,9 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
     let header = &index.header;
     if header.form == Form::V2 && header.version & 0xffff > 1 {
         let version = header.version_text();
-        report.note("gsd-020", format!("version {version} is newer than 2.1 and read as 2.1")).at(44);
+        report
+            .note("gsd-020", format!("version {version} is newer than 2.1 and read as 2.1"))
+            .at(44);
     }
     if let Some(offset) = header.nonzero_reserved() {
         report.note("gsd-021", "reserved bytes of the header are not 0").at(offset);
@@ -48,14 +50,17 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         let first = header.marker.map_or(0, |m| m.first);
         let message = "interrupted commit: its frames are ignored";
         let finding = report.note("gsd-023", message).at(index.offset(first));
-        finding.hint("other readers may see a part of them; opening the file for appending removes them");
+        finding.hint(
+            "other readers may see a part of them; opening the file for appending removes them",
+        );
     }
     match index.limited_frames(index.limits()) {
         Err(error) => {
             let finding = report.error("gsd-033", error.message()).in_object("index");
             finding.offset = error.offset();
-            finding.hint =
-                Some("the last frame number may be damaged; `spile salvage` drops that frame".into());
+            finding.hint = Some(
+                "the last frame number may be damaged; `spile salvage` drops that frame".into(),
+            );
         }
         Ok(frames) if frames > header.index.allocated && !index.form().is_v0_0_1() => {
             let capacity = header.index.allocated;

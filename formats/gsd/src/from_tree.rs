@@ -78,7 +78,8 @@ fn write_array(out: &mut SequentialWriter<'_>, frame: u64, id: u32, array: &Arra
         [n] => (n, width),
         [n, m] if width == 1 => (n, m),
         _ => {
-            let message = format!("expected at most 2 dimensions, found {} of {dtype}", array.shape());
+            let message =
+                format!("expected at most 2 dimensions, found {} of {dtype}", array.shape());
             return Err(Error::unsupported("gsd-032", message));
         }
     };

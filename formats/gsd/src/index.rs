@@ -18,8 +18,8 @@ use spile_core::limits::Limits;
 use spile_core::source::Source;
 
 use crate::names::Names;
-use pages::{PAGE, PageCache};
 use crate::wire::{Abi, Block, Entry, Form, Header};
+use pages::{PAGE, PageCache};
 
 pub use data_range::DataRange;
 
@@ -186,7 +186,7 @@ impl Index {
         self.header = Header { form: self.header.form, ..header };
         self.apply_marker()?;
         if self.count == self.capacity && self.capacity < self.header.index.allocated {
-            return Err(cut(&self.source, self.header.index));
+            return Err(truncated_error(&self.source, self.header.index));
         }
         self.check_after_end()
     }
@@ -283,8 +283,11 @@ impl Index {
         }
         let first = self.read_entry(marker.first)?.frame;
         // The first bytes of an entry of 0.0.1, with the frame, may be missing.
-        let cut = self.form().is_v0_0_1() && first < marker.frame;
-        if first != marker.frame && !cut && self.are_complete(marker.first..marker.first + 1, 0)? {
+        let partial = self.form().is_v0_0_1() && first < marker.frame;
+        if first != marker.frame
+            && !partial
+            && self.are_complete(marker.first..marker.first + 1, 0)?
+        {
             return Ok(());
         }
         if self.are_complete(marker.first..marker.end, marker.frame)? {
@@ -451,12 +454,12 @@ fn capacity(source: &Source, header: &mut Header) -> Result<u64> {
         None => location > header.form.header_size(),
     };
     if !moved || present < size {
-        return Err(cut(source, header.index));
+        return Err(truncated_error(source, header.index));
     }
     Ok(present / size)
 }
 
-fn cut(source: &Source, index: Block) -> Error {
+fn truncated_error(source: &Source, index: Block) -> Error {
     let message = format!(
         "index of {} entries: the file ends after {}",
         index.allocated,

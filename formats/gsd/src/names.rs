@@ -37,7 +37,7 @@ impl Names {
             let offset = if header.form == Form::V0_2 { 160 } else { 24 };
             Error::malformed("gsd-006", message).in_object("name list").at(offset)
         };
-        let cut = |message: String| {
+        let truncated = |message: String| {
             Error::truncated("gsd-006", message).in_object("name list").at(block.location)
         };
         if block.location < header.form.header_size() || block.allocated == 0 {
@@ -47,13 +47,13 @@ impl Names {
         let bytes = bytes.ok_or_else(|| bad("the name list is larger than any file".into()))?;
         let present = source.current_len()?.saturating_sub(block.location).min(bytes);
         if present == 0 {
-            return Err(cut("the name list is after the end of the file".into()));
+            return Err(truncated("the name list is after the end of the file".into()));
         }
         limits.allow(present, "the name list")?;
         let raw = source.read_vec(block.location, present)?;
         // Only the unused end may be missing.
         if present < bytes && !raw.ends_with(&[0, 0]) {
-            return Err(cut("the file ends inside the name list".into()));
+            return Err(truncated("the file ends inside the name list".into()));
         }
         let mut names = Self::default();
         if header.form == Form::V2 {

@@ -151,7 +151,8 @@ pub fn merge(
         if let Some(first) = files.first().map(|first| &first.header().schema)
             && first != schema
         {
-            let message = format!("expected schema \"{first}\" as in the first file, found \"{schema}\"");
+            let message =
+                format!("expected schema \"{first}\" as in the first file, found \"{schema}\"");
             return Err(Error::argument(message).with_path(path));
         }
         file.index.require_complete().map_err(|e| e.with_path(path))?;
@@ -239,9 +240,11 @@ impl Part {
                     sink.copy_from(source, chunk.data.offset, chunk.data.len)
                 })
             }
-            Self::Default(values) => out.chunk(frame, id, (values.kind, values.n, values.m), |sink| {
-                Ok(sink.write_all(&values.bytes)?)
-            }),
+            Self::Default(values) => {
+                out.chunk(frame, id, (values.kind, values.n, values.m), |sink| {
+                    Ok(sink.write_all(&values.bytes)?)
+                })
+            }
             Self::Step(step) => out.chunk(frame, id, (Type::UInt64, 1, 1), |sink| {
                 Ok(sink.write_all(&step.to_le_bytes())?)
             }),

@@ -165,7 +165,8 @@ impl File {
 
     fn read_range(&self, data: DataRange, buffer: &mut [u8]) -> Result<()> {
         if buffer.len() as u64 != data.len {
-            let message = format!("expected a buffer of {} bytes, found {}", data.len, buffer.len());
+            let message =
+                format!("expected a buffer of {} bytes, found {}", data.len, buffer.len());
             return Err(Error::argument(message));
         }
         self.source().read_exact_at(data.offset, buffer)

@@ -171,13 +171,17 @@ fn without_first_frame(
     let trajectory = Trajectory::with_first_frame(file.clone(), readable.collect::<Result<_>>()?);
     let known = broken.iter().all(|entry| names.contains(entry.id));
     if !known || !names.are_unique_text() {
-        report.lost.push("values of frame 0 without a usable name that other frames fall back to".into());
+        report
+            .lost
+            .push("values of frame 0 without a usable name that other frames fall back to".into());
     }
     if !names.are_unique_text() {
         return Ok(None);
     }
     let missing: BTreeSet<u32> = broken.iter().map(|entry| entry.id).collect();
-    for id in missing.into_iter().filter(|id| names.contains(*id) && has_fallback(&names.display(*id))) {
+    for id in
+        missing.into_iter().filter(|id| names.contains(*id) && has_fallback(&names.display(*id)))
+    {
         let name = names.display(id);
         let lacks = |chunks: &[(u64, Entry)]| chunks.iter().all(|(_, entry)| entry.id != id);
         let affected: Vec<u64> =
@@ -194,9 +198,9 @@ fn without_first_frame(
             1 => format!("frame {frame}"),
             n => format!("{n} frames, first frame {frame}"),
         };
-        report.lost.push(format!(
-            "\"{name}\" of {which}, stored in frame 0; replaced by the default"
-        ));
+        report
+            .lost
+            .push(format!("\"{name}\" of {which}, stored in frame 0; replaced by the default"));
     }
     Ok(Some(trajectory))
 }
@@ -229,7 +233,8 @@ fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index
     for block in blocks {
         let allocated = plausible_entries(source, header.form, block)?;
         // Old copies are full; only the current and the initial location can show the end.
-        let known_location = block.location == initial.location || block.location == header.index.location;
+        let known_location =
+            block.location == initial.location || block.location == header.index.location;
         let end = block.location + allocated * size;
         let next = spile_core::wire::fetch(source, end, size as usize)?;
         let ended = next.len() as u64 == size && next.iter().all(|b| *b == 0);

@@ -30,8 +30,8 @@ use crate::wire::Type;
 
 pub(crate) use fields::{default_values, dims, field, has_fallback, missing_value};
 pub use log::{Log, LogColumn};
-pub use resolve::Trajectory;
 pub(crate) use resolve::Resolved;
+pub use resolve::Trajectory;
 pub use snapshot::{Column, Links, Particles, Snapshot};
 pub(crate) use validate::validate;
 pub use write::{Precision, TrajectoryWriter};

@@ -125,7 +125,10 @@ impl FrameTable for ChunkTable {
                 let error = Error::unsupported("gsd-019", message);
                 return Err(index.add_context(k, &entry, error));
             }
-            return Ok(Some(FrameCell { shape: shape(&entry, self.columns), layout: layout(data) }));
+            return Ok(Some(FrameCell {
+                shape: shape(&entry, self.columns),
+                layout: layout(data),
+            }));
         }
         // A chunk of another type belongs to another array; an invalid entry may be the one.
         let Some((k, entry)) = index.find(frame, self.id, |_| true)? else { return Ok(None) };

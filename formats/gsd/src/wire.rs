@@ -8,8 +8,8 @@ use spile_core::dtype::DType;
 
 pub use entry::Entry;
 pub(crate) use entry::inline_name;
-pub use header::{About, Header};
 pub(crate) use header::tables_for;
+pub use header::{About, Header};
 
 /// First four bytes of every version; repeated since 0.2.
 pub const MAGIC: u32 = 0x65DF_65DF;

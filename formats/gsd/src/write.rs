@@ -296,7 +296,17 @@ impl Writer {
         self.used[id as usize] = self.frame + 1;
         let (frame, flags) = (self.frame, 0);
         let location = location as i64;
-        self.current.push(Entry { frame, n, m, location, id, code, flags, step, checksum_ok: true });
+        self.current.push(Entry {
+            frame,
+            n,
+            m,
+            location,
+            id,
+            code,
+            flags,
+            step,
+            checksum_ok: true,
+        });
         Ok(())
     }
 

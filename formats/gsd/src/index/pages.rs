@@ -105,8 +105,8 @@ impl Index {
         match self.read_entry(k) {
             Ok(entry) => {
                 let message = format!("frame {} after frame {before}", entry.frame);
-                let error = Error::malformed("gsd-012", message)
-                    .hint("`spile salvage` sorts the frames");
+                let error =
+                    Error::malformed("gsd-012", message).hint("`spile salvage` sorts the frames");
                 self.add_context(k, &entry, error)
             }
             Err(error) => error,

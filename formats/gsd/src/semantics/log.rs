@@ -88,7 +88,9 @@ impl Trajectory {
             if index.form().is_v0_0_1() || Some(entry.id) == steps.id {
                 steps.add(k, entry, &mut window)?;
             }
-            let Some(at) = column_of.get(entry.id as usize).copied().flatten() else { return Ok(()) };
+            let Some(at) = column_of.get(entry.id as usize).copied().flatten() else {
+                return Ok(());
+            };
             let data = index.locate(k, &entry)?;
             if columns[at].is_none() {
                 // Plus eight bytes per missing frame.

@@ -263,7 +263,8 @@ impl<'a> FrameReader<'a> {
         for (edge, value) in box_.iter_mut().zip(edges.iter()) {
             *edge = *value;
         }
-        let dimensions: Column<f64> = self.column(const { position("configuration/dimensions") })?;
+        let dimensions: Column<f64> =
+            self.column(const { position("configuration/dimensions") })?;
         let mut out = Snapshot {
             step: self.step()?,
             dimensions: dimensions.first().map_or(3, |n| *n as u8),

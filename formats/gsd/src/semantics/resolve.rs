@@ -220,9 +220,7 @@ impl Resolved<'_> {
     /// The strings of the field at a position in [`FIELDS`].
     pub(super) fn strings(&self, at: usize) -> Result<Vec<String>> {
         match self.field(at) {
-            Some(chunk) => {
-                Ok(strings(&self.trajectory.file.read_chunk(chunk)?, chunk.entry.m))
-            }
+            Some(chunk) => Ok(strings(&self.trajectory.file.read_chunk(chunk)?, chunk.entry.m)),
             None => Ok(FIELDS[at].default_names.iter().map(ToString::to_string).collect()),
         }
     }

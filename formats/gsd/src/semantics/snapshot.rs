@@ -125,9 +125,8 @@ pub struct Snapshot {
 impl Snapshot {
     /// A frame with `particles` particles in which all fields have their defaults.
     pub fn new(step: u64, particles: u32) -> Self {
-        let default = |name: &str, rows: usize| -> Vec<f64> {
-            FIELDS[position(name)].default.repeat(rows)
-        };
+        let default =
+            |name: &str, rows: usize| -> Vec<f64> { FIELDS[position(name)].default.repeat(rows) };
         let n = particles as usize;
         let real = |name: &str| -> Column<f64> { default(name, n).into() };
         let integer = |name: &str| default(name, n).into_iter().map(|x| x as i32);

@@ -45,7 +45,12 @@ pub(crate) fn validate(file: &File, strict: bool, report: &mut Report) -> Result
     absent_logs(file, report)
 }
 
-fn check_frame(trajectory: &Trajectory, frame: u64, strict: bool, report: &mut Report) -> Result<()> {
+fn check_frame(
+    trajectory: &Trajectory,
+    frame: u64,
+    strict: bool,
+    report: &mut Report,
+) -> Result<()> {
     let resolved = trajectory.resolve(frame)?;
     for (at, field) in FIELDS.iter().enumerate() {
         if let Some(chunk) = resolved.field(at) {
@@ -67,7 +72,8 @@ fn check_values(s: &Snapshot, frame: u64, report: &mut Report) {
         warn("gsd-043", "configuration/dimensions", message);
     }
     let p = &s.particles;
-    let invalid_type = |typeid: &[u32], types: usize| typeid.iter().position(|t| *t as usize >= types);
+    let invalid_type =
+        |typeid: &[u32], types: usize| typeid.iter().position(|t| *t as usize >= types);
     if let Some(k) = invalid_type(&p.typeid, p.types.len()) {
         let message = format!("particle {k}: type {} of {} types", p.typeid[k], p.types.len());
         warn("gsd-044", "particles/typeid", message);

@@ -67,7 +67,8 @@ impl Header {
             let message = format!("expected a header of 232 bytes, found {}", bytes.len());
             return Err(Error::truncated("gsd-003", message).in_object("header").at(0));
         } else {
-            let message = "expected the bytes 56 fd 56 fd at the end of the header of version 0.0.1";
+            let message =
+                "expected the bytes 56 fd 56 fd at the end of the header of version 0.0.1";
             return Err(Error::malformed("gsd-004", message).in_object("header").at(224));
         };
         bytes.truncate(form.header_size() as usize);
@@ -286,9 +287,9 @@ impl Header {
 
     /// Offset of the first reserved byte that is not 0 and not part of the commit marker.
     pub fn nonzero_reserved(&self) -> Option<u64> {
-        let ours = self.form.marker_offset()..self.form.marker_offset() + 32;
+        let marker = self.form.marker_offset()..self.form.marker_offset() + 32;
         let mut reserved =
-            self.form.reserved().filter(|k| self.marker.is_none() || !ours.contains(k));
+            self.form.reserved().filter(|k| self.marker.is_none() || !marker.contains(k));
         reserved.find(|k| self.raw.get(*k).is_some_and(|b| *b != 0)).map(|k| k as u64)
     }
 

@@ -36,8 +36,7 @@ impl<'a> SequentialWriter<'a> {
         }
         let header = Header::new(Form::V2, 2 << 16 | 1, about);
         let mut list = names.encode(Form::V2, 0);
-        let (index, block) =
-            tables_for(header.index.location, entries, frames, list.len() as u64);
+        let (index, block) = tables_for(header.index.location, entries, frames, list.len() as u64);
         list.resize((block.allocated * SLOT) as usize, 0);
         sink.write_all_at(block.location, &list)?;
         sink.seek(block.location + list.len() as u64);
@@ -106,4 +105,3 @@ impl<'a> SequentialWriter<'a> {
         self.sink.write_all_at(0, &self.header.raw)
     }
 }
-
