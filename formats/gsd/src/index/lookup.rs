@@ -32,7 +32,7 @@ impl Index {
         let mut step = 1;
         loop {
             let page = self.page(probe)?;
-            let (first, last) = (page.frame(0), page.last_frame());
+            let (first, last) = (page.first_frame, page.last_frame);
             if first < min {
                 return Err(self.order_error(page.first, min));
             }
@@ -63,16 +63,17 @@ impl Index {
             return Ok(0..0);
         }
         let page = self.find_page(frame)?;
-        let start = page.first + page.partition_point(|f| f < frame) as u64;
-        let end = page.partition_point(|f| f <= frame);
-        let end = match frame.checked_add(1) {
-            _ if end < page.len() => page.first + end as u64,
+        let start = page.lower_bound(frame);
+        let in_page = (start..page.len()).find(|at| page.frame(*at) != frame);
+        let start = page.first + start as u64;
+        let end = match (in_page, frame.checked_add(1)) {
+            (Some(end), _) => page.first + end as u64,
             // The frame may continue on the next page.
-            Some(next) => {
+            (None, Some(next)) => {
                 let page = self.find_page(next)?;
-                page.first + page.partition_point(|f| f < next) as u64
+                page.first + page.lower_bound(next) as u64
             }
-            None => self.count,
+            (None, None) => self.count,
         };
         Ok(start..end.max(start))
     }

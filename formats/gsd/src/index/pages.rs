@@ -17,6 +17,8 @@ const CACHED_PAGES: u64 = 8192;
 pub(crate) struct Page {
     /// Number of the first entry.
     pub(crate) first: u64,
+    pub(crate) first_frame: u64,
+    pub(crate) last_frame: u64,
     bytes: Vec<u8>,
     entry_size: usize,
 }
@@ -37,20 +39,23 @@ impl Page {
         field.map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    pub(crate) fn last_frame(&self) -> u64 {
-        self.frame(self.len() - 1)
-    }
-
-    /// Number of leading entries for which `before` holds.
-    pub(crate) fn partition_point(&self, before: impl Fn(u64) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len());
+    /// Number of entries before `frame`: an exponential search from the position where it is if all
+    /// frames have the same number of chunks.
+    pub(crate) fn lower_bound(&self, frame: u64) -> usize {
+        let (first, last) = (self.first_frame, self.last_frame);
+        let share = frame.saturating_sub(first) as f64 / ((last - first) as f64 + 1.0);
+        let (mut low, mut high, mut step) = (0, self.len(), 1);
+        let mut probe = ((share * high as f64) as usize).min(high - 1);
         while low < high {
-            let middle = usize::midpoint(low, high);
-            if before(self.frame(middle)) {
-                low = middle + 1;
+            if self.frame(probe) < frame {
+                (low, probe) = (probe + 1, probe + step);
             } else {
-                high = middle;
+                (high, probe) = (probe, probe.saturating_sub(step));
             }
+            if !(low..high).contains(&probe) {
+                probe = usize::midpoint(low, high);
+            }
+            step *= 2;
         }
         low
     }
@@ -74,7 +79,8 @@ impl Index {
         let slots = self.cache.slots.get_or_init(|| {
             (0..self.pages().min(CACHED_PAGES)).map(|_| RwLock::default()).collect()
         });
-        let Some(slot) = slots.get((number % CACHED_PAGES) as usize) else {
+        let slot = slots.get((number % CACHED_PAGES) as usize).filter(|_| number < self.pages());
+        let Some(slot) = slot else {
             return Err(Error::argument(format!("no index page {number} of {}", self.pages())));
         };
         let first = number * PAGE;
@@ -93,7 +99,8 @@ impl Index {
         let count = PAGE.min(self.count.saturating_sub(first)) as usize;
         let mut bytes = vec![0; count * entry_size];
         self.source.read_exact_at(self.offset(first), &mut bytes)?;
-        let page = Page { first, bytes, entry_size };
+        let mut page = Page { first, first_frame: 0, last_frame: 0, bytes, entry_size };
+        (page.first_frame, page.last_frame) = (page.frame(0), page.frame(count - 1));
         match (1..count).find(|at| page.frame(*at) < page.frame(at - 1)) {
             Some(at) => Err(self.order_error(first + at as u64, page.frame(at - 1))),
             None => Ok(page),

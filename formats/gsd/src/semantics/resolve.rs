@@ -124,12 +124,11 @@ impl Trajectory {
     /// Applies the fallback to a frame that contains `chunks`.
     pub(crate) fn resolve_chunks(&self, frame: u64, chunks: Vec<Chunk>) -> Result<Resolved<'_>> {
         let own = FrameChunks::new(&self.meanings, self.log_names.len(), chunks);
-        let first = match self.first_counts.get() {
-            Some(counts) => *counts,
-            None => {
-                let counts = self.counts(frame, &self.first, [0; GROUPS.len()])?;
-                *self.first_counts.get_or_init(|| counts)
-            }
+        let first = if let Some(counts) = self.first_counts.get() {
+            *counts
+        } else {
+            let counts = self.counts(frame, &self.first, [0; GROUPS.len()])?;
+            *self.first_counts.get_or_init(|| counts)
         };
         let counts = self.counts(frame, &own, first)?;
         Ok(Resolved { trajectory: self, frame, own, counts, first })
