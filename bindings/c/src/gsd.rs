@@ -19,7 +19,7 @@ use crate::memory::c_string;
 use read::CallerEntry;
 
 /// Element type codes in `gsd.h` are those of the later versions.
-const TYPE_CODES: Form = Form::List;
+const TYPE_CODES: Form = Form::V2;
 
 /// `gsd_handle_t`.
 pub struct GsdHandle {

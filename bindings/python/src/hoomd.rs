@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use spile::convert;
 use spile::limits::Limits;
 use spile::source::Source;
-use spile_gsd::schema::{self, Snapshot, Values};
+use spile_gsd::semantics::{self, Snapshot, Values};
 use spile_gsd::wire::Type;
 
 use crate::failure::Result;
@@ -16,13 +16,13 @@ use crate::failure::Result;
 /// A file of the HOOMD schema.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Trajectory {
-    inner: Arc<schema::Trajectory>,
+    inner: Arc<semantics::Trajectory>,
 }
 
 impl Trajectory {
     pub(crate) fn new(source: &Source, limits: &Limits) -> spile::error::Result<Self> {
         let file = spile_gsd::File::from_source(source, limits)?;
-        Ok(Self { inner: Arc::new(schema::Trajectory::new(file)?) })
+        Ok(Self { inner: Arc::new(semantics::Trajectory::new(file)?) })
     }
 }
 
@@ -63,7 +63,7 @@ impl Trajectory {
 
 /// A frame that has been read, and where.
 struct Read {
-    trajectory: Arc<schema::Trajectory>,
+    trajectory: Arc<semantics::Trajectory>,
     number: u64,
     snapshot: Snapshot,
 }
@@ -77,12 +77,8 @@ impl Read {
         values: &[f64],
         width: usize,
     ) -> Result<Bound<'py, PyAny>> {
-        let file = self.trajectory.file();
-        let chunk = match file.find_chunk(self.number, name)? {
-            None => file.find_chunk(0, name)?,
-            own => own,
-        };
-        if chunk.is_some_and(|chunk| chunk.place.kind == Type::Double) {
+        let chunk = self.trajectory.chunk(self.number, name)?;
+        if chunk.is_some_and(|chunk| chunk.data.kind == Type::Double) {
             return table(PyArray1::from_slice(py, values), width);
         }
         let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
@@ -183,7 +179,7 @@ impl Frame {
 }
 
 impl Frame {
-    fn links(&self, which: fn(&Snapshot) -> &schema::Links, width: usize) -> Links {
+    fn links(&self, which: fn(&Snapshot) -> &semantics::Links, width: usize) -> Links {
         Links { frame: self.0.clone(), which, width }
     }
 }
@@ -270,7 +266,7 @@ impl Particles {
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Links {
     frame: Arc<Read>,
-    which: fn(&Snapshot) -> &schema::Links,
+    which: fn(&Snapshot) -> &semantics::Links,
     width: usize,
 }
 

@@ -26,13 +26,6 @@ pub trait FrameTable: Send + Sync {
 
     /// The array in `frame`, or nothing if the frame does not have it.
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>>;
-
-    /// What counts in a frame that does not have the array, where the format tells: words for
-    /// people.
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        let _ = frame;
-        Ok(None)
-    }
 }
 
 /// The axis itself.

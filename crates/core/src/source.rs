@@ -7,7 +7,6 @@
 //! Copying reads never touch the map, so a file that shrinks under us gives a `Truncated` error.
 //! The map serves [`Source::view`] alone, for callers who asked for zero-copy access.
 
-mod access;
 mod joined;
 
 use std::fs::File;
@@ -20,7 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use memmap2::Mmap;
 
 use crate::error::{Error, Result, human_bytes};
-use access::Access;
 use joined::Joined;
 
 pub use joined::Part;
@@ -32,9 +30,6 @@ pub struct Source(Arc<Inner>);
 /// Bytes for which one system call is tried; Linux reads no more than 2 GiB at once.
 const ONE_CALL: usize = 1 << 30;
 
-/// Bytes after which it is looked whether the time of last access is true.
-const REVIEW: u64 = 1 << 20;
-
 struct Inner {
     path: Option<PathBuf>,
     len: u64,
@@ -44,7 +39,7 @@ struct Inner {
 }
 
 enum Bytes {
-    File { file: File, access: Access },
+    File(File),
     Mapped { file: File, map: Mmap },
     Memory(Vec<u8>),
     Joined(Joined),
@@ -58,15 +53,14 @@ pub trait ReadAt: Send + Sync {
 }
 
 impl Source {
-    /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted. The time of
-    /// last access is kept to the hour for as long as it is read.
+    /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_regular(path).map_err(|e| match e.kind() {
             io::ErrorKind::IsADirectory => Error::io(path, e).hint("name the files in it"),
             _ => Error::io(path, e),
         })?;
-        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File { file, access: Access::new() }))
+        Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
     }
 
     /// Opens a file for positioned reads and for zero-copy views.
@@ -146,7 +140,7 @@ impl Source {
     /// Length in bytes now; larger than [`Source::len`] when someone is appending.
     pub fn current_len(&self) -> Result<u64> {
         match &self.0.bytes {
-            Bytes::File { file, .. } | Bytes::Mapped { file, .. } => {
+            Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 Ok(file.metadata().map_err(|e| self.io(e))?.len())
             }
             Bytes::Memory(_) | Bytes::Joined(_) | Bytes::Foreign(_) => Ok(self.0.len),
@@ -160,13 +154,7 @@ impl Source {
 
     #[inline]
     fn count(&self, bytes: usize) {
-        let before = self.0.read.fetch_add(bytes as u64, Ordering::Relaxed);
-        let after = before.wrapping_add(bytes as u64);
-        if before / REVIEW != after / REVIEW
-            && let Bytes::File { file, access } = &self.0.bytes
-        {
-            access.review(file);
-        }
+        self.0.read.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// From now on every read fails, until this is taken back: whatever works on these bytes comes to an
@@ -192,7 +180,7 @@ impl Source {
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         // Nearly always it is a file and one system call gives everything. Little more than that call
         // is done here: for chunks of some KiB a hundred instructions more are a hundredth of the time.
-        if let Bytes::File { file, .. } = &self.0.bytes
+        if let Bytes::File(file) = &self.0.bytes
             && !self.0.stopped.load(Ordering::Relaxed)
             && buffer.len() <= ONE_CALL
             && file.read_at(buffer, offset).is_ok_and(|done| done == buffer.len())
@@ -213,7 +201,7 @@ impl Source {
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.ensure_running()?;
         match &self.0.bytes {
-            Bytes::File { file, .. } | Bytes::Mapped { file, .. } => {
+            Bytes::File(file) | Bytes::Mapped { file, .. } => {
                 let read = |buffer: &mut [u8], at| file.read_at(buffer, at);
                 let done = fill(read, offset, buffer).map_err(|(e, at)| self.io(e).at(at))?;
                 self.count(done);

@@ -1,23 +1,24 @@
-//! The work of `cargo xtask bench gsd` that spile does.
+//! Measures spile for `cargo xtask bench gsd`.
 //!
-//! A line on standard input is a task, and is answered by a line with its seconds and its bytes (or
-//! frames, where a task is about frames):
+//! Each line of standard input is a task. The answer is a line with seconds and bytes (or frames, where a
+//! task is about frames; chunks for `find`, arrays for `tree`):
 //!
-//! | task | what is timed |
+//! | task | what is measured |
 //! |---|---|
-//! | `write FILE N FRAMES` | a new file: frames of N positions and orientations, closed |
-//! | `open FILE TIMES` | opening it and asking for the number of frames, once |
-//! | `read FILE N FRAMES` | all chunks, frame after frame |
-//! | `cold FILE N FRAMES` | the open and the same, after the system was asked to forget the file |
-//! | `random FILE N FRAMES` | as many frames, in any order |
-//! | `find FILE FRAMES TIMES` | looking chunks up in random frames |
-//! | `tiny FILE FRAMES` | frames of eight bytes and the close |
-//! | `close FILE FRAMES` | the close alone |
+//! | `write FILE N FRAMES` | writing a new file with frames of N positions and orientations |
+//! | `open FILE TIMES` | opening the file and getting the number of frames, once |
+//! | `tree FILE TIMES` | opening the file as a tree of arrays, once |
+//! | `read FILE N FRAMES` | reading all chunks in frame order |
+//! | `cold FILE N FRAMES` | opening and reading after dropping the page cache of the file |
+//! | `random FILE N FRAMES` | reading the same number of frames in random order |
+//! | `find FILE FRAMES TIMES` | finding a chunk of a random frame |
+//! | `tiny FILE FRAMES` | writing frames of eight bytes and closing |
+//! | `close FILE FRAMES` | closing alone |
 //! | `commit FILE FRAMES` | frames of three chunks, each committed, no sync |
-//! | `durable FILE FRAMES` | frames of one chunk, each safe from a power failure |
-//! | `frames FILE FRAMES` | HOOMD frames with everything filled in |
-//! | `log FILE` | all logged quantities as columns |
-//! | `make-hoomd FILE N FRAMES` | makes the file of the last two |
+//! | `durable FILE FRAMES` | frames of one chunk, each committed and synced |
+//! | `frames FILE FRAMES` | reading HOOMD frames with all values |
+//! | `log FILE` | reading all logged quantities |
+//! | `make-hoomd FILE N FRAMES` | writing the file of the last two |
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -28,15 +29,17 @@ use std::path::Path;
 use std::time::Instant;
 
 use memmap2::{Advice, MmapMut};
+use spile_core::format::Format as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_core::source::Source;
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{About, Type};
-use spile_gsd::{Commit, File, Mode, Version, Writer};
+use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer};
 
 type Answer = Result<(f64, u64), Box<dyn Error>>;
 
-/// The chunks of a frame of the protocol: name and columns.
+/// Chunks of a frame: name and number of columns.
 const CHUNKS: [(&str, u64); 2] = [("particles/position", 3), ("particles/orientation", 4)];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -51,19 +54,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn answer(line: &str) -> Answer {
-    let mut words = line.split_whitespace();
-    let (task, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let mut number = || -> Result<u64, Box<dyn Error>> {
-        Ok(words.next().ok_or("a number is missing")?.parse()?)
-    };
+    let mut fields = line.split_whitespace();
+    let (task, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+    let mut number =
+        || -> Result<u64, Box<dyn Error>> { Ok(fields.next().ok_or("missing number")?.parse()?) };
     let path = Path::new(path);
     match task {
         "write" => write(path, number()?, number()?),
         "open" => open(path, number()?),
+        "tree" => tree(path, number()?),
         "read" => read(path, number()?, 0..number()?, false),
         "cold" => {
             let (n, frames) = (number()?, number()?);
-            forget(path)?;
+            drop_cache(path)?;
             read(path, n, 0..frames, true)
         }
         "random" => {
@@ -78,11 +81,11 @@ fn answer(line: &str) -> Answer {
         "frames" => frames(path, number()?),
         "log" => log(path),
         "make-hoomd" => make_hoomd(path, number()?, number()?),
-        _ => Err("there is no such task".into()),
+        _ => Err("unknown task".into()),
     }
 }
 
-/// The same numbers for every contestant.
+/// Pseudo-random numbers, the same for every implementation.
 fn random(below: u64) -> impl Iterator<Item = u64> {
     let mut state = 1_u64;
     std::iter::repeat_with(move || {
@@ -127,7 +130,16 @@ fn open(path: &Path, times: u64) -> Answer {
     Ok((start.elapsed().as_secs_f64() / times as f64, frames))
 }
 
-/// Memory for chunks. Much of it is in large pages where the system has them, as NumPy asks for them.
+fn tree(path: &Path, times: u64) -> Answer {
+    let start = Instant::now();
+    let mut arrays = 0;
+    for _ in 0..times {
+        arrays = Gsd.open(Source::open(path)?, &Limits::default())?.tree().arrays().count();
+    }
+    Ok((start.elapsed().as_secs_f64() / times as f64, arrays as u64))
+}
+
+/// Memory for chunks, in huge pages from 2 MiB on, as in NumPy.
 fn memory(bytes: usize) -> std::io::Result<Box<dyn DerefMut<Target = [u8]>>> {
     if bytes < 2 << 20 {
         return Ok(Box::new(vec![1; bytes]));
@@ -148,7 +160,7 @@ fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> A
         for (name, columns) in CHUNKS {
             let buffer = &mut buffer[..(4 * n * columns) as usize];
             if !file.read_into(frame, name, buffer)? {
-                return Err("a chunk is missing".into());
+                return Err("missing chunk".into());
             }
             bytes += buffer.len() as u64;
         }
@@ -156,8 +168,8 @@ fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> A
     Ok((start.elapsed().as_secs_f64(), bytes))
 }
 
-/// Asks the system to drop what it holds of a file.
-fn forget(path: &Path) -> Result<(), Box<dyn Error>> {
+/// Drops the page cache of a file.
+fn drop_cache(path: &Path) -> Result<(), Box<dyn Error>> {
     let file = std::fs::File::open(path)?;
     file.sync_all()?;
     let advice = rustix::fs::Advice::DontNeed;
@@ -169,7 +181,7 @@ fn find(path: &Path, frames: u64, times: u64) -> Answer {
     let start = Instant::now();
     let mut sum = 0;
     for frame in random(frames).take(times as usize) {
-        sum += file.find_chunk(frame, "x")?.ok_or("a chunk is missing")?.place.len;
+        sum += file.find_chunk(frame, "x")?.ok_or("missing chunk")?.data.len;
     }
     Ok((start.elapsed().as_secs_f64() / times as f64, sum))
 }
@@ -219,7 +231,7 @@ fn make_hoomd(path: &Path, n: u64, frames: u64) -> Answer {
     let (mode, precision) = (Mode::default(), Precision::Single);
     let mut file = TrajectoryWriter::create(path, Overwrite::Replace, "bench", precision, mode)?;
     for step in 0..frames {
-        let mut s = Snapshot::plain(100 * step + 1, n as u32);
+        let mut s = Snapshot::new(100 * step + 1, n as u32);
         s.box_ = [50.0, 50.0, 50.0, 0.0, 0.0, 0.0];
         let numbers = |add: u64| {
             let numbers = (0..3 * n).map(|k| ((k * 37 + step + add) % 400) as f64 / 10.0 - 20.0);

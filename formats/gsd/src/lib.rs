@@ -1,19 +1,19 @@
-//! GSD, the General Simulation Data format: trajectories of HOOMD-blue, frame by frame.
+//! GSD (General Simulation Data): the trajectory format of HOOMD-blue.
 //!
-//! Specification: the design text of version 0.0.1 (2014); the layouts of all later versions, and
-//! what is unclear anywhere, are in `FORMAT.md`.
+//! Specification: the design text of version 0.0.1 (2014). `FORMAT.md` describes the layouts of all
+//! versions and the decisions on unclear points.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | header, index entries and types of every version |
-//! | `names` `index` `place` | chunk names; entries, checked before use |
-//! | `pages` `lookup` `even` | entries are read when needed, and found fast |
-//! | `read` `view` | [`File`]: frames and chunks; [`View`]: the tree view |
-//! | `write` | [`Writer`]: frames that appear whole or not at all, at any kill |
-//! | `assemble` | whole new files; any tree as GSD |
-//! | `schema` | HOOMD's particles, bonds and logs |
+//! | `wire` | header, index entries and element types of every version |
+//! | `names` `index` | name list; index: end, lookup, validation of entries |
+//! | `read` | [`File`]: frames and chunks |
+//! | `to_tree` | [`TreeReader`]: the file as a tree of arrays |
+//! | `from_tree` | writes any tree as GSD |
+//! | `write` | [`Writer`]: appends frames with atomic commits |
+//! | `semantics` | the HOOMD schema: particles, bonds, logs |
 //! | `ops` | upgrade, trim, merge, append |
-//! | `check` `salvage` | the rules; what can be saved of a damaged file |
+//! | `check` `salvage` | checks of complete files; recovery of damaged files |
 //!
 //! ```
 //! use spile_core::{limits::Limits, sink::Overwrite};
@@ -39,25 +39,21 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod assemble;
 mod check;
-mod even;
+mod from_tree;
 mod index;
-mod lookup;
 mod names;
 pub mod ops;
-mod pages;
-mod place;
 mod read;
 mod salvage;
-pub mod schema;
-mod view;
+pub mod semantics;
+mod to_tree;
 pub mod wire;
 mod write;
 
-pub use place::Place;
+pub use index::DataRange;
 pub use read::{Chunk, File};
-pub use view::View;
+pub use to_tree::TreeReader;
 pub use write::{Commit, Mode, Version, Writer};
 
 use spile_core::description::Holds;
@@ -98,7 +94,7 @@ impl Format for Gsd {
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(View::new(File::from_source(&source, limits)?, limits)?))
+        Ok(Box::new(TreeReader::new(File::from_source(&source, limits)?, limits)?))
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
@@ -110,7 +106,7 @@ impl Format for Gsd {
             rank: 2,
             order: Order::C,
             frames: true,
-            dtype: assemble::is_own_type,
+            dtype: from_tree::is_native_type,
             byte: DType::U8,
             name: |name| !name.contains('\0'),
             adds: &[read::STEP],
@@ -118,7 +114,7 @@ impl Format for Gsd {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        assemble::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

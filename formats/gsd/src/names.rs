@@ -1,4 +1,4 @@
-//! The names of chunks and their numbers.
+//! Chunk names and their numbers (ids).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,62 +9,62 @@ use spile_core::source::Source;
 
 use crate::wire::{Form, Header, SLOT};
 
-/// Memory that a name takes besides its bytes, which are kept three times.
+/// Memory of a name in bytes, besides its characters, which are kept three times.
 const NAME_COST: u64 = 200;
 
-/// Names by number and numbers by name.
+/// Names by id and ids by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     list: Vec<Vec<u8>>,
-    /// The same for people.
-    texts: Vec<Arc<str>>,
-    numbers: HashMap<Vec<u8>, u32>,
-    /// Names up to the one that ends the list; those behind it are only there for files whose
-    /// writer took an empty name.
-    pub(crate) proper: usize,
+    /// The names as UTF-8, with replacement characters where they are not.
+    display: Vec<Arc<str>>,
+    ids: HashMap<Vec<u8>, u32>,
+    /// Number of names before the first empty one, which ends the list. Names after it are read because
+    /// some writers accepted empty names.
+    pub(crate) listed: usize,
     /// Bytes of the list up to its end.
     pub(crate) used: u64,
-    /// The list fills its room to the last byte.
+    /// The last name has no NUL terminator.
     pub(crate) unterminated: bool,
     cost: u64,
 }
 
 impl Names {
-    /// Reads the name list of a file (none in 0.0.1, whose entries bring their own names).
+    /// Reads the name list of a file. It is empty in 0.0.1, where names are in the entries.
     pub(crate) fn read(source: &Source, header: &Header, limits: &Limits) -> Result<Self> {
         let Some(block) = header.names else { return Ok(Self::default()) };
         let bad = |message: String| {
-            let offset = if header.form == Form::Second { 160 } else { 24 };
+            let offset = if header.form == Form::V0_2 { 160 } else { 24 };
             Error::malformed("gsd-006", message).in_object("name list").at(offset)
         };
-        let cut = |message: String| {
+        let truncated = |message: String| {
             Error::truncated("gsd-006", message).in_object("name list").at(block.location)
         };
         if block.location < header.form.header_size() || block.allocated == 0 {
-            return Err(bad("the name list has no place".into()));
+            return Err(bad("name list location or size is 0 or inside the header".into()));
         }
         let bytes = block.allocated.checked_mul(SLOT).filter(|bytes| bytes >> 63 == 0);
         let bytes = bytes.ok_or_else(|| bad("the name list is larger than any file".into()))?;
         let present = source.current_len()?.saturating_sub(block.location).min(bytes);
         if present == 0 {
-            return Err(cut("the name list lies behind the end of the file".into()));
+            return Err(truncated("the name list is after the end of the file".into()));
         }
         limits.allow(present, "the name list")?;
         let raw = source.read_vec(block.location, present)?;
-        // Only room that is not in use may be missing.
+        // Only the unused end may be missing.
         if present < bytes && !raw.ends_with(&[0, 0]) {
-            return Err(cut("the file ends inside the name list".into()));
+            return Err(truncated("the file ends inside the name list".into()));
         }
         let mut names = Self::default();
-        if header.form == Form::List {
+        if header.form == Form::V2 {
             let end = raw.iter().rposition(|b| *b != 0).map_or(0, |k| k + 1);
             names.unterminated = raw.last().is_some_and(|b| *b != 0);
             for name in raw[..end].split(|b| *b == 0).filter(|_| end > 0) {
                 names.push(name, limits)?;
             }
             let list = &names.list;
-            names.proper = list.iter().position(Vec::is_empty).unwrap_or(list.len());
-            names.used = list[..names.proper].iter().map(|n| n.len() as u64 + 1).sum();
+            names.listed = list.iter().position(Vec::is_empty).unwrap_or(list.len());
+            names.used = list[..names.listed].iter().map(|n| n.len() as u64 + 1).sum();
         } else {
             for slot in raw.chunks(SLOT as usize) {
                 let end = slot.iter().position(|b| *b == 0).unwrap_or(slot.len());
@@ -74,8 +74,8 @@ impl Names {
                 }
                 names.push(&slot[..end], limits)?;
             }
-            names.proper = names.list.len();
-            names.used = names.proper as u64 * SLOT;
+            names.listed = names.list.len();
+            names.used = names.listed as u64 * SLOT;
         }
         Ok(names)
     }
@@ -87,60 +87,72 @@ impl Names {
         }
         let id = self.list.len() as u32;
         self.list.push(name.to_vec());
-        self.texts.push(String::from_utf8_lossy(name).into());
-        // The first of two names is the one that is found.
-        self.numbers.entry(name.to_vec()).or_insert(id);
+        self.display.push(String::from_utf8_lossy(name).into());
+        // Lookup by name finds the first of two equal names.
+        self.ids.entry(name.to_vec()).or_insert(id);
         Ok(id)
     }
 
-    /// The number of a name that is new or known.
+    /// The id of a name, which is added if it is new.
     pub(crate) fn intern(&mut self, name: &[u8], limits: &Limits) -> Result<u32> {
-        if let Some(id) = self.numbers.get(name) {
+        if let Some(id) = self.ids.get(name) {
             return Ok(*id);
         }
         let id = self.push(name, limits)?;
-        self.proper = self.list.len();
+        self.listed = self.list.len();
         Ok(id)
     }
 
-    /// The number of a name.
+    /// The id of a name.
     pub(crate) fn id(&self, name: &[u8]) -> Option<u32> {
-        self.numbers.get(name).copied()
+        self.ids.get(name).copied()
     }
 
-    /// The bytes of a name; an empty name has none.
-    pub(crate) fn raw(&self, id: u32) -> &[u8] {
+    /// The bytes of a name; none for an unknown id.
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
         self.list.get(id as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The name for people.
-    pub(crate) fn text(&self, id: u32) -> Arc<str> {
-        self.texts.get(id as usize).map_or_else(|| "".into(), Arc::clone)
+    /// The name for display; empty for an unknown id.
+    pub(crate) fn display(&self, id: u32) -> Arc<str> {
+        self.display.get(id as usize).map_or_else(|| "".into(), Arc::clone)
     }
 
-    /// The number belongs to a name. An empty list is one empty name: that is what remains of a
-    /// file whose only chunk had no name.
-    pub(crate) fn has(&self, id: u32) -> bool {
+    /// The id is valid. In an empty list id 0 is an empty name, as in a file whose only chunk has an
+    /// empty name.
+    pub(crate) fn contains(&self, id: u32) -> bool {
         (id as usize) < self.list.len().max(1)
     }
 
-    /// How many there are.
+    /// Number of names.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// All of them, in the order of their numbers.
+    /// All names in the order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.list.iter().map(Vec::as_slice)
     }
 
-    /// The names as a new file has them: none is empty, and no two are the same. Old code cut long
-    /// names, so that different chunks may have equal ones. An empty list that is `used` is one
-    /// empty name, see [`Names::has`].
+    /// The names in the encoding of the name list, from the `first`-th on: NUL-terminated in 2.x, in slots
+    /// of 64 bytes before.
+    pub(crate) fn encode(&self, form: Form, first: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for name in self.iter().skip(first) {
+            bytes.extend_from_slice(name);
+            let padding = if form == Form::V2 { 1 } else { SLOT as usize - name.len() };
+            bytes.resize(bytes.len() + padding, 0);
+        }
+        bytes
+    }
+
+    /// Unique, non-empty names for a new file. Old versions truncated long names, so that names of
+    /// different chunks may be equal. `used` adds the empty name of an empty list, see
+    /// [`Names::contains`].
     pub(crate) fn distinct(&self, used: bool, limits: &Limits) -> Result<Self> {
         let mut names = Self::default();
         for id in 0..self.len().max(usize::from(used)) as u32 {
-            let mut name = self.raw(id).to_vec();
+            let mut name = self.bytes(id).to_vec();
             if name.is_empty() {
                 name = format!("unnamed-{id}").into_bytes();
             }
@@ -152,14 +164,9 @@ impl Names {
         Ok(names)
     }
 
-    /// No two are the same.
-    pub(crate) fn are_distinct(&self) -> bool {
-        self.numbers.len() == self.list.len()
-    }
-
-    /// Every name is text that no other name has: a chunk can be told by it alone.
-    pub(crate) fn are_plain(&self) -> bool {
-        self.are_distinct()
+    /// All names are non-empty UTF-8 and different from each other.
+    pub(crate) fn are_unique_text(&self) -> bool {
+        self.ids.len() == self.list.len()
             && self.iter().all(|name| !name.is_empty() && std::str::from_utf8(name).is_ok())
     }
 }

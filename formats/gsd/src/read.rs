@@ -1,4 +1,4 @@
-//! An open GSD file, in the words of its own library: frames, chunks, names, steps.
+//! [`File`]: an open GSD file with frames, chunks, names and steps.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,38 +11,37 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-use crate::index::Index;
-use crate::place::Place;
+use crate::index::{DataRange, Index};
 use crate::wire::{Entry, Header, Type};
 
-/// The chunk that holds the time step since 0.2.
+/// The chunk with the time step, since 0.2.
 pub(crate) const STEP: &str = "configuration/step";
 
-/// The schema of HOOMD-blue, whose frames fall back to frame 0.
+/// Name of the schema of HOOMD-blue.
 pub(crate) const HOOMD: &str = "hoomd";
 
-/// A chunk: an index entry whose every field has been checked.
+/// A chunk whose index entry has been validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its name.
+    /// Name.
     pub name: Arc<str>,
     /// Number of its entry in the index.
     pub number: u64,
-    /// The entry as it stands in the file.
+    /// Its index entry.
     pub entry: Entry,
-    /// Where its data are.
-    pub place: Place,
+    /// Location and type of its data.
+    pub data: DataRange,
 }
 
 impl Chunk {
-    /// Rows and columns; a single column is not a dimension.
+    /// Rows and columns; only rows if there is one column.
     pub fn shape(&self) -> Shape {
         shape(&self.entry, self.entry.m != 1)
     }
 
-    /// The data, for core to read.
+    /// Array description of the data.
     pub fn desc(&self) -> ArrayDesc {
-        desc(self.place, self.shape())
+        ArrayDesc::new(self.data.kind.dtype(), self.shape(), layout(self.data))
     }
 }
 
@@ -50,16 +49,13 @@ pub(crate) fn shape(entry: &Entry, columns: bool) -> Shape {
     if columns { Shape::new([entry.n, entry.m]) } else { Shape::new([entry.n]) }
 }
 
-pub(crate) fn layout(place: Place) -> Layout {
-    Layout::Plain { extents: Extents::one(place.offset, place.len), order: Order::C }
+pub(crate) fn layout(data: DataRange) -> Layout {
+    Layout::Plain { extents: Extents::one(data.offset, data.len), order: Order::C }
 }
 
-fn desc(place: Place, shape: Shape) -> ArrayDesc {
-    ArrayDesc::new(place.kind.dtype(), shape, layout(place))
-}
-
-/// An open file. Opening reads the header, the names and a few index entries, however many there
-/// are; lookups bisect. All methods may be called from many threads at once.
+/// An open file. Opening reads the header, the names and a few index entries, independent of their
+/// number (all entries in 0.0.1). Lookups are binary searches that read index pages on demand. Methods
+/// may be called from several threads.
 #[derive(Clone)]
 pub struct File {
     pub(crate) index: Arc<Index>,
@@ -73,13 +69,13 @@ impl File {
             .map_err(|e| e.with_path(path).with_format("gsd"))
     }
 
-    /// Opens what is in `source`.
+    /// Opens the file in `source`.
     pub fn from_source(source: &Source, limits: &Limits) -> Result<Self> {
         Ok(Self { index: Arc::new(Index::open(source, limits)?) })
     }
 
-    /// Looks at the file again: frames that were committed since are there now. Never sees a part
-    /// of a frame that a [`crate::Writer`] is still committing.
+    /// Updates the file to include frames that were committed since it was opened. Never includes a
+    /// part of a commit by [`crate::Writer`].
     pub fn refresh(&mut self) -> Result<()> {
         self.index = Arc::new(self.index.reopen()?);
         Ok(())
@@ -90,7 +86,7 @@ impl File {
         &self.index.header
     }
 
-    /// The bytes.
+    /// The source of bytes.
     pub fn source(&self) -> &Source {
         &self.index.source
     }
@@ -105,32 +101,32 @@ impl File {
         self.index.count
     }
 
-    /// The last commit was cut off by a kill; what it left behind does not count.
+    /// The last commit was interrupted; its frames are not part of the file.
     pub fn has_torn_commit(&self) -> bool {
         self.index.torn
     }
 
-    /// The names of chunks that begin with `prefix`, in the order of their numbers.
+    /// Names of chunks that start with `prefix`, in the order of the name list.
     pub fn find_matching_names(&self, prefix: &str) -> Vec<String> {
         let names = self.index.names.iter().filter(|name| name.starts_with(prefix.as_bytes()));
         names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
-    /// The chunk of that name in that frame, checked. Of several the last counts.
+    /// The chunk `name` of a frame, the last one if there are several; none if the frame lacks it. Fails
+    /// if its index entry is invalid.
     pub fn find_chunk(&self, frame: u64, name: &str) -> Result<Option<Chunk>> {
-        let Some(id) = self.index.name_id(name) else { return Ok(None) };
-        match self.index.find(frame, id, |_| true)? {
-            Some((k, entry)) => self.chunk(k, entry).map(Some),
-            None => Ok(None),
-        }
+        let Some(id) = self.index.names.id(name.as_bytes()) else { return Ok(None) };
+        let found = self.index.find(frame, id, |_| true)?;
+        found.map(|(k, entry)| self.chunk(k, entry)).transpose()
     }
 
+    /// Validates entry `number` and returns its chunk.
     pub(crate) fn chunk(&self, number: u64, entry: Entry) -> Result<Chunk> {
-        let place = self.index.place(number, &entry)?;
-        Ok(Chunk { name: self.index.names.text(entry.id), number, entry, place })
+        let data = self.index.locate(number, &entry)?;
+        Ok(Chunk { name: self.index.names.display(entry.id), number, entry, data })
     }
 
-    /// All chunks of a frame, in the order of the index.
+    /// All chunks of a frame, in index order.
     pub fn frame(&self, frame: u64) -> Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         self.index.each_of_frame(frame, |k, entry| {
@@ -140,47 +136,47 @@ impl File {
         Ok(chunks)
     }
 
-    /// The data of a chunk as an array: read it, stream it, select of it.
+    /// The data of a chunk as an array.
     pub fn array(&self, chunk: &Chunk) -> Result<Array> {
         let limits = self.index.limits();
         Array::open(self.source(), &Tree::new(limits), &chunk.desc(), limits)
     }
 
-    /// The bytes of a chunk: little-endian elements, row after row.
+    /// Reads the data of a chunk: little-endian elements in row-major order.
     pub fn read_chunk(&self, chunk: &Chunk) -> Result<Vec<u8>> {
-        let Place { offset, len, .. } = chunk.place;
+        let DataRange { offset, len, .. } = chunk.data;
         self.index.limits().allow(len, "the chunk")?;
         self.source().read_vec(offset, len)
     }
 
-    /// The bytes of a chunk into `buffer`, which is as long as they are.
+    /// Reads the data of a chunk into `buffer`. Fails if its length differs from that of the data.
     pub fn read_chunk_into(&self, chunk: &Chunk, buffer: &mut [u8]) -> Result<()> {
-        self.read_data(chunk.place.offset, chunk.place.len, buffer)
+        self.read_range(chunk.data, buffer)
     }
 
-    /// Finds a chunk and reads its bytes into `buffer`, which is as long as they are: the shortest
-    /// way. False if the frame does not have it.
+    /// Finds chunk `name` of a frame and reads its data into `buffer`. Returns false if the frame lacks
+    /// the chunk. Fails if the length of `buffer` differs from that of the data.
     pub fn read_into(&self, frame: u64, name: &str, buffer: &mut [u8]) -> Result<bool> {
-        let Some(id) = self.index.name_id(name) else { return Ok(false) };
-        let Some((offset, len)) = self.index.find_data(frame, id)? else { return Ok(false) };
-        self.read_data(offset, len, buffer)?;
+        let Some(id) = self.index.names.id(name.as_bytes()) else { return Ok(false) };
+        let Some((k, entry)) = self.index.find(frame, id, |_| true)? else { return Ok(false) };
+        self.read_range(self.index.locate(k, &entry)?, buffer)?;
         Ok(true)
     }
 
-    #[inline]
-    fn read_data(&self, offset: u64, len: u64, buffer: &mut [u8]) -> Result<()> {
-        if buffer.len() as u64 != len {
-            let message = format!("the chunk has {len} bytes, not {}", buffer.len());
+    fn read_range(&self, data: DataRange, buffer: &mut [u8]) -> Result<()> {
+        if buffer.len() as u64 != data.len {
+            let message =
+                format!("expected a buffer of {} bytes, found {}", data.len, buffer.len());
             return Err(Error::argument(message));
         }
-        self.source().read_exact_at(offset, buffer)
+        self.source().read_exact_at(data.offset, buffer)
     }
 
-    /// The simulation step of a frame, where the file tells: in 0.0.1 that of the frame's last
-    /// chunk, later the chunk `configuration/step`.
+    /// Time step of a frame: in 0.0.1 that of its last chunk, later the chunk `configuration/step`. In the
+    /// HOOMD schema it falls back to frame 0, then to 0; otherwise it may be missing.
     pub fn step(&self, frame: u64) -> Result<Option<u64>> {
-        if self.index.form().is_first() {
-            let range = self.index.frame(frame)?;
+        if self.index.form().is_v0_0_1() {
+            let range = self.index.frame_range(frame)?;
             let last = range.last().map(|k| self.index.entry(k)).transpose()?;
             return Ok(last.map(|entry| entry.step));
         }
@@ -190,18 +186,17 @@ impl File {
             chunk = self.find_chunk(0, STEP)?;
         }
         match chunk {
-            Some(chunk) if chunk.place.kind == Type::UInt64 && chunk.place.len >= 8 => {
+            Some(chunk) if chunk.data.kind == Type::UInt64 && chunk.data.len >= 8 => {
                 let mut bytes = [0; 8];
-                self.source().read_exact_at(chunk.place.offset, &mut bytes)?;
+                self.source().read_exact_at(chunk.data.offset, &mut bytes)?;
                 Ok(Some(u64::from_le_bytes(bytes)))
             }
-            // The default of the schema.
             None if hoomd => Ok(Some(0)),
             _ => Ok(None),
         }
     }
 
-    /// The step of the last committed frame.
+    /// Time step of the last frame; none if there are no frames.
     pub fn last_step(&self) -> Result<Option<u64>> {
         match self.nframes()? {
             0 => Ok(None),
@@ -209,14 +204,14 @@ impl File {
         }
     }
 
-    /// Goes through all chunks, in the order of the index. What cannot be read of an entry is an
-    /// `Err` handed to `each`, which decides whether to go on.
+    /// Calls `each` for all chunks in index order. An invalid entry is passed as an `Err`; `each` decides
+    /// whether to continue.
     pub fn each_chunk(&self, mut each: impl FnMut(Result<Chunk>) -> Result<()>) -> Result<()> {
         self.index.scan(0..self.index.count, |k, entry| each(self.chunk(k, entry)))
     }
 }
 
-/// The error says something about the file's content, not about the machine or the caller.
+/// The error is caused by the content of the file, not by the system or the caller.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported)
 }

@@ -1,8 +1,7 @@
-//! What can be saved of a damaged file: every frame whose chunks are all whole.
+//! Recovery of damaged files: every frame whose chunks are all readable.
 //!
-//! An index that moved leaves its older copies behind. Where the newest is lost with the end of the
-//! file, the older ones still know most frames, and they can be found: all begin with the same
-//! entry.
+//! An index that was moved leaves its old copies in the file. If the index is lost with the end of the
+//! file, these copies contain most frames. They are found by their first entry, which all have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,58 +12,58 @@ use spile_core::limits::Limits;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-use crate::assemble::Assembler;
 use crate::index::Index;
 use crate::ops::{First, Part, hoomd_parts};
 use crate::read::{File, HOOMD, STEP, is_damage};
-use crate::schema::{Trajectory, falls_back};
+use crate::semantics::{Trajectory, has_fallback};
 use crate::wire::{Block, Entry, Form, HEADER, Header, SLOT};
+use crate::write::SequentialWriter;
 
-/// Bytes looked through at once.
+/// Bytes that are searched at once.
 const WINDOW: usize = 1 << 20;
 
-/// Frames named one by one in the report.
-const TOLD: usize = 20;
+/// Maximum number of lost frames that the report lists.
+const MAX_LISTED: usize = 20;
 
-/// Memory that a chunk takes until it is written.
+/// Memory of a chunk in bytes.
 const CHUNK_COST: u64 = 96;
 
-/// Index entries by frame, with their numbers.
+/// Index entries and their numbers by frame.
 type Frames = BTreeMap<u64, Vec<(u64, Entry)>>;
 
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let mut report = Salvage::default();
-    let (index, whole) = open(source, limits, &mut report)?;
-    // Of the last frame of an index that was cut, entries may be missing.
-    let last = index.count.checked_sub(1).filter(|_| !whole);
-    let doubtful = last.map(|k| index.entry(k)).transpose()?.map(|entry| entry.frame);
-    limits.allow(index.room.saturating_mul(CHUNK_COST), "the places of all chunks")?;
+    let (index, complete) = open(source, limits, &mut report)?;
+    // Entries of the last frame of a truncated index may be missing.
+    let last = index.count.checked_sub(1).filter(|_| !complete);
+    let incomplete = last.map(|k| index.read_entry(k)).transpose()?.map(|entry| entry.frame);
+    limits.allow(index.capacity.saturating_mul(CHUNK_COST), "the list of chunks")?;
     let file = File { index: Arc::new(index) };
     let index = &file.index;
-    // Frame by frame, wherever in the index its entries are.
+    // Entries of a frame need not be contiguous.
     let mut frames = Frames::new();
     let mut lost: BTreeMap<u64, String> = BTreeMap::new();
-    // What was wrong with frame 0, chunk by chunk.
+    // Invalid entries of frame 0.
     let mut broken: Vec<Entry> = Vec::new();
     let (mut empty, mut strays, mut newest) = (0_u64, 0_u64, 0);
-    // With a doubtful index everything that looks like an entry is tried.
-    let beyond = index.find_beyond()?;
-    let end = if index.count > 0 && beyond.is_none() { index.count } else { index.room };
+    // If the end of the index is unknown, all entries of the block are tried.
+    let after_end = index.find_entry_after_end()?;
+    let end = if index.count > 0 && after_end.is_none() { index.count } else { index.capacity };
     index.scan(0..end, |k, entry| {
         if entry.location == 0 && entry.n == 0 && entry.frame == 0 {
-            // Free room ends an index; before that, it is a hole.
-            empty += u64::from(k < beyond.unwrap_or(index.count));
+            // Empty entries before the end are a gap.
+            empty += u64::from(k < after_end.unwrap_or(index.count));
             return Ok(());
         }
-        // An entry out of order may have lost its frame number: it costs no other frame.
+        // The frame number of an entry out of order may be damaged, so the frame itself is kept.
         let late = entry.frame < newest;
         newest = newest.max(entry.frame);
         let known = || {
             let frame = frames.get(&entry.frame);
             frame.is_some_and(|chunks| chunks.iter().any(|(_, e)| e.id == entry.id))
         };
-        let stray = late && (index.names.raw(entry.id).is_empty() || known());
-        match index.place(k, &entry) {
+        let stray = late && (index.names.bytes(entry.id).is_empty() || known());
+        match index.locate(k, &entry) {
             Ok(_) if stray => strays += 1,
             Ok(_) => frames.entry(entry.frame).or_default().push((k, entry)),
             Err(error) if late && is_damage(&error) => strays += 1,
@@ -79,34 +78,34 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         }
         Ok(())
     })?;
-    if let Some(frame) = doubtful {
-        lost.entry(frame).or_insert("the index ends here; nobody knows how much is missing".into());
+    if let Some(frame) = incomplete {
+        lost.entry(frame).or_insert("the index is truncated here; chunks may be missing".into());
     }
     let first = frames.get(&0).cloned().unwrap_or_default();
     for frame in lost.keys() {
         frames.remove(frame);
     }
-    // What is saved can be read: no number that promises more frames than anybody counts.
+    // Frame numbers out of proportion make a file unreadable.
     while let Some((&frame, _)) = frames.last_key_value()
         && index.allow_frames(frame.saturating_add(1), limits).is_err()
     {
         frames.remove(&frame);
-        lost.insert(frame, "its number is far beyond those of the others".into());
+        lost.insert(frame, "its number is far larger than those of the others".into());
     }
     let trajectory = if lost.contains_key(&0) && index.header.schema == HOOMD {
-        without_first(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
+        without_first_frame(&file, &first, &broken, &mut frames, &mut lost, &mut report)?
     } else {
         None
     };
     let mut names = index.names.distinct(!frames.is_empty(), limits)?;
-    for id in (0..names.len() as u32).filter(|id| index.names.raw(*id).is_empty()) {
-        let name = names.text(id);
-        report.lost.push(format!("the name of the chunks that are now \"{name}\""));
+    for id in (0..names.len() as u32).filter(|id| index.names.bytes(*id).is_empty()) {
+        let name = names.display(id);
+        report.lost.push(format!("the name of chunks that are written as \"{name}\""));
     }
-    // The steps of 0.0.1 are in its entries, which the new file does not have.
-    let steps = index.form().is_first() && index.names.id(STEP.as_bytes()).is_none();
+    // Steps of 0.0.1 become chunks.
+    let steps = index.form().is_v0_0_1() && index.names.id(STEP.as_bytes()).is_none();
     let step_id = if steps { names.intern(STEP.as_bytes(), limits)? } else { u32::MAX };
-    let mut home = First::new();
+    let mut first = First::new();
     let mut parts = |number: usize, frame: u64| -> Result<Vec<(u32, Part)>> {
         let mut chunks = Vec::new();
         for (k, entry) in &frames[&frame] {
@@ -115,8 +114,8 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         let step = chunks.last().filter(|_| steps).map(|chunk| chunk.entry.step);
         let mut parts: Vec<(u32, Part)> = Vec::new();
         if let Some(trajectory) = &trajectory {
-            let resolved = trajectory.resolve_with(frame, chunks)?;
-            for (name, part) in hoomd_parts(resolved, 0, number == 0, &mut home, limits)? {
+            let resolved = trajectory.resolve_chunks(frame, chunks)?;
+            for (name, part) in hoomd_parts(&resolved, 0, number == 0, &mut first, limits)? {
                 parts.extend(names.id(name.as_bytes()).map(|id| (id, part)));
             }
         } else {
@@ -129,37 +128,37 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
     for (number, frame) in frames.keys().enumerate() {
         entries += parts(number, *frame)?.len() as u64;
     }
-    let list: Vec<Vec<u8>> = names.iter().map(<[u8]>::to_vec).collect();
     let all = frames.last_key_value().map_or(0, |(frame, _)| frame + 1);
-    let mut out = Assembler::new(target, &index.header.about(), &list, entries, all)?;
-    // Frames keep their numbers unless some before them are lost.
+    let mut out = SequentialWriter::new(target, &index.header.about(), &names, entries, all)?;
+    // Frame numbers decrease by the number of lost frames before them.
     let gaps: Vec<u64> = lost.keys().copied().collect();
     for (number, frame) in frames.keys().enumerate() {
-        let place = frame - gaps.partition_point(|gap| gap < frame) as u64;
+        let new_frame = frame - gaps.partition_point(|gap| gap < frame) as u64;
         for (id, part) in parts(number, *frame)? {
-            part.write(place, id, source, &mut out)?;
+            part.write(new_frame, id, source, &mut out)?;
         }
     }
     out.finish()?;
     let chunks: usize = frames.values().map(Vec::len).sum();
     report.kept.push(format!("{} frames, {chunks} chunks", frames.len()));
-    let told = lost.iter().take(TOLD).map(|(frame, what)| format!("frame {frame}: {what}"));
-    report.lost.extend(told);
-    if lost.len() > TOLD {
-        report.lost.push(format!("{} frames more", lost.len() - TOLD));
+    let listed = lost.iter().take(MAX_LISTED).map(|(frame, what)| format!("frame {frame}: {what}"));
+    report.lost.extend(listed);
+    if lost.len() > MAX_LISTED {
+        report.lost.push(format!("{} more frames", lost.len() - MAX_LISTED));
     }
     if strays > 0 {
-        report.lost.push(format!("{strays} entries that are out of order and of no known frame"));
+        report.lost.push(format!("{strays} entries out of order that belong to no known frame"));
     }
     if empty > 0 {
-        report.lost.push(format!("{empty} entries of the index, which are empty"));
+        report.lost.push(format!("{empty} index entries that are empty"));
     }
     Ok(report)
 }
 
-/// Frames of a HOOMD file whose frame 0 is lost: what they took from it and can still be read goes
-/// into them. What cannot is told, and frames whose number of particles it was are lost too.
-fn without_first(
+/// For a HOOMD file whose frame 0 is lost: a trajectory that resolves the fallback with the readable
+/// chunks of frame 0. Chunks that are lost are added to the report; frames that depend on a lost count
+/// (`<group>/N`) are lost too.
+fn without_first_frame(
     file: &File,
     first: &[(u64, Entry)],
     broken: &[Entry],
@@ -169,40 +168,44 @@ fn without_first(
 ) -> Result<Option<Trajectory>> {
     let names = &file.index.names;
     let readable = first.iter().map(|(k, entry)| file.chunk(*k, *entry));
-    let trajectory = Trajectory::behind(file.clone(), readable.collect::<Result<_>>()?);
-    let known = broken.iter().all(|entry| names.has(entry.id));
-    if !known || !names.are_plain() {
-        report.lost.push("what other frames took from frame 0, as far as it had no name".into());
+    let trajectory = Trajectory::with_first_frame(file.clone(), readable.collect::<Result<_>>()?);
+    let known = broken.iter().all(|entry| names.contains(entry.id));
+    if !known || !names.are_unique_text() {
+        report
+            .lost
+            .push("values of frame 0 without a usable name that other frames fall back to".into());
     }
-    if !names.are_plain() {
+    if !names.are_unique_text() {
         return Ok(None);
     }
     let missing: BTreeSet<u32> = broken.iter().map(|entry| entry.id).collect();
-    for id in missing.into_iter().filter(|id| names.has(*id) && falls_back(&names.text(*id))) {
-        let name = names.text(id);
+    for id in
+        missing.into_iter().filter(|id| names.contains(*id) && has_fallback(&names.display(*id)))
+    {
+        let name = names.display(id);
         let lacks = |chunks: &[(u64, Entry)]| chunks.iter().all(|(_, entry)| entry.id != id);
-        let concerned: Vec<u64> =
+        let affected: Vec<u64> =
             frames.iter().filter(|(_, chunks)| lacks(chunks)).map(|(frame, _)| *frame).collect();
-        let Some(frame) = concerned.first() else { continue };
+        let Some(frame) = affected.first() else { continue };
         if name.ends_with("/N") {
-            for frame in concerned {
+            for frame in affected {
                 frames.remove(&frame);
-                lost.insert(frame, format!("\"{name}\" of frame 0, which it needs, is lost"));
+                lost.insert(frame, format!("\"{name}\" of frame 0, which it requires, is lost"));
             }
             continue;
         }
-        let which = match concerned.len() {
+        let which = match affected.len() {
             1 => format!("frame {frame}"),
-            n => format!("{n} frames from frame {frame} on"),
+            n => format!("{n} frames, first frame {frame}"),
         };
-        report.lost.push(format!(
-            "\"{name}\" of {which}, which was in frame 0; the default stands there now"
-        ));
+        report
+            .lost
+            .push(format!("\"{name}\" of {which}, stored in frame 0; replaced by the default"));
     }
     Ok(Some(trajectory))
 }
 
-/// Opens the index as it is, or an older copy of it, and tells whether its end is known.
+/// Opens the index or the largest usable copy of it. Returns whether it is complete.
 fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index, bool)> {
     let error = match Index::open(source, limits) {
         Ok(index) => return Ok((index, true)),
@@ -212,49 +215,50 @@ fn open(source: &Source, limits: &Limits, report: &mut Salvage) -> Result<(Index
     let header = Header::read(source)?;
     report.lost.push(format!("{} ({})", error.message(), error.code()));
     let size = header.form.entry_size();
-    let home =
-        Block { location: header.form.header_size(), allocated: header.form.first_entries() };
-    // The index where every file has its first one, then its copies, the last of which has most.
-    let mut blocks = vec![home];
-    let first = spile_core::wire::fetch(source, home.location, size as usize)?;
+    let initial =
+        Block { location: header.form.header_size(), allocated: header.form.initial_entries() };
+    // The initial location of the index and copies of it.
+    let mut blocks = vec![initial];
+    let first = spile_core::wire::fetch(source, initial.location, size as usize)?;
     if first.len() as u64 == size && first.iter().any(|b| *b != 0) {
         for location in occurrences(source, &first, limits)? {
-            if location > home.location {
+            if location > initial.location {
                 let allocated = source.len().saturating_sub(location) / size;
                 blocks.push(Block { location, allocated });
             }
         }
     }
-    let names = names(source, &header, limits)?;
+    let names = find_names(source, &header, limits)?;
     let mut known = Vec::new();
     for block in blocks {
-        let allocated = entries(source, header.form, block)?;
-        // Older copies are full: only where the index is, or was first, is its end to be seen.
-        let place = block.location == home.location || block.location == header.index.location;
-        let behind = block.location + allocated * size;
-        let next = spile_core::wire::fetch(source, behind, size as usize)?;
+        let allocated = plausible_entries(source, header.form, block)?;
+        // Old copies are full; only the current and the initial location can show the end.
+        let known_location =
+            block.location == initial.location || block.location == header.index.location;
+        let end = block.location + allocated * size;
+        let next = spile_core::wire::fetch(source, end, size as usize)?;
         let ended = next.len() as u64 == size && next.iter().all(|b| *b == 0);
-        let whole = place && ended && allocated < block.allocated;
-        known.push((Block { allocated, ..block }, whole));
+        let complete = known_location && ended && allocated < block.allocated;
+        known.push((Block { allocated, ..block }, complete));
     }
     known.sort_by_key(|(block, _)| std::cmp::Reverse(block.allocated));
-    for (block, whole) in known.into_iter().filter(|(block, _)| block.allocated > 0) {
+    for (block, complete) in known.into_iter().filter(|(block, _)| block.allocated > 0) {
         let header = header.clone().with_blocks(block, names).with_marker(None);
-        if let Ok(index) = Index::open_as(source, header, block.allocated, limits) {
-            return Ok((index, whole));
+        let header = Header { stored_count: Some(block.allocated), ..header };
+        if let Ok(index) = Index::with_header(source, header, limits) {
+            return Ok((index, complete));
         }
     }
-    // Not with its own hint, which is to do what has just failed.
-    let place = error.object().unwrap_or("index").to_string();
+    // The hint of the error is to call salvage, so it is replaced.
+    let object = error.object().unwrap_or("index").to_string();
     Err(Error::new(error.kind(), error.code(), error.message())
-        .in_object(place)
+        .in_object(object)
         .at(error.offset().unwrap_or(0))
-        .hint("nothing can be saved: the file has no index entry or no name that can be used"))
+        .hint("nothing can be recovered: no usable index entry or name"))
 }
 
-/// How many entries from a place on look like entries: frames do not decrease, locations are
-/// inside the file.
-fn entries(source: &Source, form: Form, block: Block) -> Result<u64> {
+/// Number of plausible entries at the start of a block: frames do not decrease, all fields are valid.
+fn plausible_entries(source: &Source, form: Form, block: Block) -> Result<u64> {
     let size = form.entry_size();
     let (mut count, mut frame) = (0, 0);
     while count < block.allocated {
@@ -264,7 +268,7 @@ fn entries(source: &Source, form: Form, block: Block) -> Result<u64> {
         }
         let entry = Entry::parse(form, &bytes, |_| 0)?;
         let inside = u64::try_from(entry.location).is_ok_and(|at| at >= form.header_size());
-        let known = entry.kind(form).is_some() && entry.flags == 0 && entry.sound;
+        let known = entry.kind(form).is_some() && entry.flags == 0 && entry.checksum_ok;
         if !inside || !known || entry.frame < frame || entry.bytes(form).is_none() {
             break;
         }
@@ -274,8 +278,8 @@ fn entries(source: &Source, form: Form, block: Block) -> Result<u64> {
     Ok(count)
 }
 
-/// The name list, where it is or where it was first.
-fn names(source: &Source, header: &Header, limits: &Limits) -> Result<Option<Block>> {
+/// Location of a usable name list: the current one, a copy, or the initial one.
+fn find_names(source: &Source, header: &Header, limits: &Limits) -> Result<Option<Block>> {
     let Some(block) = header.names else { return Ok(None) };
     let usable = |block: Block| -> Result<bool> {
         let header = header.clone().with_blocks(header.index, Some(block));
@@ -288,29 +292,29 @@ fn names(source: &Source, header: &Header, limits: &Limits) -> Result<Option<Blo
     if usable(block)? {
         return Ok(Some(block));
     }
-    let location = HEADER + header.form.first_entries() * header.form.entry_size();
-    let home = Block { location, allocated: header.form.first_slots() };
-    // A list that moved begins with the names of its first place.
+    let location = HEADER + header.form.initial_entries() * header.form.entry_size();
+    let initial = Block { location, allocated: header.form.initial_slots() };
+    // A list that was moved starts with the names of the initial one.
     let first = spile_core::wire::fetch(source, location, SLOT as usize)?;
     let start = first.split(|b| *b == 0).next().unwrap_or(&[]).to_vec();
     if start.len() >= 4 {
         for location in occurrences(source, &start, limits)?.into_iter().rev() {
-            let mut allocated = home.allocated;
+            let mut allocated = initial.allocated;
             while allocated > 0 && location + allocated * SLOT > source.len() {
                 allocated /= 2;
             }
             let block = Block { location, allocated };
-            if allocated > 0 && location != home.location && usable(block)? {
+            if allocated > 0 && location != initial.location && usable(block)? {
                 return Ok(Some(block));
             }
         }
     }
-    Ok(Some(home)
-        .filter(|home| home.location + home.allocated * SLOT <= source.len())
+    Ok(Some(initial)
+        .filter(|initial| initial.location + initial.allocated * SLOT <= source.len())
         .or(Some(block)))
 }
 
-/// Every place of `pattern` in the file, up to a thousand.
+/// Offsets of `pattern` in the file, about a thousand at most.
 fn occurrences(source: &Source, pattern: &[u8], limits: &Limits) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     let mut buffer = vec![0; WINDOW.min(limits.worker_buffer(1).max(pattern.len() * 4))];
@@ -321,19 +325,11 @@ fn occurrences(source: &Source, pattern: &[u8], limits: &Limits) -> Result<Vec<u
         if got < pattern.len() {
             return Ok(found);
         }
-        let places = bytes.windows(pattern.len()).enumerate().filter(|(_, w)| *w == pattern);
-        found.extend(places.map(|(k, _)| at + k as u64));
+        let matches = bytes.windows(pattern.len()).enumerate().filter(|(_, w)| *w == pattern);
+        found.extend(matches.map(|(k, _)| at + k as u64));
         if found.len() > 1000 {
             return Ok(found);
         }
         at += (got - pattern.len() + 1) as u64;
-    }
-}
-
-impl Index {
-    /// Opens an index that something else than the header has found.
-    fn open_as(source: &Source, header: Header, count: u64, limits: &Limits) -> Result<Self> {
-        let header = Header { counted: Some(count), ..header };
-        Self::on(source, header, limits)
     }
 }

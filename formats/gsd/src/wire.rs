@@ -1,7 +1,5 @@
-//! Header, index entries and chunk types as they lie in the file, in every version there was.
-//!
-//! The seed text describes version 0.0.1; the later layouts are in FORMAT.md. Here are the parts
-//! that all structures share; `header` and `entry` are the structures.
+//! On-disk structures of all versions: element types and sizes here, the structures in `header` and
+//! `entry`. Version 0.0.1 is specified by the design text of 2014, later versions by FORMAT.md.
 
 mod entry;
 mod header;
@@ -9,10 +7,11 @@ mod header;
 use spile_core::dtype::DType;
 
 pub use entry::Entry;
-pub(crate) use entry::first_name;
+pub(crate) use entry::inline_name;
+pub(crate) use header::tables_for;
 pub use header::{About, Header};
 
-/// First four bytes of every version; later ones repeat them.
+/// First four bytes of every version; repeated since 0.2.
 pub const MAGIC: u32 = 0x65DF_65DF;
 
 /// First eight bytes since version 0.2.
@@ -21,158 +20,148 @@ pub const MAGIC_LONG: u64 = 0x65DF_65DF_65DF_65DF;
 /// Last field of the header of 0.0.1.
 pub const CHECK: u32 = 0xFD56_FD56;
 
-/// Bytes of the header since version 0.2.
+/// Size of the header since version 0.2, in bytes.
 pub const HEADER: u64 = 256;
 
-/// Bytes of a unit of the name list.
+/// Allocation unit of the name list, in bytes.
 pub const SLOT: u64 = 64;
 
-/// Frames for which an index has room though they have no chunks: 32 MiB.
-const MOST_EMPTY: u64 = 1 << 20;
+/// Empty frames that the index capacity accounts for: 32 MiB.
+const MAX_EMPTY_FRAMES: u64 = 1 << 20;
 
-/// "spileGSD": a commit of ours is under way, or was when its writer was killed.
+/// "spileGSD": a commit by [`crate::Writer`] is not completed.
 const MARKER: u64 = u64::from_le_bytes(*b"spileGSD");
 
-/// The text and two numbers that stand in a header and describe what the chunks mean.
+/// Size of the text fields of the header, in bytes.
 pub const TEXT: usize = 64;
 
-/// How a compiler laid out the structures of 0.0.1.
+/// Structure padding of 0.0.1, which depends on the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abi {
-    /// 64-bit: header 232, entries 88.
+    /// 64-bit: header of 232 bytes, entries of 88.
     X86_64,
-    /// 32-bit: header 224, entries 84.
+    /// 32-bit: header of 224 bytes, entries of 84.
     I386,
-    /// Without padding, as the seed counts: header 224, entries 82.
+    /// No padding, as in the design text: header of 224 bytes, entries of 82.
     Packed,
 }
 
-/// Which layout the structures of a file have.
+/// Layout of the structures of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// 0.0.1: names and steps in the entries.
-    First(Abi),
-    /// 0.2, never released: another order in the header, M of one byte.
-    Second,
-    /// 0.3 and 1.0: names in slots of 64 bytes.
-    Slots,
-    /// 2.x: names in one list.
-    List,
+    V0_0_1(Abi),
+    /// 0.2, never released: different field order in the header, M of one byte.
+    V0_2,
+    /// 0.3 and 1.x: names in slots of 64 bytes.
+    V1,
+    /// 2.x: NUL-terminated names in one list, entries sorted by name.
+    V2,
 }
 
 impl Form {
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     pub fn header_size(self) -> u64 {
         match self {
-            Self::First(Abi::X86_64) => 232,
-            Self::First(_) => 224,
+            Self::V0_0_1(Abi::X86_64) => 232,
+            Self::V0_0_1(_) => 224,
             _ => HEADER,
         }
     }
 
-    /// Bytes of an index entry.
+    /// Size of an index entry in bytes.
     pub fn entry_size(self) -> u64 {
         match self {
-            Self::First(Abi::X86_64) => 88,
-            Self::First(Abi::I386) => 84,
-            Self::First(Abi::Packed) => 82,
+            Self::V0_0_1(Abi::X86_64) => 88,
+            Self::V0_0_1(Abi::I386) => 84,
+            Self::V0_0_1(Abi::Packed) => 82,
             _ => 32,
         }
     }
 
-    /// An entry in `bytes` is worth a look for who wants that name: it may be the one, or it may have
-    /// the number of no name at all.
-    pub(crate) fn may_have_name(self, bytes: &[u8], id: u32, names: usize) -> bool {
-        if !matches!(self, Self::Slots | Self::List) {
-            return true;
-        }
-        let Some([low, high]) = bytes.get(28..30) else { return true };
-        let here = u32::from(*low) | u32::from(*high) << 8;
-        here == id || here as usize >= names
-    }
-
     /// Names and steps are in the entries.
-    pub fn is_first(self) -> bool {
-        matches!(self, Self::First(_))
+    pub fn is_v0_0_1(self) -> bool {
+        matches!(self, Self::V0_0_1(_))
     }
 
-    /// Entries of an empty file's index.
-    pub fn first_entries(self) -> u64 {
-        if self.is_first() { 16 } else { 128 }
+    /// Index capacity of a new file, in entries.
+    pub fn initial_entries(self) -> u64 {
+        if self.is_v0_0_1() { 16 } else { 128 }
     }
 
-    /// Units of an empty file's name list.
-    pub fn first_slots(self) -> u64 {
+    /// Name list capacity of a new file, in units of [`SLOT`] bytes.
+    pub fn initial_slots(self) -> u64 {
         match self {
-            Self::First(_) => 0,
-            Self::Second | Self::Slots => 128,
-            Self::List => 16,
+            Self::V0_0_1(_) => 0,
+            Self::V0_2 | Self::V1 => 128,
+            Self::V2 => 16,
         }
     }
 
-    /// How much larger a full index becomes. The code that wrote 0.0.1 multiplied by 16, later code
-    /// by 2. Large ones of ours grow faster: each time costs a copy, which stays in the file.
+    /// Factor by which a full index with `entries` entries grows: 16 in 0.0.1, 2 in later versions. Large
+    /// ones grow faster here, because the old copy stays in the file.
     pub fn growth(self, entries: u64) -> u64 {
         match self {
-            Self::First(_) => 16,
+            Self::V0_0_1(_) => 16,
             _ if entries < 1 << 16 => 2,
             _ => 4,
         }
     }
 
-    /// Entries that an index must have room for. The C library takes frame numbers for damage that are not
-    /// below it, so empty frames need room as well, up to a point.
-    pub(crate) fn room(self, entries: u64, frames: u64) -> u64 {
-        if self.is_first() { entries } else { entries.max(frames.min(MOST_EMPTY)) }
+    /// Entries that an index for `entries` chunks in `frames` frames must have room for. The C library
+    /// rejects frame numbers that are not below its capacity, so empty frames count as well, up to
+    /// [`MAX_EMPTY_FRAMES`].
+    pub(crate) fn index_capacity(self, entries: u64, frames: u64) -> u64 {
+        if self.is_v0_0_1() { entries } else { entries.max(frames.min(MAX_EMPTY_FRAMES)) }
     }
 
-    /// Most bytes of a chunk's name, and most names.
+    /// Maximum length of a name in bytes, and maximum number of names.
     pub fn name_limits(self) -> (usize, usize) {
         match self {
-            Self::First(_) => (32, usize::MAX),
-            Self::Second | Self::Slots => (63, 128),
-            Self::List => (usize::MAX, 65535),
+            Self::V0_0_1(_) => (32, usize::MAX),
+            Self::V0_2 | Self::V1 => (63, 128),
+            Self::V2 => (usize::MAX, 65535),
         }
     }
 
-    /// Byte of the header at which our own marker lies, in what the format leaves unused.
+    /// Offset of the commit marker in the unused bytes of the header.
     fn marker_offset(self) -> usize {
         match self {
-            Self::First(Abi::X86_64) => 192,
-            Self::First(_) => 188,
+            Self::V0_0_1(Abi::X86_64) => 192,
+            Self::V0_0_1(_) => 188,
             _ => 224,
         }
     }
 
-    /// Bytes of the header that no version has a use for.
+    /// Bytes of the header that no version uses.
     fn reserved(self) -> std::ops::Range<usize> {
         match self {
-            Self::First(Abi::X86_64) => 168..224,
-            Self::First(_) => 164..220,
+            Self::V0_0_1(Abi::X86_64) => 168..224,
+            Self::V0_0_1(_) => 164..220,
             _ => 176..256,
         }
     }
 
-    /// Bytes of the index's location and allocation, then of the name list's.
+    /// Header offsets of the blocks of the index and of the name list.
     fn block_offsets(self) -> (usize, usize) {
         match self {
-            Self::First(Abi::X86_64) => (144, 0),
-            Self::First(_) => (140, 0),
-            Self::Second => (144, 160),
+            Self::V0_0_1(Abi::X86_64) => (144, 0),
+            Self::V0_0_1(_) => (140, 0),
+            Self::V0_2 => (144, 160),
             _ => (8, 24),
         }
     }
 
-    /// Byte of the entry count that the first code kept in the header.
+    /// Header offset of the entry count in 0.0.1.
     fn count_offset(self) -> usize {
         match self {
-            Self::First(Abi::X86_64) => 160,
+            Self::V0_0_1(Abi::X86_64) => 160,
             _ => 156,
         }
     }
 }
 
-/// The element type of a chunk, under the names of later versions.
+/// Element type of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Type {
@@ -188,11 +177,11 @@ pub enum Type {
     Double,
     /// UTF-8 text, since 2.1.
     Character,
-    /// Bytes of a type that 0.0.1 did not know and wrote all the same.
+    /// A type code that 0.0.1 does not define; elements are bytes.
     Unknown(u8),
 }
 
-/// The types in the order of their codes since 0.2, from 1 on.
+/// The types in the order of their codes since 0.2, starting at 1.
 pub const TYPES: [Type; 11] = [
     Type::UInt8,
     Type::UInt16,
@@ -207,29 +196,29 @@ pub const TYPES: [Type; 11] = [
     Type::Character,
 ];
 
-/// The types in the order of their codes in 0.0.1, from 1 on.
+/// The types in the order of their codes in 0.0.1, starting at 1.
 const FIRST_TYPES: [Type; 4] = [Type::UInt8, Type::UInt32, Type::Float, Type::Double];
 
 impl Type {
-    /// The type that a code stands for.
+    /// The type with a code; none if the version does not define it.
     pub fn from_code(form: Form, code: u8) -> Option<Self> {
-        let place = usize::from(code).wrapping_sub(1);
-        if form.is_first() {
-            return Some(FIRST_TYPES.get(place).copied().unwrap_or(Self::Unknown(code)));
+        let at = usize::from(code).wrapping_sub(1);
+        if form.is_v0_0_1() {
+            return Some(FIRST_TYPES.get(at).copied().unwrap_or(Self::Unknown(code)));
         }
-        TYPES.get(place).copied()
+        TYPES.get(at).copied()
     }
 
-    /// The code of a type, if that version has it.
+    /// The code of the type; none if the version does not define it.
     pub fn code(self, form: Form) -> Option<u8> {
         if let Self::Unknown(code) = self {
-            return form.is_first().then_some(code);
+            return form.is_v0_0_1().then_some(code);
         }
-        let types: &[Self] = if form.is_first() { &FIRST_TYPES } else { &TYPES };
+        let types: &[Self] = if form.is_v0_0_1() { &FIRST_TYPES } else { &TYPES };
         types.iter().position(|t| *t == self).map(|k| k as u8 + 1)
     }
 
-    /// Element type.
+    /// The element type of arrays.
     pub fn dtype(self) -> DType {
         match self {
             Self::UInt8 | Self::Unknown(_) => DType::U8,
@@ -246,7 +235,12 @@ impl Type {
         }
     }
 
-    /// Bytes of an element.
+    /// The type, or `UInt8` for an unknown type.
+    pub(crate) fn known(self) -> Self {
+        if matches!(self, Self::Unknown(_)) { Self::UInt8 } else { self }
+    }
+
+    /// Size of an element in bytes.
     pub fn size(self) -> u64 {
         match self {
             Self::UInt8 | Self::Int8 | Self::Character | Self::Unknown(_) => 1,
@@ -256,12 +250,12 @@ impl Type {
         }
     }
 
-    /// Bytes of `n` rows and `m` columns, or nothing if they fit no file.
+    /// Size of `n` rows and `m` columns in bytes; none from 2^63 on.
     pub fn bytes(self, n: u64, m: u64) -> Option<u64> {
         n.checked_mul(m)?.checked_mul(self.size()).filter(|bytes| *bytes >> 63 == 0)
     }
 
-    /// The word for listings.
+    /// Name for display.
     pub fn name(self) -> String {
         match self {
             Self::UInt8 => "uint8".into(),
@@ -280,24 +274,24 @@ impl Type {
     }
 }
 
-/// A table in the file: the index, or the name list.
+/// Location of the index or of the name list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// First byte.
+    /// Offset in the file.
     pub location: u64,
-    /// Entries, or units of 64 bytes, there is room for.
+    /// Capacity in entries, or in units of 64 bytes.
     pub allocated: u64,
 }
 
-/// Entries that one commit of ours writes. Until all of them are there, none of them count: that
-/// is what makes a frame appear whole or not at all.
+/// Entries of a commit. Readers ignore all of them until the last one is written, which makes commits
+/// atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
     /// The first entry.
     pub first: u64,
-    /// The entry behind the last.
+    /// One past the last entry.
     pub end: u64,
-    /// The frame of the first entry, to tell a marker that has outlived its index.
+    /// The frame of the first entry, to recognise an outdated marker.
     pub frame: u64,
 }
 
@@ -311,29 +305,29 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_every_version_come_back() {
+    fn headers_of_every_version_round_trip() {
         let forms = [
-            (Form::First(Abi::X86_64), 1),
-            (Form::First(Abi::I386), 1),
-            (Form::Second, 2),
-            (Form::Slots, 3),
-            (Form::Slots, 1 << 16),
-            (Form::List, 2 << 16),
-            (Form::List, 2 << 16 | 1),
+            (Form::V0_0_1(Abi::X86_64), 1),
+            (Form::V0_0_1(Abi::I386), 1),
+            (Form::V0_2, 2),
+            (Form::V1, 3),
+            (Form::V1, 1 << 16),
+            (Form::V2, 2 << 16),
+            (Form::V2, 2 << 16 | 1),
         ];
         for (form, version) in forms {
             let marker = Some(Marker { first: 3, end: 9, frame: 7 });
             let header = Header::new(form, version, &about()).with_marker(marker);
             let read = Header::read(&Source::memory(header.raw.clone())).unwrap();
             assert_eq!(read, header);
-            assert_eq!(header.odd_reserved(), None);
+            assert_eq!(header.nonzero_reserved(), None);
             let cleared = header.clone().with_marker(None);
             assert_eq!(cleared, Header::new(form, version, &about()));
         }
     }
 
     #[test]
-    fn entries_of_every_version_come_back() {
+    fn entries_of_every_version_round_trip() {
         let entry = Entry {
             frame: 5,
             n: 7,
@@ -343,11 +337,11 @@ mod tests {
             code: 3,
             flags: 0,
             step: 0,
-            sound: true,
+            checksum_ok: true,
         };
-        let abis = [Abi::X86_64, Abi::I386, Abi::Packed].map(Form::First);
-        for form in abis.into_iter().chain([Form::Second, Form::Slots, Form::List]) {
-            let step = if form.is_first() { 99 } else { 0 };
+        let abis = [Abi::X86_64, Abi::I386, Abi::Packed].map(Form::V0_0_1);
+        for form in abis.into_iter().chain([Form::V0_2, Form::V1, Form::V2]) {
+            let step = if form.is_v0_0_1() { 99 } else { 0 };
             let entry = Entry { step, ..entry };
             let mut bytes = Vec::new();
             entry.encode(form, b"position", &mut bytes);
@@ -361,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_never_wrap() {
+    fn sizes_do_not_overflow() {
         let entry = Entry {
             frame: 0,
             n: 1 << 40,
@@ -371,9 +365,9 @@ mod tests {
             code: 10,
             flags: 0,
             step: 0,
-            sound: true,
+            checksum_ok: true,
         };
-        assert_eq!(entry.bytes(Form::List), None);
-        assert_eq!(Entry { m: 0, ..entry }.bytes(Form::List), Some(0));
+        assert_eq!(entry.bytes(Form::V2), None);
+        assert_eq!(Entry { m: 0, ..entry }.bytes(Form::V2), Some(0));
     }
 }

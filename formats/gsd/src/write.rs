@@ -1,15 +1,14 @@
-//! The native writer: chunks into frames, frames into a file that can be read at any moment.
+//! [`Writer`]: appends frames to a file that other processes can read at any time.
 //!
-//! # What makes a frame appear
+//! # Atomic commits
 //!
-//! Data and names go to the file before the index entries that point to them. The entries of a
-//! commit are announced by a marker in the header, in bytes the format leaves unused: until every
-//! announced entry is there, none of them counts. A larger index or name list is written whole
-//! somewhere else and takes its place with one write of the header, which fits one disk sector.
-//! So every kill between two writes, and every cut through one, leaves all frames of the last
-//! commit or none of them.
+//! Data and names are written before the index entries that refer to them. A marker in unused bytes of
+//! the header lists the entries of a commit; readers ignore them until all are written. A larger index
+//! or name list is written to a new location and activated by one write of the header, which fits one
+//! disk sector. A process that is killed at any time leaves all frames of its last commit or none.
 
 mod commit;
+mod sequential;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,14 +21,15 @@ use crate::names::Names;
 use crate::read::{Chunk, File};
 use crate::wire::{Abi, About, Block, Entry, Form, Header, SLOT, Type};
 
-/// Data collected before they are written, unless [`Writer::set_buffer`] says otherwise.
+pub(crate) use sequential::SequentialWriter;
+
+/// Default of [`Writer::set_buffer_size`].
 const BUFFER: usize = 1 << 20;
 
-/// Index entries kept in memory; more than these are committed without being asked, unless
-/// [`Writer::set_entries`] says otherwise.
-const MOST_ENTRIES: usize = 1 << 14;
+/// Default of [`Writer::set_pending_limit`].
+const PENDING_LIMIT: usize = 1 << 14;
 
-/// Bytes of an index that are copied at once when it moves.
+/// Bytes of an index that are copied at once when it is moved.
 const COPY: u64 = 256 << 10;
 
 /// The version of a new file.
@@ -49,23 +49,23 @@ pub enum Version {
 impl Version {
     fn form(self) -> (Form, u32) {
         match self {
-            Self::V0_0_1 => (Form::First(Abi::X86_64), 1),
-            Self::V1_0 => (Form::Slots, 1 << 16),
-            Self::V2_0 => (Form::List, 2 << 16),
-            Self::V2_1 => (Form::List, 2 << 16 | 1),
+            Self::V0_0_1 => (Form::V0_0_1(Abi::X86_64), 1),
+            Self::V1_0 => (Form::V1, 1 << 16),
+            Self::V2_0 => (Form::V2, 2 << 16),
+            Self::V2_1 => (Form::V2, 2 << 16 | 1),
         }
     }
 }
 
-/// When frames that have ended become visible without [`Writer::flush`].
+/// When completed frames are committed without [`Writer::flush`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commit {
-    /// Only when it is called, or when very many entries are waiting.
+    /// Only by `flush`, or when [`Writer::pending_limit`] is reached.
     #[default]
     OnFlush,
-    /// Whenever so many frames have ended.
+    /// After this number of frames.
     Frames(u64),
-    /// At the end of the first frame after this time.
+    /// At the end of the first frame after this time has passed.
     Every(Duration),
 }
 
@@ -74,51 +74,51 @@ pub enum Commit {
 pub struct Mode {
     /// When.
     pub commit: Commit,
-    /// Each of those commits waits for the disk, so that it outlives a power failure. Without it
-    /// a commit outlives the process, not the machine: after a power failure what was flushed before
-    /// is there, and later frames may be missing, cut or wrong.
+    /// Sync each commit to disk, so that it survives a power failure. Otherwise commits survive the
+    /// process, and only flushed frames survive a power failure; later ones may be missing or damaged.
     pub durable: bool,
 }
 
-/// An open file that frames are added to. Other writers are kept out, readers are not.
+/// A file that frames are appended to. It is locked against other writers; readers are allowed.
 ///
-/// Dropping it commits the frames that have ended; [`Writer::close`] does the same and tells
-/// whether it worked.
+/// Dropping it commits the completed frames and ignores errors; [`Writer::close`] returns them.
 pub struct Writer {
     sink: Sink,
-    /// What was committed when it was last asked for.
+    /// The committed content, updated by [`Writer::reader`].
     file: File,
     header: Header,
     names: Names,
-    /// Names that are in the file.
-    names_saved: usize,
-    /// Entries that are in the index.
+    /// Number of names in the file.
+    names_written: usize,
+    /// Number of entries in the index.
     count: u64,
-    /// The frame that is being written.
+    /// Number of the current frame, and its entries.
     frame: u64,
     current: Vec<Entry>,
+    /// Entries of completed frames that are not committed.
     pending: Vec<Entry>,
-    /// By name: the frame, counted from one, in which it was last used.
+    /// By name id: the last frame that used it, plus one.
     used: Vec<u64>,
     step: u64,
     buffer: Vec<u8>,
-    most_buffered: usize,
-    most_entries: usize,
-    /// Where the next data go; the buffer's content lies before it.
+    buffer_size: usize,
+    pending_limit: usize,
+    /// Offset of the next data, after the content of the buffer.
     tail: u64,
-    /// Room set aside for a larger index.
-    moved: Option<Block>,
-    /// A larger name list that the header does not name yet.
-    names_moved: Option<Block>,
+    /// Reserved space for a larger index.
+    new_index: Option<Block>,
+    /// A larger name list that the header does not refer to yet.
+    new_names: Option<Block>,
     mode: Mode,
-    waiting: u64,
-    committed: Instant,
+    frames_since_commit: u64,
+    last_commit: Instant,
     limits: Limits,
     closed: bool,
 }
 
 impl Writer {
-    /// Makes a new, empty file and opens it. It appears whole.
+    /// Creates an empty file and opens it. Fails if the file exists and `overwrite` does not allow to
+    /// replace it, or if another writer has it open.
     pub fn create(
         path: impl AsRef<Path>,
         overwrite: Overwrite,
@@ -127,40 +127,40 @@ impl Writer {
         mode: Mode,
     ) -> Result<Self> {
         let path = path.as_ref();
-        // Nobody's file is taken away while he writes it.
+        // The lock keeps a file that is being written from being replaced.
         let old = (overwrite == Overwrite::Replace && path.exists())
             .then(|| Sink::edit_alone(path))
             .transpose()?;
         let (form, number) = version.form();
         let header = Header::new(form, number, about);
-        make_empty(path, overwrite, &header)?;
+        create_empty(path, overwrite, &header)?;
         drop(old);
         Self::append(path, mode, &Limits::default())
     }
 
-    /// Opens an existing file; new frames follow those it has, in its own version.
+    /// Opens an existing file to append frames in its version. Fails if another writer has it open.
     pub fn append(path: impl AsRef<Path>, mode: Mode, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         let sink = Sink::edit_alone(path)?;
         let file = File::open(path, limits)?;
-        Self::on(sink, file, mode, limits).map_err(|e| e.with_path(path).with_format("gsd"))
+        Self::from_file(sink, file, mode, limits).map_err(|e| e.with_path(path).with_format("gsd"))
     }
 
-    fn on(sink: Sink, file: File, mode: Mode, limits: &Limits) -> Result<Self> {
+    fn from_file(sink: Sink, file: File, mode: Mode, limits: &Limits) -> Result<Self> {
         let index = &file.index;
         let (names, count) = (index.names.clone(), index.count);
-        if names.proper != names.len() {
-            return Err(Error::unsupported("gsd-017", "a chunk of this file has an empty name")
+        if names.listed != names.len() {
+            return Err(Error::unsupported("gsd-017", "cannot append: a chunk has an empty name")
                 .in_object("name list")
-                .hint("`spile salvage` gives it a name"));
+                .hint("`spile salvage` assigns a name"));
         }
-        if index.beyond.is_some() {
-            // New entries would take the place of those.
-            return Err(index.hole());
+        if index.entry_after_end.is_some() {
+            // New entries would overwrite those.
+            return Err(index.gap_error());
         }
         let frame = index.frames()?;
         if frame >> 63 != 0 {
-            // Frames that follow would have no number.
+            // There are not enough frame numbers for more frames.
             let message = format!("frame number {}", frame - 1);
             return Err(Error::malformed("gsd-012", message)
                 .in_object("index")
@@ -169,13 +169,13 @@ impl Writer {
         }
         let mut header = index.header.clone();
         let size = header.form.entry_size();
-        if index.room < header.index.allocated {
-            // Room that was cut off comes back.
+        if index.capacity < header.index.allocated {
+            // Restore the missing free end of the index.
             sink.reserve(header.index.location + header.index.allocated * size)?;
         }
         if index.torn {
-            // What a killed commit left behind is wiped before the marker that hides it.
-            let end = header.marker.map_or(count + 1, |marker| marker.end).min(index.room);
+            // Clear the entries of an interrupted commit before the marker that hides them.
+            let end = header.marker.map_or(count + 1, |marker| marker.end).min(index.capacity);
             let zeros = vec![0; (end.saturating_sub(count) * size) as usize];
             sink.write_all_at(index.offset(count), &zeros)?;
             sink.sync()?;
@@ -185,7 +185,7 @@ impl Writer {
             sink.write_all_at(0, &header.raw)?;
         }
         Ok(Self {
-            names_saved: names.len(),
+            names_written: names.len(),
             used: vec![0; names.len()],
             frame,
             tail: file.source().current_len()?.max(header.form.header_size()),
@@ -198,13 +198,13 @@ impl Writer {
             pending: Vec::new(),
             step: 0,
             buffer: Vec::new(),
-            most_buffered: BUFFER,
-            most_entries: MOST_ENTRIES,
-            moved: None,
-            names_moved: None,
+            buffer_size: BUFFER,
+            pending_limit: PENDING_LIMIT,
+            new_index: None,
+            new_names: None,
             mode,
-            waiting: 0,
-            committed: Instant::now(),
+            frames_since_commit: 0,
+            last_commit: Instant::now(),
             limits: *limits,
             closed: false,
         })
@@ -215,48 +215,50 @@ impl Writer {
         &self.header
     }
 
-    /// Frames that have ended, committed or not.
+    /// Number of completed frames, committed or not.
     pub fn nframes(&self) -> u64 {
         self.frame
     }
 
-    /// The step that the chunks of a 0.0.1 file get from now on; later versions have none.
+    /// Sets the time step of the following chunks in a file of 0.0.1; ignored in later versions.
     pub fn set_step(&mut self, step: u64) {
         self.step = step;
     }
 
-    /// How it commits.
+    /// The commit mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Commits in another way from now on.
+    /// Sets the commit mode.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// Most bytes of data that are collected before they are written.
-    pub fn buffer(&self) -> usize {
-        self.most_buffered
+    /// Size of the write buffer in bytes [default: 1 MiB].
+    pub fn buffer_size(&self) -> usize {
+        self.buffer_size
     }
 
-    /// Collects at most so many bytes from now on; more are written at once.
-    pub fn set_buffer(&mut self, bytes: usize) {
-        self.most_buffered = bytes;
+    /// Sets the size of the write buffer in bytes. Larger chunks are written directly.
+    pub fn set_buffer_size(&mut self, bytes: usize) {
+        self.buffer_size = bytes;
     }
 
-    /// Most index entries of frames that have ended which wait in memory for a commit.
-    pub fn entries(&self) -> usize {
-        self.most_entries
+    /// Maximum number of entries of completed frames in memory [default: 16384]; at this number they are
+    /// committed.
+    pub fn pending_limit(&self) -> usize {
+        self.pending_limit
     }
 
-    /// Lets at most so many entries wait from now on.
-    pub fn set_entries(&mut self, entries: usize) {
-        self.most_entries = entries.max(1);
+    /// Sets the maximum number of entries of completed frames in memory.
+    pub fn set_pending_limit(&mut self, entries: usize) {
+        self.pending_limit = entries.max(1);
     }
 
-    /// Adds a chunk of `n` rows and `m` columns to the current frame. `data` are little-endian
-    /// elements, row after row.
+    /// Adds a chunk of `n` rows and `m` columns to the current frame. `data` contains little-endian
+    /// elements in row-major order. Fails without effect if name, type or size are not allowed in the
+    /// version of the file, or if the frame already has the chunk.
     pub fn write_chunk(
         &mut self,
         name: &str,
@@ -270,51 +272,56 @@ impl Writer {
         let form = self.header.form;
         let Some(code) = kind.code(form) else {
             let version = self.header.version_text();
-            return wrong(format!("version {version} has no elements of type {}", kind.name()));
+            return wrong(format!("version {version} has no element type {}", kind.name()));
         };
         let bytes = n.checked_mul(m).and_then(|count| count.checked_mul(kind.size()));
         if bytes != Some(data.len() as u64) {
             let size = format!("{n} x {m} {}", kind.name());
-            return wrong(format!("{} bytes are not {size}", data.len()));
+            return wrong(format!("expected data of {size}, found {} bytes", data.len()));
         }
-        let widest = if form == Form::Second { u64::from(u8::MAX) } else { u64::from(u32::MAX) };
-        if !form.is_first() && m > widest {
-            return wrong(format!("at most {widest} columns"));
+        let widest = if form == Form::V0_2 { u64::from(u8::MAX) } else { u64::from(u32::MAX) };
+        if !form.is_v0_0_1() && m > widest {
+            return wrong(format!("expected at most {widest} columns, found {m}"));
         }
-        if form.is_first() && bytes == Some(0) {
-            return wrong("version 0.0.1 has no empty chunks".into());
+        if form.is_v0_0_1() && bytes == Some(0) {
+            return wrong("version 0.0.1 cannot store empty chunks".into());
         }
         let id = self.name_id(name)?;
         if self.used[id as usize] == self.frame + 1 {
-            return wrong(format!("frame {} has this chunk already", self.frame));
+            return wrong(format!("frame {} already has this chunk", self.frame));
         }
         let location = self.append_data(data)?;
-        self.make_room()?;
-        let step = if form.is_first() { self.step } else { 0 };
+        self.reserve_index()?;
+        let step = if form.is_v0_0_1() { self.step } else { 0 };
         self.used[id as usize] = self.frame + 1;
         let (frame, flags) = (self.frame, 0);
         let location = location as i64;
-        self.current.push(Entry { frame, n, m, location, id, code, flags, step, sound: true });
+        self.current.push(Entry {
+            frame,
+            n,
+            m,
+            location,
+            id,
+            code,
+            flags,
+            step,
+            checksum_ok: true,
+        });
         Ok(())
     }
 
     fn name_id(&mut self, name: &str) -> Result<u32> {
-        // Frames mostly have the same chunks in the same order.
-        let likely = self.current.last().map_or(0, |entry| entry.id + 1);
-        if !name.is_empty() && self.names.raw(likely) == name.as_bytes() {
-            return Ok(likely);
-        }
         if let Some(id) = self.names.id(name.as_bytes()) {
             return Ok(id);
         }
-        let (longest, most) = self.header.form.name_limits();
+        let (max_len, max_names) = self.header.form.name_limits();
         let message = if name.is_empty() || name.contains('\0') {
-            "a chunk's name is not empty and has no NUL".to_string()
-        } else if name.len() > longest {
+            "a chunk name must not be empty or contain NUL".to_string()
+        } else if name.len() > max_len {
             let version = self.header.version_text();
-            format!("a name has at most {longest} bytes in version {version}")
-        } else if self.names.len() >= most {
-            format!("a file has at most {most} names")
+            format!("a name has at most {max_len} bytes in version {version}")
+        } else if self.names.len() >= max_names {
+            format!("a file has at most {max_names} names")
         } else {
             let id = self.names.intern(name.as_bytes(), &self.limits)?;
             self.used.push(0);
@@ -323,13 +330,13 @@ impl Writer {
         Err(Error::argument(message).in_object(format!("chunk \"{name}\"")))
     }
 
-    /// Puts data behind everything else and says where.
+    /// Appends data to the file and returns their offset.
     fn append_data(&mut self, data: &[u8]) -> Result<u64> {
-        if self.buffer.len() + data.len() > self.most_buffered {
+        if self.buffer.len() + data.len() > self.buffer_size {
             self.write_buffer()?;
         }
         let at = self.tail;
-        if data.len() >= self.most_buffered {
+        if data.len() >= self.buffer_size {
             self.sink.write_all_at(at, data)?;
         } else {
             self.buffer.extend_from_slice(data);
@@ -346,13 +353,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Sets room aside for a larger index if this one has none for another entry. Disk blocks are
-    /// taken now, so that a commit cannot run out of them.
-    fn make_room(&mut self) -> Result<()> {
+    /// Reserves a larger index if this one is too small for one more entry. Disk space is allocated now,
+    /// so that a commit cannot fail for lack of it.
+    fn reserve_index(&mut self) -> Result<()> {
         let form = self.header.form;
         let entries = self.count + (self.pending.len() + self.current.len()) as u64 + 1;
-        let needed = form.room(entries, self.frame + 1);
-        let mut allocated = self.moved.unwrap_or(self.header.index).allocated;
+        let needed = form.index_capacity(entries, self.frame + 1);
+        let mut allocated = self.new_index.unwrap_or(self.header.index).allocated;
         if needed <= allocated {
             return Ok(());
         }
@@ -360,76 +367,73 @@ impl Writer {
             allocated *= form.growth(allocated);
         }
         self.write_buffer()?;
-        // Entries that do not cross sectors cannot be cut in two by a power failure.
+        // Aligned entries do not cross disk sectors, so a power failure cannot split them.
         let aligned = self.tail.next_multiple_of(form.entry_size());
-        let location = if form.is_first() { self.tail } else { aligned };
+        let location = if form.is_v0_0_1() { self.tail } else { aligned };
         let end = location + allocated * form.entry_size();
         self.sink.reserve(end)?;
         self.tail = end;
-        self.moved = Some(Block { location, allocated });
+        self.new_index = Some(Block { location, allocated });
         Ok(())
     }
 
-    /// Ends the current frame; the next chunk belongs to the next one. Where a commit is due and
-    /// fails, the frame has ended all the same and waits for the next commit.
+    /// Completes the current frame; following chunks belong to the next frame. If a commit is due and
+    /// fails, the frame is still completed and part of the next commit.
     pub fn end_frame(&mut self) -> Result<()> {
-        if self.header.form == Form::List {
+        if self.header.form == Form::V2 {
             self.current.sort_by_key(|entry| entry.id);
         }
         self.pending.append(&mut self.current);
         self.frame += 1;
-        self.waiting += 1;
+        self.frames_since_commit += 1;
         let due = match self.mode.commit {
             Commit::OnFlush => false,
-            Commit::Frames(n) => self.waiting >= n,
-            Commit::Every(time) => self.committed.elapsed() >= time,
+            Commit::Frames(n) => self.frames_since_commit >= n,
+            Commit::Every(time) => self.last_commit.elapsed() >= time,
         };
         if due {
             return self.commit(self.mode.durable);
         }
-        // Memory stays bounded however long nobody asks for a flush.
-        if self.pending.len() >= self.most_entries { self.commit(false) } else { Ok(()) }
+        if self.pending.len() >= self.pending_limit { self.commit(false) } else { Ok(()) }
     }
 
-    /// Takes back the chunks of the current frame, which begins anew: for who could write some of them and
-    /// not all. Their bytes stay in the file and belong to nobody.
+    /// Removes the chunks of the current frame. Data that are already written stay in the file, unused.
     pub fn discard_frame(&mut self) {
         for entry in self.current.drain(..) {
             self.used[entry.id as usize] = 0;
         }
     }
 
-    /// Commits the frames that have ended and waits for the disk: when it returns, they outlive
-    /// the process and a power failure.
+    /// Commits the completed frames and syncs the file: after that they survive a power failure.
     pub fn flush(&mut self) -> Result<()> {
         self.commit(true)
     }
 
-    /// The file as a reader sees it, after a commit of everything that has ended.
+    /// Commits the completed frames and returns the file as readers see it.
     pub fn reader(&mut self) -> Result<&File> {
         self.commit(false)?;
         self.file.refresh()?;
         Ok(&self.file)
     }
 
-    /// A chunk of a frame that has ended.
+    /// Commits the completed frames and returns the chunk `name` of a frame, see [`File::find_chunk`].
     pub fn find_chunk(&mut self, frame: u64, name: &str) -> Result<Option<Chunk>> {
         self.reader()?.find_chunk(frame, name)
     }
 
-    /// Takes all frames out of the file. The empty file takes the place of the old one in one
-    /// step; who is reading the old one goes on reading it.
+    /// Replaces the file atomically by an empty one of the same version and schema. Processes that have
+    /// the old file open can still read it.
     pub fn truncate(mut self) -> Result<Self> {
         self.closed = true;
         let path = self.sink.path().to_path_buf();
         let header = Header::new(self.header.form, self.header.version, &self.header.about());
-        make_empty(&path, Overwrite::Replace, &header)?;
+        create_empty(&path, Overwrite::Replace, &header)?;
         let mut empty = Self::append(&path, self.mode, &self.limits)?;
-        (empty.most_buffered, empty.most_entries) = (self.most_buffered, self.most_entries);
+        (empty.buffer_size, empty.pending_limit) = (self.buffer_size, self.pending_limit);
         Ok(empty)
     }
 
-    /// Commits what has ended, waits for the disk and closes the file.
+    /// Commits the completed frames, syncs and closes the file.
     pub fn close(mut self) -> Result<()> {
         self.closed = true;
         self.finish()
@@ -444,8 +448,8 @@ impl Drop for Writer {
     }
 }
 
-/// Writes a file without frames.
-fn make_empty(path: &Path, overwrite: Overwrite, header: &Header) -> Result<()> {
+/// Creates a file without frames.
+fn create_empty(path: &Path, overwrite: Overwrite, header: &Header) -> Result<()> {
     let sink = Sink::create(path, overwrite)?;
     let index = header.index.allocated * header.form.entry_size();
     let names = header.names.map_or(0, |block| block.allocated * SLOT);

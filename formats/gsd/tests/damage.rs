@@ -1,4 +1,4 @@
-//! Damaged files: told where they are read, and saved as far as they are whole.
+//! Damaged files: errors when they are read, and recovery by salvage.
 
 mod support;
 
@@ -10,12 +10,13 @@ use spile_core::read::Array;
 use spile_core::report::Severity;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, TrajectoryWriter};
+use spile_gsd::semantics::{Precision, Snapshot, TrajectoryWriter};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{File, Gsd, Mode, Version, Writer};
 
 use support::{
-    content, entry_at, files, golden, open, salvage, snapshots, sound, trajectory, without_logs,
+    assert_valid, content, entry_at, files, golden, open, salvage, snapshots, trajectory,
+    without_logs,
 };
 
 #[test]
@@ -28,58 +29,61 @@ fn frames_that_leaned_on_a_lost_frame_0_keep_what_they_took_from_it() {
         if all.len() < 2 || open(&path).find_chunk(0, "configuration/step").unwrap().is_none() {
             continue;
         }
-        // The type of one entry of frame 0 is damaged; every frame has a step of its own.
+        // Damage the type of one entry of frame 0.
         let mut bytes = fs::read(&path).unwrap();
         bytes[entry_at(&path, 0, "configuration/step") + 30] = 99;
         let report = salvage(&bytes, &saved).unwrap();
         assert!(report.lost.iter().any(|line| line.contains("frame 0:")), "{report:?}");
         let got = snapshots(&saved);
         assert_eq!(got.len(), all.len() - 1, "{name}");
-        let told = report.lost.iter().any(|line| line.contains("configuration/step"));
+        let reported = report.lost.iter().any(|line| line.contains("configuration/step"));
         for (got, want) in got.iter().zip(&all[1..]) {
             let mut want = want.clone();
-            if told {
+            if reported {
                 want.step = got.step;
             }
             assert_eq!(without_logs(got), without_logs(&want), "{name}");
         }
-        sound(&saved);
+        assert_valid(&saved);
     }
-    // What cannot be had any more is told, and a number of particles is not guessed.
+    // Lost values are reported, and frames that depend on a lost count are lost.
     trajectory(&a, 3, |_| None);
     let mode = Mode::default();
     let mut file =
         TrajectoryWriter::create(&a, Overwrite::Replace, "t", Precision::Single, mode).unwrap();
     for step in 1..4 {
-        let mut s = Snapshot::plain(step, 2);
+        let mut s = Snapshot::new(step, 2);
         s.particles.mass = vec![3.0; 2].into();
         s.particles.position = vec![step as f64; 6].into();
         file.write(&s).unwrap();
     }
     file.close().unwrap();
-    let whole = fs::read(&a).unwrap();
-    let mut bytes = whole.clone();
+    let original = fs::read(&a).unwrap();
+    let mut bytes = original.clone();
     bytes[entry_at(&a, 0, "particles/mass") + 30] = 99;
     let report = salvage(&bytes, &saved).unwrap();
-    let told = "\"particles/mass\" of 2 frames from frame 1 on, which was in frame 0";
-    assert!(report.lost.iter().any(|line| line.starts_with(told)), "{report:?}");
+    let expected = "\"particles/mass\" of 2 frames, first frame 1, stored in frame 0";
+    assert!(report.lost.iter().any(|line| line.starts_with(expected)), "{report:?}");
     let got = snapshots(&saved);
     assert_eq!((got.len(), got[0].particles.mass[0], got[1].particles.position[0]), (2, 1.0, 3.0));
-    let mut bytes = whole;
+    let mut bytes = original;
     bytes[entry_at(&a, 0, "particles/N") + 30] = 99;
     let report = salvage(&bytes, &saved).unwrap();
-    assert!(report.lost.iter().any(|line| line.contains("which it needs, is lost")), "{report:?}");
+    assert!(
+        report.lost.iter().any(|line| line.contains("which it requires, is lost")),
+        "{report:?}"
+    );
     assert_eq!(open(&saved).nframes().unwrap(), 0);
 }
 
 #[test]
-fn nothing_follows_a_frame_whose_number_is_near_the_last_there_is() {
+fn appending_after_the_largest_frame_number_is_rejected() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("a.gsd");
     for number in [u64::MAX, u64::MAX - 1, 1 << 63] {
         fs::copy(golden().join("code-v5.0.1/one_frame.gsd"), &path).unwrap();
         let mut bytes = fs::read(&path).unwrap();
-        // All entries of its only frame.
+        // Change all entries of its only frame.
         for entry in bytes[256..4352].as_chunks_mut::<32>().0 {
             if entry[16..24] != [0; 8] {
                 entry[..8].copy_from_slice(&number.to_le_bytes());
@@ -104,11 +108,11 @@ fn a_hole_in_the_index_hides_nothing() {
         file.end_frame().unwrap();
     }
     file.close().unwrap();
-    let (whole, limits) = (fs::read(&path).unwrap(), Limits::default());
+    let (original, limits) = (fs::read(&path).unwrap(), Limits::default());
     for hole in [3, 127, 511, 512, 767, 998] {
         let at = entry_at(&path, hole, "x");
-        let mut bytes = whole.clone();
-        // Its location alone is gone: the entry is lost, nothing else is.
+        let mut bytes = original.clone();
+        // The location alone is lost: only that entry is invalid.
         bytes[at + 16..at + 24].fill(0);
         let file = File::from_source(&Source::memory(bytes.clone()), &limits).unwrap();
         assert_eq!(file.nframes().unwrap(), 1000, "{hole}");
@@ -116,7 +120,7 @@ fn a_hole_in_the_index_hides_nothing() {
         assert!(file.find_chunk(hole + 1, "x").unwrap().is_some());
         let report = salvage(&bytes, &saved).unwrap();
         assert_eq!((open(&saved).nframes().unwrap(), report.lost.len()), (999, 1), "{report:?}");
-        // All of it is gone, with some neighbours.
+        // The entry and some that follow are lost.
         for count in [1, 2, 100, 300] {
             let end = (at + 32 * count).min(entry_at(&path, 998, "x") + 32);
             bytes[at..end].fill(0);
@@ -125,7 +129,7 @@ fn a_hole_in_the_index_hides_nothing() {
             let report = Gsd.check(&source, &limits, false).unwrap();
             let file = File::from_source(&source, &limits).unwrap();
             if file.nframes().unwrap() == 1000 {
-                // Bisection has passed beside the hole; the entries in it are empty.
+                // The bisection did not hit the gap, which is part of the index then.
                 assert_eq!(opened, Some("gsd-012"), "{hole} {count}");
             } else {
                 assert_eq!(opened, Some("gsd-015"), "{hole} {count}");
@@ -165,8 +169,8 @@ fn a_damaged_entry_is_an_error_where_it_is_missed() {
         file.end_frame().unwrap();
     }
     file.close().unwrap();
-    let (whole, limits) = (fs::read(&path).unwrap(), Limits::default());
-    // Type, flags, number of the name, rows, location.
+    let (original, limits) = (fs::read(&path).unwrap(), Limits::default());
+    // Type, flags, name id, rows, location.
     for (byte, value, code) in [
         (30, 77, "gsd-007"),
         (31, 1, "gsd-008"),
@@ -176,7 +180,7 @@ fn a_damaged_entry_is_an_error_where_it_is_missed() {
         (23, 0xff, "gsd-010"),
     ] {
         for name in ["x", "once"] {
-            let mut bytes = whole.clone();
+            let mut bytes = original.clone();
             bytes[entry_at(&path, 2, name) + byte] = value;
             let opened = Gsd.open(Source::memory(bytes), &limits).unwrap();
             let tree = opened.tree();
@@ -190,8 +194,8 @@ fn a_damaged_entry_is_an_error_where_it_is_missed() {
                     }
                 }
             }
-            assert!(errors > 0, "{name} {code}: nobody was told");
-            // The rest can be read.
+            assert!(errors > 0, "{name} {code}: no error");
+            // All other frames are readable.
             let x = tree.node(tree.find("x").unwrap()).array.as_ref().unwrap();
             for frame in [0, 1, 3] {
                 assert!(
@@ -203,11 +207,11 @@ fn a_damaged_entry_is_an_error_where_it_is_missed() {
 }
 
 #[test]
-fn of_a_cut_file_every_whole_frame_is_saved() {
+fn salvage_recovers_every_complete_frame_of_a_truncated_file() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("cut.gsd");
     let about = About { application: "t".into(), schema: "t".into(), schema_version: 1 };
-    // Sixty frames in a first index, then two that move it.
+    // The index is moved twice.
     for version in [Version::V2_1, Version::V1_0, Version::V0_0_1] {
         let mode = Mode::default();
         let mut file = Writer::create(&path, Overwrite::Replace, version, &about, mode).unwrap();
@@ -220,22 +224,23 @@ fn of_a_cut_file_every_whole_frame_is_saved() {
             file.flush().unwrap();
         }
         file.close().unwrap();
-        let whole = fs::read(&path).unwrap();
+        let original = fs::read(&path).unwrap();
         let all = content(&path);
         let saved = temp.path().join("saved.gsd");
         let mut best = 0;
-        for cut in (6000..=whole.len()).step_by(997).chain([whole.len() - 1, whole.len()]) {
-            let Ok(report) = salvage(&whole[..cut], &saved) else {
+        for cut in (6000..=original.len()).step_by(997).chain([original.len() - 1, original.len()])
+        {
+            let Ok(report) = salvage(&original[..cut], &saved) else {
                 assert!(cut < 12_000, "{version:?}: nothing of {cut} bytes");
                 continue;
             };
-            sound(&saved);
+            assert_valid(&saved);
             let got = content(&saved);
             for (key, value) in &got {
                 assert_eq!(all.get(key), Some(value), "{version:?} {cut} {key:?}");
             }
             let frames = open(&saved).nframes().unwrap();
-            assert_eq!(frames == 300, cut + 80 >= whole.len() && frames == 300, "{cut}");
+            assert_eq!(frames == 300, cut + 80 >= original.len() && frames == 300, "{cut}");
             assert!(frames + 40 >= best, "{version:?}: {frames} of {cut} bytes, {best} of fewer");
             best = best.max(frames);
             assert_eq!(report.lost.is_empty(), frames == 300, "{cut} {report:?}");
@@ -249,9 +254,9 @@ fn the_last_frame_of_a_cut_index_is_not_kept_by_half() {
     let temp = tempfile::tempdir().unwrap();
     let saved = temp.path().join("saved.gsd");
     let path = golden().join("py-5.0.1/hoomd_many_frames.gsd");
-    let (whole, all) = (fs::read(&path).unwrap(), snapshots(&path));
+    let (original, all) = (fs::read(&path).unwrap(), snapshots(&path));
     for cut in [19_964, 19_996, 20_000] {
-        let report = salvage(&whole[..cut], &saved).unwrap();
+        let report = salvage(&original[..cut], &saved).unwrap();
         let got = snapshots(&saved);
         assert!(!got.is_empty() && got.len() < all.len(), "{cut}");
         assert_eq!(format!("{got:?}"), format!("{:?}", &all[..got.len()]), "{cut}");
@@ -261,12 +266,12 @@ fn the_last_frame_of_a_cut_index_is_not_kept_by_half() {
 }
 
 #[test]
-fn a_sound_file_is_saved_whole() {
+fn salvage_of_an_intact_file_loses_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let saved = temp.path().join("saved.gsd");
     let mut done = 0;
     for path in files(&["v0.0.1", "code", "py"]) {
-        // Names that were cut are equal, and are not found again by name.
+        // Truncated names are equal and cannot be found by name.
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name.ends_with("names.gsd") || name.contains("duplicate") {
             continue;
@@ -280,7 +285,7 @@ fn a_sound_file_is_saved_whole() {
 }
 
 #[test]
-fn corrupt_files_give_what_is_whole_in_them() {
+fn salvage_recovers_the_complete_frames_of_corrupt_files() {
     let temp = tempfile::tempdir().unwrap();
     let saved = temp.path().join("saved.gsd");
     let expected = [
@@ -302,7 +307,7 @@ fn corrupt_files_give_what_is_whole_in_them() {
         let bytes = fs::read(golden().join(format!("corrupt/{name}.gsd"))).unwrap();
         let report = salvage(&bytes, &saved).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(open(&saved).nframes().unwrap(), frames, "{name}: {report:?}");
-        sound(&saved);
+        assert_valid(&saved);
     }
     let edge = golden().join("edge/empty_chunk_name_REFERENCE_CALLS_CORRUPT.gsd");
     salvage(&fs::read(edge).unwrap(), &saved).unwrap();
@@ -310,7 +315,7 @@ fn corrupt_files_give_what_is_whole_in_them() {
 }
 
 #[test]
-fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
+fn salvage_of_random_damage_fails_with_an_error_only() {
     let temp = tempfile::tempdir().unwrap();
     let saved = temp.path().join("saved.gsd");
     let samples = [
@@ -329,19 +334,19 @@ fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
         (random >> 33) as usize % end
     };
     for name in samples {
-        let whole = fs::read(golden().join(name)).unwrap();
+        let original = fs::read(golden().join(name)).unwrap();
         for round in 0..150 {
-            let mut bytes = whole.clone();
+            let mut bytes = original.clone();
             for _ in 0..=round % 3 {
-                // Header and index are where damage hurts.
+                // Damage to header and index.
                 let at = next(bytes.len().min(1000));
                 bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)];
             }
             if round % 4 == 0 {
-                bytes.truncate(next(whole.len()));
+                bytes.truncate(next(original.len()));
             }
             if salvage(&bytes, &saved).is_ok() {
-                sound(&saved);
+                assert_valid(&saved);
                 saves += 1;
             }
         }
@@ -350,7 +355,7 @@ fn no_damage_makes_salvage_fail_in_another_way_than_by_an_error() {
 }
 
 #[test]
-fn a_salvage_that_fails_does_not_send_one_to_salvage() {
+fn a_failed_salvage_does_not_recommend_salvage() {
     let temp = tempfile::tempdir().unwrap();
     let path = golden().join("corrupt/v2_trunc_in_index.gsd");
     let error = salvage(&fs::read(path).unwrap(), &temp.path().join("saved.gsd")).unwrap_err();

@@ -1,5 +1,5 @@
-//! Every call that writes, reserves or syncs fails once, with nothing or a part of its bytes in the
-//! file: for good, as if the process were killed there or the disk were gone, or for the moment.
+//! Failure of every call that writes, reserves or syncs, with none or a part of its bytes written:
+//! permanent, as after a kill or a lost disk, or temporary.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::testkit::faults::{Call, Fault, arm, calls, disarm};
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer, ops};
 
-/// More entries than the first index has room for, in version 2.1 more names too.
+/// More entries than the initial index capacity, in version 2.1 also more names.
 const FRAMES: u64 = 23;
 const CHUNKS: u64 = 6;
 
@@ -26,7 +26,7 @@ fn bytes(frame: u64, k: u64) -> Vec<u8> {
     vec![(frame * 7 + k) as u8; 40]
 }
 
-/// Does something again until it works, but for faults that last.
+/// Repeats a failed operation once if faults are temporary.
 fn again(lasting: bool, mut work: impl FnMut() -> Result<()>) -> Result<()> {
     match work() {
         Err(_) if !lasting => work(),
@@ -34,7 +34,7 @@ fn again(lasting: bool, mut work: impl FnMut() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Writes all frames; how many are sure to be committed by then is kept in `committed`.
+/// Writes all frames and sets `committed` to the number of committed frames.
 fn write(file: &mut Writer, every: u64, lasting: bool, committed: &mut u64) -> Result<()> {
     while file.nframes() < FRAMES {
         let frame = file.nframes();
@@ -42,7 +42,7 @@ fn write(file: &mut Writer, every: u64, lasting: bool, committed: &mut u64) -> R
             let (name, bytes) = (name(frame, k), bytes(frame, k));
             again(lasting, || file.write_chunk(&name, Type::UInt8, 40, 1, &bytes))?;
         }
-        // A frame has ended whether or not it could be committed.
+        // The frame is completed even if the commit failed.
         if let Err(error) = file.end_frame() {
             if lasting {
                 return Err(error);
@@ -57,11 +57,11 @@ fn write(file: &mut Writer, every: u64, lasting: bool, committed: &mut u64) -> R
     Ok(())
 }
 
-/// Fails unless the file is a row of whole frames; how many.
+/// Checks that all frames are complete and returns their number.
 fn examine(path: &Path, what: &str) -> u64 {
     let file = File::open(path, &Limits::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
     let frames = file.nframes().unwrap();
-    assert_eq!(file.nchunks(), frames * CHUNKS, "{what}: a part of a frame");
+    assert_eq!(file.nchunks(), frames * CHUNKS, "{what}: incomplete frame");
     for frame in 0..frames {
         for k in 0..CHUNKS {
             let chunk = file.find_chunk(frame, &name(frame, k)).unwrap();
@@ -79,7 +79,7 @@ fn create(path: &Path, version: Version, mode: Mode) -> Writer {
 
 #[test]
 fn a_fault_at_any_call_costs_no_committed_frame_and_halves_none() {
-    // Many thousand syncs: in memory they cost nothing, and mean as much here.
+    // Syncs are fast in memory.
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let path = temp.path().join("a.gsd");
     let mut runs = 0;
@@ -108,11 +108,11 @@ fn a_fault_at_any_call_costs_no_committed_frame_and_halves_none() {
                 let written = write(&mut file, every, lasting, &mut committed);
                 if lasting {
                     assert_eq!(written.is_err(), call < in_write, "{what}");
-                    // What it still tries on its way out fails as well.
+                    // Writes on drop fail as well.
                     drop(file);
                 } else {
                     written.unwrap_or_else(|e| panic!("{what}: {e}"));
-                    // The fault may have waited for the close.
+                    // The fault may occur in close.
                     let closed = file.close();
                     assert_eq!(closed.is_ok(), call < in_write, "{what}: {closed:?}");
                 }
@@ -120,7 +120,7 @@ fn a_fault_at_any_call_costs_no_committed_frame_and_halves_none() {
                 let frames = examine(&path, &what);
                 assert!(frames >= committed, "{what}: {committed} were committed, {frames} seen");
                 assert!(lasting || call >= in_write || frames == FRAMES, "{what}: {frames}");
-                // It goes on, and is as good as new.
+                // The file can be continued and passes all checks.
                 let mut file = Writer::append(&path, mode, &Limits::default()).unwrap();
                 assert_eq!(file.nframes(), frames, "{what}");
                 write(&mut file, every, true, &mut 0).unwrap();
@@ -141,7 +141,7 @@ fn a_hoomd_frame_that_could_not_be_written_is_written_again() {
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let path = temp.path().join("a.gsd");
     let snapshot = |k: u32| {
-        let mut s = Snapshot::plain(k.into(), 5);
+        let mut s = Snapshot::new(k.into(), 5);
         s.particles.position = (0..15).map(|j| f64::from(j + k)).collect();
         s.particles.charge = vec![f64::from(k); 5].into();
         s
@@ -150,8 +150,8 @@ fn a_hoomd_frame_that_could_not_be_written_is_written_again() {
         let (mode, precision) = (Mode::default(), Precision::Single);
         let file = TrajectoryWriter::create(&path, Overwrite::Replace, "t", precision, mode);
         let mut file = file.unwrap();
-        // Every chunk is a call.
-        file.writer().set_buffer(1);
+        // One call per chunk.
+        file.writer().set_buffer_size(1);
         file
     };
     arm(None);
@@ -199,7 +199,7 @@ fn an_upgrade_that_fails_anywhere_leaves_the_old_file() {
                 disarm();
                 assert!(done.is_err(), "call {call}");
                 let file = File::open(&path, &Limits::default()).unwrap();
-                // The header is one sector: it is not cut in the middle, and the last call is a sync.
+                // The header is one sector, which is written atomically; the last call is a sync.
                 if part == 0 && call + 1 < calls {
                     assert_eq!(file.header().form, form, "call {call}");
                     assert_eq!(examine(&path, "upgrade"), FRAMES);
@@ -209,25 +209,25 @@ fn an_upgrade_that_fails_anywhere_leaves_the_old_file() {
     }
 }
 
-/// Numbers that look like chance.
-fn chance(state: &mut u64) -> u64 {
+/// Pseudo-random numbers.
+fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
 }
 
-/// What a disk may hold after the power has failed behind these calls: everything up to the last
-/// sync, and of what was written since any sectors, which are whole.
+/// A possible state of the disk after a power failure following these calls: everything up to the last
+/// sync, and any sectors that were written since.
 fn after_power_failure(base: &[u8], done: &[Call], luck: &mut u64) -> Vec<u8> {
     const SECTOR: u64 = 512;
     let mut disk = base.to_vec();
     let synced = done.iter().rposition(|call| *call == Call::Sync).map_or(0, |k| k + 1);
-    // From never to always.
-    let odds = chance(luck) % 5;
+    // Probability in quarters.
+    let odds = random(luck) % 5;
     for (k, call) in done.iter().enumerate() {
         match call {
             Call::Sync => {}
             Call::Reserve(len) => {
-                if k < synced || chance(luck) % 4 < odds {
+                if k < synced || random(luck) % 4 < odds {
                     disk.resize(disk.len().max(*len as usize), 0);
                 }
             }
@@ -236,7 +236,7 @@ fn after_power_failure(base: &[u8], done: &[Call], luck: &mut u64) -> Vec<u8> {
                 let end = offset + bytes.len() as u64;
                 while from < end {
                     let to = ((from / SECTOR + 1) * SECTOR).min(end);
-                    if k < synced || chance(luck) % 4 < odds {
+                    if k < synced || random(luck) % 4 < odds {
                         disk.resize(disk.len().max(to as usize), 0);
                         let part = &bytes[(from - offset) as usize..(to - offset) as usize];
                         disk[from as usize..to as usize].copy_from_slice(part);
@@ -249,7 +249,7 @@ fn after_power_failure(base: &[u8], done: &[Call], luck: &mut u64) -> Vec<u8> {
     disk
 }
 
-/// The first frames can be read, and are right.
+/// The first `frames` frames are readable and correct.
 fn all_there(path: &Path, frames: u64) -> bool {
     let Ok(file) = File::open(path, &Limits::default()) else { return false };
     (0..frames).all(|frame| {
@@ -278,7 +278,7 @@ fn a_power_failure_costs_nothing_that_was_flushed() {
         let mut file = create(&path, version, mode);
         let base = std::fs::read(&path).unwrap();
         arm(None);
-        // How many calls had been made when so many frames were safe.
+        // Number of calls and of frames that were durable then.
         let mut safe = vec![(0, 0)];
         while file.nframes() < FRAMES {
             let frame = file.nframes();
@@ -303,13 +303,12 @@ fn a_power_failure_costs_nothing_that_was_flushed() {
                 let what = format!("{version:?} {mode:?} call {cut} trial {trial}");
                 let disk = after_power_failure(&base, &all[..cut], &mut luck);
                 std::fs::write(&left, disk).unwrap();
-                // Waiting for the disk each time, or asking for it only: nothing half is seen.
+                // With durable commits all visible frames are complete.
                 if durable || commit == Commit::OnFlush {
                     assert!(examine(&left, &what) >= kept, "{what}");
                     continue;
                 }
-                // Later frames may be anything, but these are there: at once, or after `salvage`,
-                // which `check` sends one to.
+                // Flushed frames are readable at once or after `salvage`, which `check` recommends.
                 if !all_there(&left, kept) {
                     let source = Source::open(&left).unwrap();
                     let report = Gsd.check(&source, &Limits::default(), false).unwrap();
@@ -323,6 +322,6 @@ fn a_power_failure_costs_nothing_that_was_flushed() {
             }
         }
     }
-    // The test would say nothing if disks were always lucky, or never.
+    // Both outcomes must occur.
     assert!((1..500).contains(&salvaged), "{salvaged}");
 }

@@ -1,4 +1,4 @@
-//! A disk that fills up: an error, whole frames, and a file that goes on when there is room again.
+//! A full disk: an error, complete frames, and a file that can be continued later.
 
 #[path = "../../../crates/core/tests/support/machine.rs"]
 mod machine;
@@ -17,7 +17,7 @@ const CHUNKS: u64 = 5;
 fn write_frame(file: &mut Writer, rows: u64) -> spile_core::error::Result<()> {
     let frame = file.nframes();
     for k in 0..CHUNKS {
-        // New names too, so that the list of names runs out of room as well.
+        // A new name per frame, so that the name list grows as well.
         let name = if k == 0 { format!("name-{frame}") } else { format!("c{k}") };
         let bytes = vec![(frame + k) as u8; rows as usize];
         file.write_chunk(&name, Type::UInt8, rows, 1, &bytes)?;
@@ -60,7 +60,7 @@ fn a_full_disk_costs_no_committed_frame_and_the_file_goes_on_afterwards() {
         (500, Commit::Frames(1), Version::V0_0_1),
         (300_000, Commit::Frames(1), Version::V2_1),
     ] {
-        // Most of the disk is taken.
+        // Fill most of the disk.
         fs::write(&filler, vec![1; 20 << 20]).unwrap();
         let mode = Mode { commit, durable: false };
         let mut file = Writer::create(&path, Overwrite::Replace, version, &about, mode).unwrap();
@@ -76,17 +76,17 @@ fn a_full_disk_costs_no_committed_frame_and_the_file_goes_on_afterwards() {
         let seen = examine(&path, rows);
         let waiting = if let Commit::Frames(n) = commit { n } else { 0 };
         assert!(seen + waiting >= done && seen <= done + 1, "{seen} seen, {done} written");
-        // Room again: the chunks that failed are written anew, nothing is lost.
+        // With free space the failed chunks are written again.
         fs::remove_file(&filler).unwrap();
         let started = file.nframes();
         if started == done {
-            // The frame had not ended: its missing chunks are written now.
+            // The frame is not completed: write its missing chunks.
             for k in 0..CHUNKS {
                 let name = if k == 0 { format!("name-{started}") } else { format!("c{k}") };
                 let bytes = vec![(started + k) as u8; rows as usize];
                 match file.write_chunk(&name, Type::UInt8, rows, 1, &bytes) {
                     Ok(()) => {}
-                    Err(e) => assert!(e.to_string().contains("has this chunk already"), "{e}"),
+                    Err(e) => assert!(e.to_string().contains("already has this chunk"), "{e}"),
                 }
             }
             file.end_frame().unwrap();

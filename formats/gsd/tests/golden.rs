@@ -1,5 +1,4 @@
-//! The golden files of every version, entry by entry against their manifest, and the verdicts on
-//! the corrupt ones.
+//! The golden files of every version compared with their manifest, and the errors of the corrupt ones.
 
 use std::path::PathBuf;
 
@@ -27,13 +26,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, b| text + &format!("{b:02x}"))
 }
 
-/// Files that legal calls made and that must be read, whatever other readers say.
+/// Files that were written by valid calls and must be readable.
 fn good(name: &str) -> bool {
     !name.starts_with("corrupt/")
 }
 
 #[test]
-fn every_entry_is_where_and_what_the_manifest_says() {
+fn every_entry_matches_the_manifest() {
     let (mut files, mut chunks, mut twins) = (0, 0, 0);
     for (name, want) in manifest().iter().filter(|(name, _)| good(name)) {
         let file = File::open(folder().join(name), &Limits::default()).unwrap();
@@ -51,7 +50,7 @@ fn every_entry_is_where_and_what_the_manifest_says() {
         if let Some(abi) = want["abi"].as_str() {
             let known = [("x86_64", Abi::X86_64), ("i386", Abi::I386), ("packed", Abi::Packed)];
             let abi = known.iter().find(|(name, _)| *name == abi).unwrap().1;
-            assert_eq!(header.form, Form::First(abi), "{name}");
+            assert_eq!(header.form, Form::V0_0_1(abi), "{name}");
         } else if !name.starts_with("edge/") {
             let names: Vec<&str> =
                 want["names"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
@@ -65,23 +64,23 @@ fn every_entry_is_where_and_what_the_manifest_says() {
             let want = wanted.next().unwrap();
             let number = |key: &str| want[key].as_u64().unwrap();
             assert_eq!(chunk.entry.frame, number("frame"), "{name}");
-            // The manifest knows no name for what the library itself could not name.
+            // Names that the library cannot return are not in the manifest.
             if !name.starts_with("edge/empty") {
                 assert_eq!(&*chunk.name, want["name"].as_str().unwrap(), "{name}");
             }
             assert_eq!(u64::from(chunk.entry.code), number("type"), "{name}");
             assert_eq!((chunk.entry.n, chunk.entry.m), (number("N"), number("M")), "{name}");
-            assert_eq!(chunk.place.offset, number("location"), "{name}");
-            assert_eq!(chunk.place.len, number("nbytes"), "{name}");
+            assert_eq!(chunk.data.offset, number("location"), "{name}");
+            assert_eq!(chunk.data.len, number("nbytes"), "{name}");
             if let Some(step) = want["step"].as_u64() {
                 assert_eq!(chunk.entry.step, step, "{name}");
             }
             let sum = hex(&Sha256::digest(file.read_chunk(&chunk).unwrap()));
             assert_eq!(sum, want["sha256"].as_str().unwrap(), "{name}");
-            // The same chunk is found by its frame and name; of two, the last.
+            // The chunk is found by frame and name; of two, the last one.
             let found = file.find_chunk(chunk.entry.frame, &chunk.name).unwrap().unwrap();
             assert_eq!((found.entry.frame, &found.name), (chunk.entry.frame, &chunk.name));
-            // Long names that old code cut have several numbers.
+            // Truncated names have several ids.
             if found.entry.id == chunk.entry.id {
                 assert!(found.number >= chunk.number, "{name}");
                 twins += u64::from(found.number > chunk.number);
@@ -100,7 +99,7 @@ fn every_entry_is_where_and_what_the_manifest_says() {
 }
 
 #[test]
-fn good_files_have_no_error_and_edge_files_are_told_about() {
+fn valid_files_have_no_errors_and_edge_cases_have_findings() {
     for (name, _) in manifest().iter().filter(|(name, _)| good(name)) {
         let source = Source::open(folder().join(name)).unwrap();
         let report = Gsd.check(&source, &Limits::default(), false).unwrap();
@@ -120,7 +119,7 @@ fn good_files_have_no_error_and_edge_files_are_told_about() {
 }
 
 #[test]
-fn every_corrupt_file_gets_its_verdict() {
+fn corrupt_files_have_the_expected_errors() {
     use Severity::{Error, Note, Warning};
     let expected = [
         ("v001_bad_check", Some(Error), "gsd-004"),
@@ -129,7 +128,7 @@ fn every_corrupt_file_gets_its_verdict() {
         ("v001_name_not_terminated", Some(Warning), "gsd-030"),
         ("v001_trunc_index", Some(Error), "gsd-005"),
         ("v001_version_2", Some(Error), "gsd-002"),
-        // The name was changed to one that nobody else has.
+        // The name was changed to a unique one.
         ("v2_duplicate_names", None, ""),
         ("v2_entry0_N_overflow", Some(Error), "gsd-014"),
         ("v2_entry0_N_past_eof", Some(Error), "gsd-009"),

@@ -1,5 +1,5 @@
-//! Real kills: a child process writes, `SIGKILL` ends it at a random moment, and what is left is
-//! every frame that was committed, whole, and nothing else.
+//! A child process writes and is ended by `SIGKILL` at a random time; the file must contain every
+//! committed frame, complete, and nothing else.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -11,10 +11,10 @@ use spile_core::sink::Overwrite;
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Mode, Version, Writer};
 
-/// Kills in all, unless `SPILE_KILLS` says otherwise.
+/// Total number of kills [override: `SPILE_KILLS`].
 const KILLS: u64 = 1000;
 
-/// Tells the test program to be the child.
+/// Makes the test program the child process.
 const CHILD: &str = "SPILE_GSD_CHILD";
 
 const CASES: [Case; 10] = [
@@ -38,18 +38,18 @@ const CASES: [Case; 10] = [
 
 struct Case {
     version: Version,
-    /// Chunks in a frame.
+    /// Chunks per frame.
     chunks: u64,
-    /// Numbers in a chunk.
+    /// Rows per chunk.
     rows: u64,
     commit: Commit,
-    /// Every frame brings a new name.
+    /// Every frame has a new name.
     names: bool,
 }
 
 impl Case {
     fn name(&self, frame: u64, k: u64) -> String {
-        // More names than the list has room for at first.
+        // More names than the initial list can store.
         if self.names && k == 0 { format!("new/{}", frame % 3000) } else { format!("chunk/{k}") }
     }
 
@@ -67,12 +67,12 @@ impl Case {
         file.end_frame().unwrap();
     }
 
-    /// Fails unless the file is a row of whole frames; how many they are.
+    /// Checks that all frames are complete and returns their number.
     fn examine(&self, path: &Path) -> u64 {
         let file = File::open(path, &Limits::default()).unwrap();
         let frames = file.nframes().unwrap();
-        assert_eq!(file.nchunks(), frames * self.chunks, "a part of a frame");
-        // All of the last frames, some of the others.
+        assert_eq!(file.nchunks(), frames * self.chunks, "incomplete frame");
+        // The last frames and some others.
         let some = (0..frames).filter(|f| f + 3 > frames || f % (1 + frames / 50) == 0);
         for frame in some {
             for k in 0..self.chunks {
@@ -84,11 +84,11 @@ impl Case {
     }
 }
 
-/// Not a test of its own: what the child process does until it is killed.
+/// The child process: writes until it is killed.
 #[test]
 fn child() {
-    let Ok(words) = std::env::var(CHILD) else { return };
-    let (number, path) = words.split_once(' ').unwrap();
+    let Ok(task) = std::env::var(CHILD) else { return };
+    let (number, path) = task.split_once(' ').unwrap();
     let case = &CASES[number.parse::<usize>().unwrap()];
     let mode = Mode { commit: case.commit, durable: false };
     let mut file = Writer::append(path, mode, &Limits::default()).unwrap();
@@ -101,7 +101,7 @@ fn child() {
             if case.commit == Commit::OnFlush {
                 file.flush().unwrap();
             }
-            // Whoever reads this number may rely on it.
+            // The parent process relies on this number.
             writeln!(out, "committed {}", file.nframes()).unwrap();
             out.flush().unwrap();
         }
@@ -111,7 +111,7 @@ fn child() {
 #[test]
 fn kills_at_any_moment_lose_no_committed_frame_and_show_no_half_one() {
     let kills = std::env::var("SPILE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
-    // A kill is the same wherever the file is; in memory nobody waits for a disk.
+    // Files in memory are faster.
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (mut committed_frames, mut torn) = (0, 0);
     for (number, case) in CASES.iter().enumerate() {
@@ -136,21 +136,21 @@ fn kills_at_any_moment_lose_no_committed_frame_and_show_no_half_one() {
             let count = |line: &str| {
                 line.split_once("committed ").map_or(0, |(_, n)| n.trim().parse().unwrap())
             };
-            // The first commit says that the child is at work; then it has a moment left.
+            // Wait for the first commit, then a short time.
             let first =
                 lines.by_ref().map_while(Result::ok).map(|line| count(&line)).find(|n| *n > 0);
-            known = first.expect("the child ends by itself").max(known);
+            known = first.expect("the child exited").max(known);
             std::thread::sleep(Duration::from_micros((kill * 7919 + 13) % 4000));
             child.kill().unwrap();
             child.wait().unwrap();
-            // What it said until then holds.
+            // Frames that it reported are committed.
             for line in lines.map_while(Result::ok) {
                 known = count(&line).max(known);
             }
             torn += u64::from(File::open(&path, &Limits::default()).unwrap().has_torn_commit());
             let frames = case.examine(&path);
-            assert!(frames >= known, "case {number}: {known} were committed, {frames} are there");
-            // It can be appended to.
+            assert!(frames >= known, "case {number}: {known} committed, {frames} found");
+            // The file can be appended to.
             let mode = Mode::default();
             let mut file = Writer::append(&path, mode, &Limits::default()).unwrap();
             assert_eq!(file.nframes(), frames);
@@ -165,7 +165,7 @@ fn kills_at_any_moment_lose_no_committed_frame_and_show_no_half_one() {
             }
         }
     }
-    println!("{committed_frames} frames survived, {torn} commits were cut");
+    println!("{committed_frames} frames survived, {torn} interrupted commits");
     assert!(committed_frames > kills);
 }
 

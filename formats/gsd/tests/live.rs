@@ -1,4 +1,4 @@
-//! Readers beside a writer.
+//! Reading while a file is written.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use spile_core::source::Source;
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer, ops};
 
-/// Every frame is there for others as soon as it has ended.
+/// Every frame is committed at its end.
 const AT_ONCE: Mode = Mode { commit: Commit::Frames(1), durable: false };
 
 fn create(path: &Path, version: Version) -> spile_core::error::Result<Writer> {
@@ -40,7 +40,7 @@ fn one_writer_and_any_number_of_readers() {
 }
 
 #[test]
-fn a_reader_beside_the_writer_sees_whole_frames_only() {
+fn a_concurrent_reader_sees_complete_frames_only() {
     const CHUNKS: u64 = 300;
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("live.gsd");
@@ -48,7 +48,7 @@ fn a_reader_beside_the_writer_sees_whole_frames_only() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(move || {
             for frame in 0_u64..400 {
-                // New names all the time, frames longer than a page of the index.
+                // A new name in every frame, and frames longer than an index page.
                 for k in 0..CHUNKS {
                     let name = format!("n{}", if k == 0 { 1000 + frame } else { k });
                     file.write_chunk(&name, Type::UInt64, 1, 1, &frame.to_le_bytes()).unwrap();
@@ -58,7 +58,7 @@ fn a_reader_beside_the_writer_sees_whole_frames_only() {
             file.close().unwrap();
         });
         let mut reader = open(&path);
-        let (mut seen, mut looks) = (0, 0);
+        let (mut seen, mut updates) = (0, 0);
         while seen < 400 {
             let done = writer.is_finished();
             reader.refresh().unwrap();
@@ -74,15 +74,15 @@ fn a_reader_beside_the_writer_sees_whole_frames_only() {
                 assert!(chunks.iter().any(|chunk| *chunk.name == *new));
             }
             seen = frames;
-            looks += 1;
+            updates += 1;
             assert!(!done || seen == 400, "{seen} frames at the end");
         }
-        assert!(looks > 3);
+        assert!(updates > 3);
     });
 }
 
-/// What a tree says: arrays with their shapes, frame by frame, and the steps.
-fn told(reader: &dyn Reader) -> Vec<String> {
+/// Arrays with their shapes, and steps, for every frame.
+fn describe(reader: &dyn Reader) -> Vec<String> {
     let tree = reader.tree();
     let frames = tree.frames().unwrap();
     let mut lines = Vec::new();
@@ -103,10 +103,10 @@ fn an_open_tree_grows_with_its_file() {
     let temp = tempfile::tempdir().unwrap();
     for version in [Version::V0_0_1, Version::V1_0, Version::V2_1] {
         let path = temp.path().join(format!("{version:?}"));
-        let anew = || Gsd.open(Source::open(&path).unwrap(), &limits).unwrap();
+        let reopen = || Gsd.open(Source::open(&path).unwrap(), &limits).unwrap();
         let mut file = create(&path, version).unwrap();
-        let mut reader = anew();
-        // Names come, a name gets another type, rows and columns change, the index moves.
+        let mut reader = reopen();
+        // New names, a change of type, rows and columns, and a moved index.
         for frame in 0_u64..60 {
             let n = 1 + frame % 3;
             let (kind, m) = if frame < 30 { (Type::UInt8, 1) } else { (Type::Float, 2) };
@@ -118,14 +118,14 @@ fn an_open_tree_grows_with_its_file() {
             file.end_frame().unwrap();
             if frame % 7 == 0 {
                 reader = reader.refreshed(&limits).unwrap().unwrap();
-                assert_eq!(told(&*reader), told(&*anew()), "{version:?} {frame}");
+                assert_eq!(describe(&*reader), describe(&*reopen()), "{version:?} {frame}");
                 assert_eq!(reader.tree().frames().unwrap().len(), frame + 1);
             }
         }
         file.close().unwrap();
-        // Another version in the same place has other numbers for the same types.
+        // An upgrade changes type codes and name ids.
         ops::upgrade(&path, &limits).unwrap();
         reader = reader.refreshed(&limits).unwrap().unwrap();
-        assert_eq!(told(&*reader), told(&*anew()), "{version:?} upgraded");
+        assert_eq!(describe(&*reader), describe(&*reopen()), "{version:?} upgraded");
     }
 }

@@ -1,4 +1,4 @@
-//! Whole files: upgraded, trimmed, merged, appended to each other.
+//! Upgrade, trim, merge and append.
 
 mod support;
 
@@ -9,21 +9,21 @@ use spile_core::format::Format as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{Form, Type};
 use spile_gsd::{File, Gsd, Mode, Writer, ops};
 
 use support::{
-    content, files, golden, open, real, salvage, snapshots, sound, trajectory, without_logs,
+    assert_valid, content, files, golden, open, real, salvage, snapshots, trajectory, without_logs,
 };
 
 #[test]
-fn every_old_file_is_upgraded_and_says_the_same() {
+fn an_upgrade_preserves_the_content_of_every_old_file() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("a.gsd");
     let mut done = 0;
     for old in files(&["v0.0.1", "code", "py-2"]) {
-        // Long names that were cut are equal; upgraded they are told apart.
+        // Truncated names are equal; the upgrade makes them unique.
         let name = old.file_name().unwrap().to_string_lossy().into_owned();
         if name.ends_with("names.gsd") || name.contains("duplicate") {
             continue;
@@ -31,24 +31,24 @@ fn every_old_file_is_upgraded_and_says_the_same() {
         fs::copy(&old, &path).unwrap();
         ops::upgrade(&path, &Limits::default()).unwrap();
         let new = open(&path);
-        assert_eq!((new.header().version_text().as_str(), new.header().form), ("2.1", Form::List));
+        assert_eq!((new.header().version_text().as_str(), new.header().form), ("2.1", Form::V2));
         assert_eq!(new.header().about(), open(&old).header().about());
         assert_eq!(new.nframes().unwrap(), open(&old).nframes().unwrap(), "{name}");
         assert!(content(&old) == content(&path), "{}", old.display());
-        sound(&path);
+        assert_valid(&path);
         // It can be appended to.
         let mut file = Writer::append(&path, Mode::default(), &Limits::default()).unwrap();
         file.write_chunk("one/more", Type::Character, 3, 1, b"yes").unwrap();
         file.end_frame().unwrap();
         file.close().unwrap();
-        sound(&path);
+        assert_valid(&path);
         done += 1;
     }
     assert!(done > 180, "{done}");
 }
 
 #[test]
-fn an_upgrade_that_is_cut_before_the_header_changes_nothing() {
+fn an_upgrade_interrupted_before_the_header_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("a.gsd");
     let old = golden().join("code-v1.0.0/many_frames_growth.gsd");
@@ -56,7 +56,7 @@ fn an_upgrade_that_is_cut_before_the_header_changes_nothing() {
     fs::write(&path, &before).unwrap();
     ops::upgrade(&path, &Limits::default()).unwrap();
     let after = fs::read(&path).unwrap();
-    // Nothing that the old header speaks of was touched.
+    // Index, names and data of the old header are unchanged.
     assert_eq!(before[256..], after[256..before.len()]);
     for cut in [before.len(), before.len() + 100, after.len() - 1, after.len()] {
         let mut bytes = after[..cut].to_vec();
@@ -67,7 +67,7 @@ fn an_upgrade_that_is_cut_before_the_header_changes_nothing() {
 }
 
 #[test]
-fn frames_mean_the_same_wherever_they_are_put() {
+fn trim_and_merge_preserve_the_values_of_frames() {
     let temp = tempfile::tempdir().unwrap();
     let (a, b) = (temp.path().join("a.gsd"), temp.path().join("b.gsd"));
     let limits = Limits::default();
@@ -80,7 +80,7 @@ fn frames_mean_the_same_wherever_they_are_put() {
         }
         let frames = snapshots(&path);
         let n = frames.len() as u64;
-        // Backwards, without the first, each alone.
+        // Reversed, without the first, each alone.
         let orders: Vec<Vec<u64>> = vec![
             (0..n).rev().collect(),
             (1..n).collect(),
@@ -96,12 +96,12 @@ fn frames_mean_the_same_wherever_they_are_put() {
                 assert_eq!(without_logs(got), without_logs(want), "{path:?} frame {frame}");
                 fell_back += 1;
             }
-            sound(&a);
+            assert_valid(&a);
         }
         all.extend(frames);
         paths.push(path);
     }
-    // All of them one after the other.
+    // All files merged.
     ops::merge(&paths, &b, Overwrite::Never, &limits).unwrap();
     let merged = snapshots(&b);
     assert_eq!(merged.len(), all.len());
@@ -112,7 +112,7 @@ fn frames_mean_the_same_wherever_they_are_put() {
 }
 
 #[test]
-fn frames_of_other_schemas_are_copied_as_they_are() {
+fn frames_of_other_schemas_are_copied_unchanged() {
     let temp = tempfile::tempdir().unwrap();
     let (a, b) = (temp.path().join("a.gsd"), temp.path().join("b.gsd"));
     let limits = Limits::default();
@@ -132,13 +132,13 @@ fn frames_of_other_schemas_are_copied_as_they_are() {
         assert_eq!(merged.get(&(frame + 150, name.clone())), Some(value));
     }
     let wrong = ops::trim(&one, [150], &a, Overwrite::Replace, &limits).unwrap_err();
-    assert!(wrong.to_string().contains("there is no frame 150"), "{wrong}");
+    assert!(wrong.to_string().contains("no frame 150"), "{wrong}");
     let hoomd = golden().join("py-5.0.1/hoomd_full.gsd");
     let error = ops::merge(&[one, hoomd], &a, Overwrite::Replace, &limits).unwrap_err();
     assert!(error.to_string().contains("schema"), "{error}");
 }
 
-/// Gives the last index entry of a file of version 2.1 another frame number.
+/// Sets the frame number of the last index entry of a file of version 2.1.
 fn renumber_last(path: &Path, frame: u64) {
     let file = open(path);
     let at = (file.header().index.location + (file.nchunks() - 1) * 32) as usize;
@@ -148,7 +148,7 @@ fn renumber_last(path: &Path, frame: u64) {
 }
 
 #[test]
-fn a_frame_number_that_promises_too_much_is_over_the_limit() {
+fn a_huge_frame_number_exceeds_the_limit() {
     let temp = tempfile::tempdir().unwrap();
     let (path, to) = (temp.path().join("a.gsd"), temp.path().join("b.gsd"));
     trajectory(&path, 3, |_| None);
@@ -169,10 +169,10 @@ fn a_frame_number_that_promises_too_much_is_over_the_limit() {
     assert!(report.findings.iter().any(|f| f.code == "gsd-033"), "{:?}", report.findings);
     let report = salvage(&fs::read(&path).unwrap(), &to).unwrap();
     assert_eq!(report.lost.len(), 1);
-    sound(&to);
+    assert_valid(&to);
     assert_eq!(open(&to).nframes().unwrap(), 2);
     fs::remove_file(&to).unwrap();
-    // A few of its frames can still be taken.
+    // Single frames can still be extracted.
     assert_eq!(ops::trim(&path, [0, 1], &to, Overwrite::Never, &small).unwrap(), 2);
 }
 
@@ -182,16 +182,16 @@ fn a_merge_invents_no_logged_values() {
     let [a, b, to] = ["a.gsd", "b.gsd", "c.gsd"].map(|name| temp.path().join(name));
     let limits = Limits::default();
     let real = Values { kind: Type::Double, n: 1, m: 1, bytes: 7.5_f64.to_le_bytes().to_vec() };
-    let whole = Values { kind: Type::UInt64, ..real.clone() };
+    let integers = Values { kind: Type::UInt64, ..real.clone() };
     trajectory(&a, 2, |_| Some(real.clone()));
     trajectory(&b, 2, |_| None);
     ops::merge(&[&a, &b], &to, Overwrite::Replace, &limits).unwrap();
     let log = Trajectory::new(open(&to)).unwrap().read_log().unwrap();
-    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, NaN]");
+    assert_eq!(format!("{:?}", log.columns[0].first_elements()), "[7.5, 7.5, NaN, NaN]");
     ops::merge(&[&b, &a], &to, Overwrite::Replace, &limits).unwrap();
     let log = Trajectory::new(open(&to)).unwrap().read_log().unwrap();
     assert_eq!(log.columns[0].missing, [0, 1]);
-    trajectory(&a, 2, |_| Some(whole.clone()));
+    trajectory(&a, 2, |_| Some(integers.clone()));
     let error = ops::merge(&[&a, &b], &to, Overwrite::Replace, &limits).unwrap_err();
     assert_eq!(error.code(), "gsd-035");
 }
@@ -205,13 +205,13 @@ fn appended_frames_take_no_logged_value_from_their_new_file() {
     trajectory(&b, 2, |step| (step == 2).then(|| real(1.5)));
     assert_eq!(ops::append(&a, &b, Mode::default(), &limits).unwrap(), 2);
     let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
-    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5]");
-    // A quantity that the other file does not know at all.
+    assert_eq!(format!("{:?}", log.columns[0].first_elements()), "[7.5, 7.5, NaN, 1.5]");
+    // A quantity that the other file lacks.
     trajectory(&b, 1, |_| None);
     ops::append(&a, &b, Mode::default(), &limits).unwrap();
     let log = Trajectory::new(open(&a)).unwrap().read_log().unwrap();
-    assert_eq!(format!("{:?}", log.columns[0].numbers()), "[7.5, 7.5, NaN, 1.5, NaN]");
-    // What is no real number cannot be absent: nothing is added.
+    assert_eq!(format!("{:?}", log.columns[0].first_elements()), "[7.5, 7.5, NaN, 1.5, NaN]");
+    // Types without NaN: nothing is appended.
     trajectory(&a, 2, |_| Some(Values { kind: Type::UInt64, ..real(7.5) }));
     let error = ops::append(&a, &b, Mode::default(), &limits).unwrap_err();
     assert_eq!((error.code(), open(&a).nframes().unwrap()), ("gsd-035", 2));
@@ -260,7 +260,7 @@ fn names_that_old_code_cut_stay_apart_in_new_files() {
         let frames = old.nframes().unwrap();
         ops::trim(&path, 0..frames, &a, Overwrite::Replace, &limits).unwrap();
         ops::merge(&[&path, &path], &b, Overwrite::Replace, &limits).unwrap();
-        // Every chunk is there, but for those that another of the same number replaces.
+        // Every chunk is present, except those replaced by another with the same id.
         let mut numbers = std::collections::BTreeSet::new();
         old.each_chunk(|chunk| {
             let entry = chunk?.entry;
@@ -273,7 +273,7 @@ fn names_that_old_code_cut_stay_apart_in_new_files() {
         doubled += u64::from(names.len() < old.find_matching_names("").len());
         assert_eq!(content(&a).len(), numbers.len(), "{path:?}");
         assert_eq!(content(&b).len(), 2 * numbers.len(), "{path:?}");
-        sound(&a);
+        assert_valid(&a);
     }
     assert!(doubled > 0);
 }

@@ -29,13 +29,13 @@ fn open(path: &Path) -> File {
 
 const VERSIONS: [Version; 4] = [Version::V0_0_1, Version::V1_0, Version::V2_0, Version::V2_1];
 
-/// Bytes that are easy to tell apart.
+/// Distinct bytes per frame and name.
 fn data(frame: u64, name: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|k| (frame * 31 + name * 7 + k) as u8).collect()
 }
 
 #[test]
-fn calls_of_the_first_code_give_its_bytes() {
+fn files_of_0_0_1_are_identical_to_those_of_the_original_code() {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd/v0.0.1");
     let temp = tempfile::tempdir().unwrap();
     let mut done = 0;
@@ -58,7 +58,7 @@ fn calls_of_the_first_code_give_its_bytes() {
         let old = open(&path);
         let copy = temp.path().join(what);
         let about = old.header().about();
-        // "end frame and commit to disk" (seed).
+        // "end frame and commit to disk" (design text).
         let mode = Mode { commit: Commit::Frames(1), durable: false };
         let mut new =
             Writer::create(&copy, Overwrite::Never, Version::V0_0_1, &about, mode).unwrap();
@@ -69,11 +69,11 @@ fn calls_of_the_first_code_give_its_bytes() {
             }
             new.set_step(chunk.entry.step);
             let bytes = old.read_chunk(&chunk)?;
-            new.write_chunk(&chunk.name, chunk.place.kind, chunk.entry.n, chunk.entry.m, &bytes)
+            new.write_chunk(&chunk.name, chunk.data.kind, chunk.entry.n, chunk.entry.m, &bytes)
         })
         .unwrap();
         new.end_frame().unwrap();
-        // A frame that never ended leaves its data behind, here as there.
+        // A frame that was not completed leaves its data in the file.
         let bytes = fs::read(&path).unwrap();
         let left = &bytes[fs::metadata(&copy).unwrap().len() as usize..];
         if !left.is_empty() {
@@ -85,7 +85,7 @@ fn calls_of_the_first_code_give_its_bytes() {
     }
     assert_eq!(done, 13);
 
-    // Closed in the middle of a frame and opened again.
+    // Closed before the end of a frame and opened again.
     let path = golden.join("ce10462_reopen_append.gsd");
     let (old, bytes) = (open(&path), fs::read(&path).unwrap());
     let copy = temp.path().join("reopen_append");
@@ -107,14 +107,14 @@ fn calls_of_the_first_code_give_its_bytes() {
 }
 
 #[test]
-fn every_version_grows_and_is_read_back() {
+fn files_of_every_version_grow_and_are_read_back() {
     let temp = tempfile::tempdir().unwrap();
     for version in VERSIONS {
         let path = temp.path().join(format!("{version:?}"));
         let mut file = create(&path, version);
         let names = |frame: u64| (0..7).map(move |k| format!("group/name-{}", (frame + k) % 90));
         for frame in 0..200 {
-            // Opened again now and then.
+            // Close and open again every 50 frames.
             if frame % 50 == 49 {
                 file.close().unwrap();
                 file = append(&path);
@@ -173,11 +173,11 @@ fn nothing_is_visible_before_its_commit() {
     assert_eq!(frames(&mut file), (3, 0));
     file.flush().unwrap();
     assert_eq!(frames(&mut file), (3, 3));
-    // A chunk of a frame that has not ended is in no frame.
+    // Chunks of an incomplete frame are not visible.
     file.write_chunk("x", Type::UInt8, 1, 1, &[9]).unwrap();
     file.flush().unwrap();
     assert_eq!(frames(&mut file), (3, 3));
-    // Asking for a chunk commits what has ended, as in the C library.
+    // `find_chunk` commits completed frames, as in the C library.
     file.end_frame().unwrap();
     let chunk = file.find_chunk(3, "x").unwrap().unwrap();
     assert_eq!(chunk.entry.frame, 3);
@@ -216,15 +216,15 @@ fn memory_stays_bounded_without_a_flush() {
         file.write_chunk("x", Type::UInt8, 1, 1, &[1]).unwrap();
         file.end_frame().unwrap();
     }
-    // Entries did not wait in memory for a flush that never came.
+    // Entries are committed at the pending limit.
     assert_eq!(open(&path).nframes().unwrap(), 1 << 16);
     file.close().unwrap();
     assert_eq!(open(&path).nframes().unwrap(), 70_000);
 }
 
 #[test]
-fn empty_frames_have_room_in_the_index() {
-    // The C library takes a frame number for damage that is not below the room of the index.
+fn index_capacity_includes_empty_frames() {
+    // The C library rejects frame numbers that are not below the index capacity.
     let temp = tempfile::tempdir().unwrap();
     for version in [Version::V1_0, Version::V2_0, Version::V2_1] {
         let path = temp.path().join(format!("{version:?}"));
@@ -243,7 +243,7 @@ fn empty_frames_have_room_in_the_index() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_changes_nothing() {
+fn invalid_chunks_are_rejected_and_change_nothing() {
     let temp = tempfile::tempdir().unwrap();
     for version in VERSIONS {
         let path = temp.path().join(format!("{version:?}"));
@@ -267,7 +267,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         }
         file.write_chunk("a", Type::UInt8, 1, 1, &[1]).unwrap();
         let twice = file.write_chunk("a", Type::UInt8, 1, 1, &[2]).unwrap_err();
-        assert!(twice.to_string().contains("has this chunk already"), "{twice}");
+        assert!(twice.to_string().contains("already has this chunk"), "{twice}");
         file.end_frame().unwrap();
         file.close().unwrap();
         let file = open(&path);
@@ -277,7 +277,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn truncating_leaves_an_empty_file_of_the_same_kind() {
+fn truncate_leaves_an_empty_file_of_the_same_version() {
     let temp = tempfile::tempdir().unwrap();
     for version in VERSIONS {
         let path = temp.path().join(format!("{version:?}"));
@@ -300,8 +300,8 @@ fn truncating_leaves_an_empty_file_of_the_same_kind() {
     }
 }
 
-/// A file with `frames` committed frames of `chunks` chunks, and its bytes before and after the
-/// last of them was committed.
+/// Writes a file with `frames` committed frames of `chunks` chunks; returns its bytes before and after
+/// the last commit.
 fn two_states(path: &Path, version: Version, frames: u64, chunks: u64) -> (Vec<u8>, Vec<u8>) {
     let mut file = create(path, version);
     let mut before = Vec::new();
@@ -322,7 +322,7 @@ fn two_states(path: &Path, version: Version, frames: u64, chunks: u64) -> (Vec<u
 }
 
 #[test]
-fn a_commit_cut_after_any_entry_shows_nothing_and_can_be_appended_to() {
+fn an_interrupted_commit_is_invisible_and_the_file_can_be_appended_to() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("cut.gsd");
     for version in VERSIONS {
@@ -333,7 +333,7 @@ fn a_commit_cut_after_any_entry_shows_nothing_and_can_be_appended_to() {
         let (location, size) =
             (whole.header().index.location as usize, whole.header().form.entry_size() as usize);
         assert_eq!(whole.nchunks(), 15);
-        // Any set of its entries may have reached the disk, and any part of one.
+        // Any subset of its entries may have reached the disk.
         for mask in 0..32_u32 {
             let mut bytes = after.clone();
             for k in 0..5 {
@@ -364,7 +364,7 @@ fn a_commit_cut_after_any_entry_shows_nothing_and_can_be_appended_to() {
             );
             assert_eq!(report.unwrap().findings, [], "{version:?} {mask:05b}");
         }
-        // And before any of it: data without entries.
+        // Data without entries.
         fs::write(&path, &before).unwrap();
         assert_eq!(open(&path).nframes().unwrap(), 2);
     }
@@ -381,7 +381,7 @@ fn a_kill_during_index_growth_keeps_every_committed_frame() {
             open(&path).header().clone()
         };
         assert_ne!(header.index.location, header.form.header_size(), "{version:?}");
-        // The new index is there, whole or in part, but the header still names the old one.
+        // The new index is written, completely or in part, but the header still refers to the old one.
         let mut bytes = after.clone();
         let size = header.form.header_size() as usize;
         bytes[..size].copy_from_slice(&before[..size]);
@@ -410,7 +410,7 @@ fn a_kill_during_index_growth_keeps_every_committed_frame() {
 }
 
 #[test]
-fn files_of_the_first_code_that_count_in_the_header_go_on_counting() {
+fn the_entry_count_in_headers_of_0_0_1_is_updated() {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/gsd");
     let temp = tempfile::tempdir().unwrap();
     for name in [
@@ -452,19 +452,19 @@ fn files_of_the_first_code_that_count_in_the_header_go_on_counting() {
             Ok(())
         })
         .unwrap();
-        if new.header().form.is_first() {
+        if new.header().form.is_v0_0_1() {
             assert_eq!(new.last_step().unwrap(), Some(1029));
         }
-        assert!(matches!(new.header().form, Form::First(_)) || new.header().names.is_some());
+        assert!(matches!(new.header().form, Form::V0_0_1(_)) || new.header().names.is_some());
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any frames of any chunks come back, in every version, however they were committed.
+    /// Arbitrary frames and chunks, in every version and commit mode.
     #[test]
-    fn what_is_written_is_read(
+    fn written_chunks_are_read_back(
         version in 0..4_usize,
         commit in 0..4_u64,
         frames in prop::collection::vec(

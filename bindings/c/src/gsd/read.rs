@@ -26,14 +26,14 @@ pub struct CallerEntry {
 
 impl CallerEntry {
     fn new(chunk: &Chunk) -> Self {
-        let kind = chunk.place.kind;
+        let kind = chunk.data.kind;
         Self {
             frame: chunk.entry.frame,
             n: chunk.entry.n,
             m: chunk.entry.m,
             step: chunk.entry.step,
             location: chunk.entry.location,
-            bytes: chunk.place.len,
+            bytes: chunk.data.len,
             kind: kind.code(TYPE_CODES).unwrap_or(Type::UInt8.code(TYPE_CODES).unwrap_or(1)),
         }
     }

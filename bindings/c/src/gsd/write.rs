@@ -37,7 +37,7 @@ pub unsafe extern "C" fn gsd_get_maximum_write_buffer_size(handle: Handle) -> u6
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            size = handle.writer()?.buffer() as u64;
+            size = handle.writer()?.buffer_size() as u64;
             Ok(())
         });
     }
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn gsd_set_maximum_write_buffer_size(handle: Handle, size:
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            handle.writer()?.set_buffer(buffer_size(size)?);
+            handle.writer()?.set_buffer_size(buffer_size(size)?);
             Ok(())
         })
     }
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn gsd_get_index_entries_to_buffer(handle: Handle) -> u64 
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            entries = handle.writer()?.entries() as u64;
+            entries = handle.writer()?.pending_limit() as u64;
             Ok(())
         });
     }
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn gsd_set_index_entries_to_buffer(handle: Handle, entries
     // SAFETY: condition of this function.
     unsafe {
         with(handle, |handle| {
-            handle.writer()?.set_entries(buffer_size(entries)?);
+            handle.writer()?.set_pending_limit(buffer_size(entries)?);
             Ok(())
         })
     }
@@ -152,12 +152,12 @@ pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
                 && let Some(open) = writer.take()
             {
                 let limits = Limits::default();
-                let (mode, buffer, entries) = (open.mode(), open.buffer(), open.entries());
+                let (mode, buffer, entries) = (open.mode(), open.buffer_size(), open.pending_limit());
                 open.close()?;
                 spile_gsd::ops::upgrade(&handle.path, &limits)?;
                 let mut again = Writer::append(&handle.path, mode, &limits)?;
-                again.set_buffer(buffer);
-                again.set_entries(entries);
+                again.set_buffer_size(buffer);
+                again.set_pending_limit(entries);
                 *writer = Some(Box::new(again));
             }
             Ok(())

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use spile::error::Error;
 use spile::sink::Overwrite;
 use spile_gsd::Mode;
-use spile_gsd::schema::{Links, Precision, Snapshot, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Links, Precision, Snapshot, TrajectoryWriter, Values};
 use spile_gsd::wire::TYPES;
 
 use crate::failure::Result;
@@ -67,7 +67,7 @@ impl Frames {
         constraint_value: Option<Reals<'_>>,
         log: BTreeMap<String, ValuesGiven<'_>>,
     ) -> Result<()> {
-        let mut frame = Snapshot::plain(step, particles);
+        let mut frame = Snapshot::new(step, particles);
         (frame.dimensions, frame.box_) = (dimensions, r#box);
         let p = &mut frame.particles;
         if let Some(types) = types.0 {

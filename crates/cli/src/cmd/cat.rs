@@ -215,8 +215,5 @@ pub(super) fn open(
     if let Some(array) = Array::open_frame(source, tree, desc, frame, &context.limits)? {
         return Ok((Some(frame), array));
     }
-    let error = Error::argument(format!("frame {frame} does not have this array"));
-    // Who cannot tell has nothing to add.
-    let instead = table.and_then(|table| table.instead(frame).ok().flatten());
-    Err(instead.into_iter().fold(error, Error::hint))
+    Err(Error::argument(format!("frame {frame} does not have this array")))
 }

@@ -121,8 +121,4 @@ impl FrameTable for Recast {
         let fits = shape.bytes(self.size)? == bytes;
         Ok(layout.filter(|_| fits).map(|layout| FrameCell { shape, layout }))
     }
-
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        self.table.instead(frame)
-    }
 }

@@ -1,51 +1,50 @@
-//! The header in its four layouts.
+//! The header in all layouts.
 
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-use super::{Abi, Block, CHECK, Form, HEADER, MAGIC, MAGIC_LONG, MARKER, Marker, TEXT};
+use super::{Abi, Block, CHECK, Form, HEADER, MAGIC, MAGIC_LONG, MARKER, Marker, SLOT, TEXT};
 
 /// The header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Layout of everything else.
+    /// Layout of the structures.
     pub form: Form,
-    /// Version number as it stands in the file.
+    /// Version number as stored.
     pub version: u32,
-    /// The program that made the file.
+    /// The program that wrote the file.
     pub application: String,
-    /// What the chunks mean.
+    /// Name of the schema, which defines the meaning of chunks.
     pub schema: String,
-    /// Version of the schema: major in the upper half, minor in the lower.
+    /// Version of the schema: major in the upper 16 bits, minor in the lower.
     pub schema_version: u32,
-    /// The index.
+    /// Location of the index.
     pub index: Block,
-    /// The name list; none in 0.0.1.
+    /// Location of the name list; none in 0.0.1.
     pub names: Option<Block>,
-    /// Number of entries, where the first code wrote it into the header.
-    pub counted: Option<u64>,
-    /// A commit of ours.
+    /// Number of entries, which some files of 0.0.1 store in the header.
+    pub stored_count: Option<u64>,
+    /// A commit that is not completed.
     pub marker: Option<Marker>,
-    /// The bytes themselves.
+    /// The encoded header.
     pub raw: Vec<u8>,
 }
 
 impl Header {
-    /// Reads and checks the header alone; where its tables point is the index's business.
+    /// Reads and validates the header. Locations of index and name list are not checked.
     pub fn read(source: &Source) -> Result<Self> {
         let bytes = fetch(source, 0, HEADER as usize)?;
-        let short = |bytes: &[u8]| Wire::new(bytes, 0, ByteOrder::Little, "gsd-003").u32();
         let magic = MAGIC.to_le_bytes();
         if bytes.is_empty() {
             return Err(Error::not_this_format("gsd-001", "the file is empty").at(0));
         }
         let common = magic.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
         if common < magic.len().min(bytes.len()) {
-            let message = "a GSD file begins with the bytes df 65 df 65";
+            let message = "a GSD file starts with the bytes df 65 df 65";
             return Err(Error::not_this_format("gsd-001", message).at(common as u64));
         }
-        short(&bytes)?;
+        Wire::new(&bytes, 0, ByteOrder::Little, "gsd-003").u32()?;
         if bytes.get(..8) == Some(&MAGIC_LONG.to_le_bytes()) {
             Self::parse_later(bytes)
         } else {
@@ -53,22 +52,23 @@ impl Header {
         }
     }
 
-    /// 0.0.1. Which compiler wrote it shows in where the last field lies; 32-bit and packed
-    /// headers are the same, their entries are told apart by their checksums.
+    /// Version 0.0.1. The position of the last field shows the structure padding; 32-bit and packed headers
+    /// are equal, and only the checksums of the entries distinguish them.
     fn parse_first(mut bytes: Vec<u8>) -> Result<Self> {
         let at = |offset: usize| {
             let field = bytes.get(offset..offset + 4)?;
             Some(u32::from_le_bytes(field.try_into().ok()?))
         };
         let form = if at(224) == Some(CHECK) {
-            Form::First(Abi::X86_64)
+            Form::V0_0_1(Abi::X86_64)
         } else if at(220) == Some(CHECK) {
-            Form::First(Abi::I386)
+            Form::V0_0_1(Abi::I386)
         } else if bytes.len() < 228 {
-            let message = format!("a header has 232 bytes, the file {}", bytes.len());
+            let message = format!("expected a header of 232 bytes, found {}", bytes.len());
             return Err(Error::truncated("gsd-003", message).in_object("header").at(0));
         } else {
-            let message = "the header of version 0.0.1 does not end in the bytes 56 fd 56 fd";
+            let message =
+                "expected the bytes 56 fd 56 fd at the end of the header of version 0.0.1";
             return Err(Error::malformed("gsd-004", message).in_object("header").at(224));
         };
         bytes.truncate(form.header_size() as usize);
@@ -81,7 +81,7 @@ impl Header {
         let (blocks, _) = form.block_offsets();
         wire.skip(blocks - 140)?;
         let index = Block { location: wire.u64()?, allocated: wire.u64()? };
-        let counted = Some(wire.u64()?).filter(|n| *n != 0);
+        let stored_count = Some(wire.u64()?).filter(|n| *n != 0);
         let header = Self {
             form,
             version,
@@ -90,7 +90,7 @@ impl Header {
             schema_version,
             index,
             names: None,
-            counted,
+            stored_count,
             marker: None,
             raw: Vec::new(),
         };
@@ -100,30 +100,30 @@ impl Header {
         Ok(header.with_raw(bytes))
     }
 
-    /// 0.2 and everything later. In 0.2 the version follows the magic, where later files have the
-    /// place of the index, which is never inside the header.
+    /// Versions since 0.2. In 0.2 the version follows the magic number, at the offset where later versions
+    /// have the index location, which is never inside the header.
     fn parse_later(bytes: Vec<u8>) -> Result<Self> {
         let mut wire = Wire::new(&bytes, 0, ByteOrder::Little, "gsd-003");
         wire.skip(8)?;
-        let mut look = wire.clone();
+        let mut peek = wire.clone();
         let block = |wire: &mut Wire<'_>| -> Result<Block> {
             Ok(Block { location: wire.u64()?, allocated: wire.u64()? })
         };
-        let header = if look.u32()? == 2 {
+        let header = if peek.u32()? == 2 {
             wire.skip(4)?;
             let application = wire.text(TEXT)?;
             let schema = wire.text(TEXT)?;
             let schema_version = wire.u32()?;
             let (index, names) = (block(&mut wire)?, block(&mut wire)?);
             Self {
-                form: Form::Second,
+                form: Form::V0_2,
                 version: 2,
                 application,
                 schema,
                 schema_version,
                 index,
                 names: Some(names),
-                counted: None,
+                stored_count: None,
                 marker: None,
                 raw: Vec::new(),
             }
@@ -132,10 +132,10 @@ impl Header {
             let schema_version = wire.u32()?;
             let version = wire.u32()?;
             let form = match (version >> 16, version & 0xffff) {
-                (0, 3) | (1, _) => Form::Slots,
-                (2, _) => Form::List,
+                (0, 3) | (1, _) => Form::V1,
+                (2, _) => Form::V2,
                 (0, 2) => {
-                    let message = "the version is 0.2, but the header is that of a later one";
+                    let message = "version 0.2 in a header of a later version";
                     return Err(Error::unsupported("gsd-002", message).in_object("header").at(44));
                 }
                 (major, minor) => {
@@ -150,23 +150,23 @@ impl Header {
                 schema_version,
                 index,
                 names: Some(names),
-                counted: None,
+                stored_count: None,
                 marker: None,
                 raw: Vec::new(),
             }
         };
         if (bytes.len() as u64) < HEADER {
-            let message = format!("a header has {HEADER} bytes, the file {}", bytes.len());
+            let message = format!("expected a header of {HEADER} bytes, found {}", bytes.len());
             return Err(Error::truncated("gsd-003", message).in_object("header").at(0));
         }
         Ok(header.with_raw(bytes))
     }
 
     fn unknown_version(version: &str, offset: u64) -> Error {
-        Error::unsupported("gsd-002", format!("version {version} is not known"))
+        Error::unsupported("gsd-002", format!("unknown version {version}"))
             .in_object("header")
             .at(offset)
-            .hint("known are 0.0.1, 0.2, 0.3, 1.x and 2.x; the number may be damaged")
+            .hint("known versions are 0.0.1, 0.2, 0.3, 1.x and 2.x; the number may be damaged")
     }
 
     fn with_raw(mut self, bytes: Vec<u8>) -> Self {
@@ -181,17 +181,17 @@ impl Header {
         self
     }
 
-    /// A header as we write it for an empty file.
+    /// The header of a new file without frames.
     pub fn new(form: Form, version: u32, about: &About) -> Self {
         let size = form.header_size();
-        let index = Block { location: size, allocated: form.first_entries() };
-        let names = (!form.is_first()).then(|| Block {
+        let index = Block { location: size, allocated: form.initial_entries() };
+        let names = (!form.is_v0_0_1()).then(|| Block {
             location: size + index.allocated * form.entry_size(),
-            allocated: form.first_slots(),
+            allocated: form.initial_slots(),
         });
         let mut raw = vec![0; size as usize];
         let text = |raw: &mut Vec<u8>, at: usize, text: &str| {
-            // A NUL always follows, and no character is cut in two.
+            // Leave room for a NUL and do not split a character.
             let mut end = text.len().min(TEXT - 1);
             while !text.is_char_boundary(end) {
                 end -= 1;
@@ -199,13 +199,13 @@ impl Header {
             raw[at..at + end].copy_from_slice(&text.as_bytes()[..end]);
         };
         let (application, schema, numbers) = match form {
-            Form::First(_) => (4, 72, [(68, version), (136, about.schema_version)]),
-            Form::Second => (12, 76, [(8, version), (140, about.schema_version)]),
+            Form::V0_0_1(_) => (4, 72, [(68, version), (136, about.schema_version)]),
+            Form::V0_2 => (12, 76, [(8, version), (140, about.schema_version)]),
             _ => (48, 112, [(44, version), (40, about.schema_version)]),
         };
-        if form.is_first() {
+        if form.is_v0_0_1() {
             raw[..4].copy_from_slice(&MAGIC.to_le_bytes());
-            let end = raw.len() - if form == Form::First(Abi::X86_64) { 8 } else { 4 };
+            let end = raw.len() - if form == Form::V0_0_1(Abi::X86_64) { 8 } else { 4 };
             raw[end..end + 4].copy_from_slice(&CHECK.to_le_bytes());
         } else {
             raw[..8].copy_from_slice(&MAGIC_LONG.to_le_bytes());
@@ -223,14 +223,14 @@ impl Header {
             schema_version: about.schema_version,
             index,
             names,
-            counted: None,
+            stored_count: None,
             marker: None,
             raw,
         };
         header.with_blocks(index, names)
     }
 
-    /// The same header with its tables elsewhere.
+    /// Returns the header with other locations of index and name list.
     pub fn with_blocks(mut self, index: Block, names: Option<Block>) -> Self {
         let (at, names_at) = self.form.block_offsets();
         self.put(at, index.location);
@@ -243,7 +243,7 @@ impl Header {
         self
     }
 
-    /// The same header with another marker.
+    /// Returns the header with another commit marker.
     pub fn with_marker(mut self, marker: Option<Marker>) -> Self {
         let at = self.form.marker_offset();
         let Marker { first, end, frame } = marker.unwrap_or(Marker { first: 0, end: 0, frame: 0 });
@@ -255,11 +255,11 @@ impl Header {
         self
     }
 
-    /// The same header with the entry count of the first code, where it has one.
+    /// Returns the header with another entry count, if it stores one.
     pub fn with_count(mut self, count: u64) -> Self {
-        if self.counted.is_some() {
+        if self.stored_count.is_some() {
             self.put(self.form.count_offset(), count);
-            self.counted = Some(count);
+            self.stored_count = Some(count);
         }
         self
     }
@@ -268,32 +268,32 @@ impl Header {
         self.raw[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// `2.1`, `0.0.1`.
+    /// The version as text: `2.1`, `0.0.1`.
     pub fn version_text(&self) -> String {
         match self.form {
-            Form::First(_) => "0.0.1".into(),
+            Form::V0_0_1(_) => "0.0.1".into(),
             _ => format!("{}.{}", self.version >> 16, self.version & 0xffff),
         }
     }
 
-    /// `1.4`, or `1.2.3` in the manner of 0.0.1.
+    /// The schema version as text: `1.4`, or `1.2.3` in 0.0.1.
     pub fn schema_version_text(&self) -> String {
         let v = self.schema_version;
         match self.form {
-            Form::First(_) => format!("{}.{}.{}", v >> 16, v >> 8 & 0xff, v & 0xff),
+            Form::V0_0_1(_) => format!("{}.{}.{}", v >> 16, v >> 8 & 0xff, v & 0xff),
             _ => format!("{}.{}", v >> 16, v & 0xffff),
         }
     }
 
-    /// Something stands in bytes that no version uses, and it is not our marker.
-    pub fn odd_reserved(&self) -> Option<u64> {
-        let ours = self.form.marker_offset()..self.form.marker_offset() + 32;
-        let mut places =
-            self.form.reserved().filter(|k| self.marker.is_none() || !ours.contains(k));
-        places.find(|k| self.raw.get(*k).is_some_and(|b| *b != 0)).map(|k| k as u64)
+    /// Offset of the first reserved byte that is not 0 and not part of the commit marker.
+    pub fn nonzero_reserved(&self) -> Option<u64> {
+        let marker = self.form.marker_offset()..self.form.marker_offset() + 32;
+        let mut reserved =
+            self.form.reserved().filter(|k| self.marker.is_none() || !marker.contains(k));
+        reserved.find(|k| self.raw.get(*k).is_some_and(|b| *b != 0)).map(|k| k as u64)
     }
 
-    /// What the header says about the content.
+    /// Application and schema.
     pub fn about(&self) -> About {
         About {
             application: self.application.clone(),
@@ -303,13 +303,25 @@ impl Header {
     }
 }
 
-/// What a header says about the content.
+/// Application and schema in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The program that makes the file.
+    /// The program that writes the file.
     pub application: String,
-    /// What the chunks mean.
+    /// Name of the schema, which defines the meaning of chunks.
     pub schema: String,
-    /// Version of the schema: major in the upper half, minor in the lower.
+    /// Version of the schema: major in the upper 16 bits, minor in the lower.
     pub schema_version: u32,
+}
+
+/// Blocks of index and name list of version 2.x, one after the other from `location` on, for `entries`
+/// entries in `frames` frames and `names` bytes of names.
+pub(crate) fn tables_for(location: u64, entries: u64, frames: u64, names: u64) -> (Block, Block) {
+    let form = Form::V2;
+    let capacity = form.index_capacity(entries, frames).max(form.initial_entries());
+    let index = Block { location, allocated: capacity.next_power_of_two() };
+    // An empty name ends the list.
+    let slots = (names + 1).div_ceil(SLOT).max(form.initial_slots());
+    let location = location + index.allocated * form.entry_size();
+    (index, Block { location, allocated: slots.next_power_of_two() })
 }

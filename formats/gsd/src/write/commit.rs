@@ -1,4 +1,4 @@
-//! Commits: the order of writes that makes frames appear whole or not at all.
+//! Atomic commits: the order of writes and syncs.
 
 use std::time::Instant;
 
@@ -8,48 +8,48 @@ use super::{COPY, Writer};
 use crate::wire::{Block, Form, Marker, SLOT};
 
 impl Writer {
-    /// Writes data, names, marker, then entries. With `durable`, everything that an entry needs is
-    /// on the disk before the entry is written, and the entry before this returns: two syncs.
+    /// Writes data, names, marker and entries, in this order. With `durable` there is a sync before the
+    /// entries are written and another one after.
     pub(super) fn commit(&mut self, durable: bool) -> Result<()> {
-        self.waiting = 0;
-        self.committed = Instant::now();
+        self.frames_since_commit = 0;
+        self.last_commit = Instant::now();
         self.write_buffer()?;
         let Some(first) = self.pending.first() else {
             return if durable { self.sink.sync() } else { Ok(()) };
         };
         let (first_frame, end) = (first.frame, self.count + self.pending.len() as u64);
-        let names = self.save_names()?;
-        let index = self.moved.unwrap_or(self.header.index);
-        if let Some(block) = self.moved {
+        let names = self.write_names()?;
+        let index = self.new_index.unwrap_or(self.header.index);
+        if let Some(block) = self.new_index {
             self.copy_index(block)?;
         }
         let marker = Marker { first: self.count, end, frame: first_frame };
         let form = self.header.form;
-        // A single entry inside a sector is whole or absent by itself.
-        let alone =
-            self.pending.len() == 1 && !form.is_first() && index.location.is_multiple_of(32);
+        // A single entry inside a sector is written atomically without a marker.
+        let single =
+            self.pending.len() == 1 && !form.is_v0_0_1() && index.location.is_multiple_of(32);
         let mut header = self.header.clone();
-        if !alone {
+        if !single {
             header = header.with_marker(Some(marker));
         }
         header = header.with_blocks(index, names);
         let moving = (index, names) != (self.header.index, self.header.names);
         if moving {
-            // Always: a header that reached the disk before the index it names would cost all frames,
-            // also those that were flushed long ago.
+            // In every mode: if the header reached the disk before the index it refers to, a power
+            // failure would lose all frames.
             self.sink.sync()?;
         }
         if header != self.header {
             self.sink.write_all_at(0, &header.raw)?;
             self.header = header;
-            (self.moved, self.names_moved) = (None, None);
+            (self.new_index, self.new_names) = (None, None);
         }
         if durable && !moving {
             self.sink.sync()?;
         }
         let mut bytes = Vec::with_capacity(self.pending.len() * form.entry_size() as usize);
         for entry in &self.pending {
-            entry.encode(form, self.names.raw(entry.id), &mut bytes);
+            entry.encode(form, self.names.bytes(entry.id), &mut bytes);
         }
         self.sink.write_all_at(index.location + self.count * form.entry_size(), &bytes)?;
         if durable {
@@ -57,8 +57,8 @@ impl Writer {
         }
         self.count = end;
         self.pending.clear();
-        if self.header.counted.is_some() {
-            // The first code counts in the header.
+        if self.header.stored_count.is_some() {
+            // Some files of 0.0.1 store the number of entries in the header.
             self.header = self.header.clone().with_count(end);
             self.sink.write_all_at(0, &self.header.raw)?;
             if durable {
@@ -68,43 +68,34 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes names that are not in the file yet, where there is room, or the whole list into a
-    /// larger place. Returns where the list is.
-    fn save_names(&mut self) -> Result<Option<Block>> {
-        let Some(block) = self.names_moved.or(self.header.names) else { return Ok(None) };
-        if self.names_saved == self.names.len() {
+    /// Writes new names to the name list, or the complete list to a larger block if they do not fit.
+    /// Returns the block of the list.
+    fn write_names(&mut self) -> Result<Option<Block>> {
+        let Some(block) = self.new_names.or(self.header.names) else { return Ok(None) };
+        if self.names_written == self.names.len() {
             return Ok(Some(block));
         }
-        let slots = self.header.form != Form::List;
-        let encode = |from: usize| -> Vec<u8> {
-            let mut bytes = Vec::new();
-            for name in self.names.iter().skip(from) {
-                bytes.extend_from_slice(name);
-                let padding = if slots { SLOT as usize - name.len() } else { 1 };
-                bytes.resize(bytes.len() + padding, 0);
-            }
-            bytes
-        };
-        let new = encode(self.names_saved);
+        let form = self.header.form;
+        let new = self.names.encode(form, self.names_written);
         let used = self.names.used + new.len() as u64;
-        // An empty name ends the list.
-        let end = used + u64::from(!slots);
-        let mut place = block;
+        // An empty name ends the list of 2.x.
+        let end = used + u64::from(form == Form::V2);
+        let mut target = block;
         if end <= block.allocated * SLOT {
             self.sink.write_all_at(block.location + self.names.used, &new)?;
         } else {
-            while place.allocated * SLOT < end {
-                place.allocated *= 2;
+            while target.allocated * SLOT < end {
+                target.allocated *= 2;
             }
-            let mut all = encode(0);
-            all.resize((place.allocated * SLOT) as usize, 0);
-            place.location = self.append_data(&all)?;
+            let mut all = self.names.encode(form, 0);
+            all.resize((target.allocated * SLOT) as usize, 0);
+            target.location = self.append_data(&all)?;
             self.write_buffer()?;
-            self.names_moved = Some(place);
+            self.new_names = Some(target);
         }
         self.names.used = used;
-        self.names_saved = self.names.len();
-        Ok(Some(place))
+        self.names_written = self.names.len();
+        Ok(Some(target))
     }
 
     fn copy_index(&self, to: Block) -> Result<()> {
@@ -121,11 +112,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits what has ended, and takes the marker away.
+    /// Commits the completed frames and removes the marker.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.commit(true)?;
         if self.header.marker.is_some() {
-            // All is there; the marker has nothing left to say.
             self.header = self.header.clone().with_marker(None);
             self.sink.write_all_at(0, &self.header.raw)?;
         }

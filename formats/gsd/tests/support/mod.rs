@@ -1,4 +1,4 @@
-//! What the tests of whole files share.
+//! Shared by the tests of complete files.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::Type;
 use spile_gsd::{File, Gsd, Mode};
 
@@ -22,7 +22,7 @@ pub(crate) fn open(path: &Path) -> File {
     File::open(path, &Limits::default()).unwrap()
 }
 
-/// All files of the golden folders that begin with one of `folders`.
+/// All files in golden folders whose name starts with one of `folders`.
 pub(crate) fn files(folders: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in fs::read_dir(golden()).unwrap().map(|e| e.unwrap().path()) {
@@ -37,18 +37,18 @@ pub(crate) fn files(folders: &[&str]) -> Vec<PathBuf> {
 
 pub(crate) type Content = BTreeMap<(u64, String), (u64, u64, Vec<u8>)>;
 
-/// Everything in a file by frame and name; steps of 0.0.1 as the chunks they become.
+/// All chunks by frame and name; steps of 0.0.1 as chunks.
 pub(crate) fn content(path: &Path) -> Content {
     let file = open(path);
     let mut all = Content::new();
     file.each_chunk(|chunk| {
         let chunk = chunk.unwrap();
         let bytes = file.read_chunk(&chunk).unwrap();
-        if file.header().form.is_first() {
+        if file.header().form.is_v0_0_1() {
             let key = (chunk.entry.frame, "configuration/step".to_string());
             all.insert(key, (1, 1, chunk.entry.step.to_le_bytes().to_vec()));
         }
-        // Of chunks of one name the last counts.
+        // Of several chunks with the same name the last one is used.
         all.insert(
             (chunk.entry.frame, chunk.name.to_string()),
             (chunk.entry.n, chunk.entry.m, bytes),
@@ -59,7 +59,8 @@ pub(crate) fn content(path: &Path) -> Content {
     all
 }
 
-pub(crate) fn sound(path: &Path) {
+/// Fails if a strict check finds errors.
+pub(crate) fn assert_valid(path: &Path) {
     let source = Source::open(path).unwrap();
     let report = Gsd.check(&source, &Limits::default(), true).unwrap();
     assert!(report.worst() < Some(Severity::Error), "{}: {:?}", path.display(), report.findings);
@@ -70,15 +71,14 @@ pub(crate) fn snapshots(path: &Path) -> Vec<Snapshot> {
     (0..file.len().unwrap()).map(|frame| file.read(frame).unwrap()).collect()
 }
 
-/// In words, because NaN is not equal to itself. A logged quantity that a frame lacks cannot be
-/// taken away from it again by frame 0.
+/// Text for comparison, because NaN differs from itself, without logs and state.
 pub(crate) fn without_logs(snapshot: &Snapshot) -> String {
     let mut plain = Snapshot { log: BTreeMap::new(), ..snapshot.clone() };
     plain.state.clear();
     format!("{plain:?}")
 }
 
-/// A small file of the schema, with a log where `log` gives a value for the frame.
+/// Writes a small HOOMD file with a logged quantity in frames for which `log` returns a value.
 pub(crate) fn trajectory(path: &Path, frames: u64, log: impl Fn(u64) -> Option<Values>) {
     let (mode, overwrite) = (Mode::default(), Overwrite::Replace);
     let mut file = TrajectoryWriter::create(path, overwrite, "t", Precision::Single, mode).unwrap();
@@ -94,7 +94,7 @@ pub(crate) fn real(value: f64) -> Values {
     Values { kind: Type::Double, n: 1, m: 1, bytes: value.to_le_bytes().to_vec() }
 }
 
-/// Where the entry of that frame and name is in the file.
+/// Offset of the index entry of a chunk.
 pub(crate) fn entry_at(path: &Path, frame: u64, name: &str) -> usize {
     let file = open(path);
     let chunk = file.find_chunk(frame, name).unwrap().unwrap();

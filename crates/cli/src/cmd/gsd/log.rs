@@ -7,7 +7,7 @@ use clap::Args;
 use spile::convert;
 use spile::error::Result;
 use spile_gsd::File;
-use spile_gsd::schema::{Log, LogColumn, Trajectory};
+use spile_gsd::semantics::{Log, LogColumn, Trajectory};
 use spile_gsd::wire::Type;
 use spile_ops::json::write_element;
 

@@ -1,6 +1,7 @@
-//! The tree view: every chunk name is an array with one shape a frame.
+//! The tree of a file: every chunk name is an array with one shape per frame.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod survey;
+
 use std::sync::Arc;
 
 use spile_core::dtype::DType;
@@ -13,92 +14,35 @@ use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 
-use crate::index::Index;
 use crate::read::{File, HOOMD, STEP, layout, shape};
-use crate::schema::{Trajectory, dims};
+use crate::semantics::dims;
 use crate::wire::{SLOT, Type};
 
-/// Memory that an array of the tree takes.
-const ARRAY_COST: u64 = 600;
+use survey::{Column, Survey};
 
-/// What a region in the order of the file takes.
+/// Memory of a region in bytes.
 const REGION_COST: u64 = 24;
 
 /// A file with its tree.
-pub struct View {
+pub struct TreeReader {
     file: File,
     tree: Tree,
     survey: Survey,
 }
 
-/// What one name stands for, in one element type.
-#[derive(Clone)]
-struct Column {
-    first: Shape,
-    /// Some frame has more than one column.
-    columns: bool,
-}
-
-/// What the index entries say about the arrays of a file.
-#[derive(Clone, Default)]
-struct Survey {
-    /// Entries that were looked at, and the frame of the last.
-    entries: u64,
-    frame: u64,
-    columns: BTreeMap<(u32, Type), Column>,
-    /// Names of entries that say nothing about their array.
-    damaged: BTreeSet<u32>,
-    /// Chunks whose entries cannot be used.
-    wrong: u64,
-}
-
-impl Survey {
-    /// Looks at the entries that it has not seen. One that cannot be read is an error where its frame is
-    /// read; entries out of order are one now, because then nothing can be found.
-    fn go_on(&mut self, index: &Index, limits: &Limits) -> Result<()> {
-        index.scan(self.entries..index.count, |k, entry| {
-            if entry.frame < self.frame {
-                let message = format!("frame {} behind frame {}", entry.frame, self.frame);
-                let error = Error::malformed("gsd-012", message)
-                    .hint("`spile salvage` puts the frames in order");
-                return Err(index.at(k, &entry, error));
-            }
-            self.frame = entry.frame;
-            self.wrong += u64::from(index.place(k, &entry).is_err());
-            // What is wrong with the entry is told when it is read.
-            let sized = entry.kind(index.form()).filter(|_| entry.bytes(index.form()).is_some());
-            let Some(kind) = sized.filter(|_| index.names.has(entry.id)) else {
-                self.damaged.insert(entry.id);
-                return Ok(());
-            };
-            let known = self.columns.len() as u64;
-            let column = self
-                .columns
-                .entry((entry.id, kind))
-                .or_insert_with(|| Column { first: shape(&entry, true), columns: false });
-            column.columns |= entry.m != 1;
-            if known > 1000 {
-                limits.allow(known * ARRAY_COST, "the list of arrays")?;
-            }
-            Ok(())
-        })?;
-        self.entries = index.count;
-        Ok(())
-    }
-}
-
-impl View {
-    /// Looks at every index entry once, to know which arrays there are.
+impl TreeReader {
+    /// Builds the tree from the name list and a bounded number of index entries. Fails if those entries
+    /// are not in order (gsd-012) or if entries follow the end of the index (gsd-015).
     pub fn new(file: File, limits: &Limits) -> Result<Self> {
-        file.index.require_whole()?;
-        Self::with(file, Survey::default(), limits)
+        file.index.require_complete_sample()?;
+        Self::with_survey(file, Survey::new(), limits)
     }
 
-    /// The same where some of the entries were looked at before.
-    fn with(file: File, mut survey: Survey, limits: &Limits) -> Result<Self> {
+    /// Builds the tree from a survey of the first entries and the entries after them.
+    fn with_survey(file: File, mut survey: Survey, limits: &Limits) -> Result<Self> {
         let index = &file.index;
-        let frames = index.countable_frames(limits)?;
-        survey.go_on(index, limits)?;
+        let frames = index.limited_frames(limits)?;
+        survey.extend(index, limits)?;
         let mut tree = Tree::new(limits);
         let header = file.header();
         let hoomd = header.schema == HOOMD;
@@ -106,28 +50,28 @@ impl View {
         attrs.push(("application".into(), header.application.clone().into()));
         attrs.push(("schema".into(), header.schema.clone().into()));
         attrs.push(("schema_version".into(), Value::UInt(header.schema_version.into())));
-        // A name that only damaged entries have is an array that cannot be read.
-        let found = &survey.columns;
-        let known =
-            |id: u32| found.range((id, Type::UInt8)..).next().is_some_and(|(k, _)| k.0 == id);
-        let lost = Column { first: Shape::new([0, 1]), columns: false };
-        let damaged = survey.damaged.iter().filter(|id| !known(**id));
-        let damaged = damaged.map(|id| ((*id, Type::UInt8), &lost));
-        for ((id, kind), column) in found.iter().map(|(key, column)| (*key, column)).chain(damaged)
-        {
+        // A name that only invalid entries have is an array that cannot be read.
+        let unreadable = Column { first: Shape::new([0, 1]), columns: false };
+        let damaged = survey.damaged.iter().filter(|id| survey.kinds(**id).next().is_none());
+        let damaged = damaged.map(|id| ((*id, Type::UInt8), &unreadable));
+        let found = survey.columns.iter().map(|(key, column)| (*key, column));
+        for ((id, kind), column) in found.chain(damaged) {
             let lengths = column.first.lengths();
             let rank = if column.columns { 2 } else { 1 };
-            let table = Table { file: file.clone(), id, kind, columns: column.columns, frames };
+            let kinds = survey.kinds(id).collect();
+            let table =
+                ChunkTable { file: file.clone(), id, kind, kinds, columns: column.columns, frames };
             let layout = Layout::PerFrame(Arc::new(table));
             let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
-            let name = if index.names.has(id) {
-                index.names.text(id)
+            let name = if index.names.contains(id) {
+                index.names.display(id)
             } else {
                 format!("no-name-{id}").into()
             };
             add(&mut tree, &name, desc, hoomd)?;
         }
-        if index.form().is_first() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {
+        if index.form().is_v0_0_1() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none()
+        {
             let layout = Layout::PerFrame(Arc::new(Steps { file: file.clone(), frames }));
             add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout), hoomd)?;
         }
@@ -141,7 +85,7 @@ impl View {
     }
 }
 
-/// Adds a chunk under its name, whose slashes are levels.
+/// Adds an array at the path of a chunk name.
 fn add(tree: &mut Tree, name: &str, mut desc: ArrayDesc, hoomd: bool) -> Result<NodeId> {
     if hoomd {
         desc.dims = desc.dims.iter().zip(dims(name)).map(|(_, dim)| dim.into()).collect();
@@ -155,16 +99,18 @@ fn add(tree: &mut Tree, name: &str, mut desc: ArrayDesc, hoomd: bool) -> Result<
     Ok(node)
 }
 
-/// The frames of one name and element type.
-struct Table {
+/// Chunks of one name and element type in all frames.
+struct ChunkTable {
     file: File,
     id: u32,
     kind: Type,
+    /// All element types of the name that have an array.
+    kinds: Vec<Type>,
     columns: bool,
     frames: u64,
 }
 
-impl FrameTable for Table {
+impl FrameTable for ChunkTable {
     fn len(&self) -> u64 {
         self.frames
     }
@@ -172,24 +118,30 @@ impl FrameTable for Table {
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
         let index = &self.file.index;
         let code = self.kind.code(index.form());
-        let Some((k, entry)) = index.find(frame, self.id, |e| Some(e.code) == code)? else {
-            return index.require_absent(frame, self.id).map(|()| None);
-        };
-        let place = index.place(k, &entry)?;
-        Ok(Some(FrameCell { shape: shape(&entry, self.columns), layout: layout(place) }))
-    }
-
-    /// The tree shows what the file has; what that means to HOOMD is said beside it.
-    fn instead(&self, frame: u64) -> Result<Option<String>> {
-        if self.file.header().schema != HOOMD {
+        if let Some((k, entry)) = index.find(frame, self.id, |e| Some(e.code) == code)? {
+            let data = index.locate(k, &entry)?;
+            if entry.m != 1 && !self.columns {
+                let message = format!("expected 1 column, found {}", entry.m);
+                let error = Error::unsupported("gsd-019", message);
+                return Err(index.add_context(k, &entry, error));
+            }
+            return Ok(Some(FrameCell {
+                shape: shape(&entry, self.columns),
+                layout: layout(data),
+            }));
+        }
+        // A chunk of another type belongs to another array; an invalid entry may be the one.
+        let Some((k, entry)) = index.find(frame, self.id, |_| true)? else { return Ok(None) };
+        let found = index.locate(k, &entry)?.kind;
+        if self.kinds.contains(&found) {
             return Ok(None);
         }
-        let name = self.file.index.names.text(self.id);
-        Trajectory::new(self.file.clone())?.instead(frame, &name)
+        let message = format!("expected element type {}, found {}", self.kind.name(), found.name());
+        Err(index.add_context(k, &entry, Error::unsupported("gsd-019", message)))
     }
 }
 
-/// The steps of the frames; for files of 0.0.1, which keep them in the index, also as an array.
+/// Time steps of the frames; for files of 0.0.1, which store them in the index, also an array.
 struct Steps {
     file: File,
     frames: u64,
@@ -223,7 +175,7 @@ impl FrameTable for Steps {
     }
 }
 
-impl Reader for View {
+impl Reader for TreeReader {
     fn tree(&self) -> &Tree {
         &self.tree
     }
@@ -242,17 +194,19 @@ impl Reader for View {
             ("chunks".into(), self.file.nchunks().into()),
             ("names".into(), (self.file.index.names.len() as u64).into()),
         ];
-        rows.extend(crate::schema::summary(&self.file));
+        rows.extend(crate::semantics::summary(&self.file));
         if self.file.has_torn_commit() {
             rows.push((
                 "unfinished".into(),
-                "a commit is under way or was cut; its frames are not here yet".into(),
+                "a commit is in progress or was interrupted; its frames are not included".into(),
             ));
         }
-        let wrong = self.survey.wrong;
-        if wrong > 0 {
-            let told = if wrong == 1 { "1 chunk".into() } else { format!("{wrong} chunks") };
-            rows.push(("damaged".into(), format!("{told}; `spile check` tells which").into()));
+        let invalid = self.survey.invalid;
+        if invalid > 0 {
+            let bound = if self.survey.complete { "" } else { "at least " };
+            let unit = if invalid == 1 { "chunk" } else { "chunks" };
+            let text = format!("{bound}{invalid} {unit}; `spile check` lists them");
+            rows.push(("damaged".into(), text.into()));
         }
         rows
     }
@@ -261,38 +215,38 @@ impl Reader for View {
         let mut file = self.file.clone();
         file.refresh()?;
         let index = &file.index;
-        if index.beyond.is_some() {
-            return Err(index.hole());
+        if index.entry_after_end.is_some() {
+            return Err(index.gap_error());
         }
-        // An upgrade numbers entries and types anew.
+        // An upgrade changes entries and type codes.
         let same = index.form() == self.file.index.form() && index.count >= self.survey.entries;
-        let survey = if same { self.survey.clone() } else { Survey::default() };
-        Ok(Some(Box::new(Self::with(file, survey, limits)?)))
+        let survey = if same { self.survey.clone() } else { Survey::new() };
+        Ok(Some(Box::new(Self::with_survey(file, survey, limits)?)))
     }
 
     fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let index = &self.file.index;
         let (header, form, len) = (&index.header, index.form(), self.source().len());
         let cost = index.count.saturating_mul(REGION_COST);
-        index.limits().allow(cost, "the places of all chunks")?;
-        // (offset, length, what): the header, the tables, then chunks by number.
+        index.limits().allow(cost, "the regions of all chunks")?;
+        // Offset, length, and entry number; header, index and names have the largest numbers.
         let mut parts: Vec<(u64, u64, u64)> = vec![(0, form.header_size(), u64::MAX)];
-        parts.push((header.index.location, index.room * form.entry_size(), u64::MAX - 1));
+        parts.push((header.index.location, index.capacity * form.entry_size(), u64::MAX - 1));
         if let Some(names) = header.names {
             parts.push((names.location, names.allocated.saturating_mul(SLOT), u64::MAX - 2));
         }
         index.scan(0..index.count, |k, entry| {
-            if let Ok(place) = index.place(k, &entry)
-                && place.len > 0
+            if let Ok(data) = index.locate(k, &entry)
+                && data.len > 0
             {
-                parts.push((place.offset, place.len, k));
+                parts.push((data.offset, data.len, k));
             }
             Ok(())
         })?;
         parts.sort_unstable();
         let mut end = 0;
         for (offset, bytes, what) in parts {
-            // Of bytes that two chunks claim, the first has them.
+            // Overlapping bytes belong to the chunk with the lower offset.
             let (from, to) = (offset.max(end), offset.saturating_add(bytes).min(len));
             if from >= to {
                 continue;
@@ -312,7 +266,7 @@ impl Reader for View {
                     let entry = index.entry(k)?;
                     let kind = entry.kind(form).map_or(String::new(), Type::name);
                     let value = format!("{} x {} {kind}", entry.n, entry.m);
-                    let name = format!("frame {} {}", entry.frame, index.names.text(entry.id));
+                    let name = format!("frame {} {}", entry.frame, index.names.display(entry.id));
                     (Role::Data, name, value)
                 }
             };
@@ -328,7 +282,7 @@ impl Reader for View {
             each(Object {
                 id: Some(chunk.entry.id.to_string()),
                 frame: Some(chunk.entry.frame),
-                kind: chunk.place.kind.name(),
+                kind: chunk.data.kind.name(),
                 array: chunk.desc(),
                 path: chunk.name.to_string(),
             })

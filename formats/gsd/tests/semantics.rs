@@ -1,4 +1,4 @@
-//! The HOOMD schema on files of the Python package, and frames of our own.
+//! The HOOMD schema, on files of the Python package and of `TrajectoryWriter`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use spile_core::format::Format as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
+use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::Type;
 use spile_gsd::{File, Gsd, Mode};
 
@@ -24,7 +24,7 @@ fn codes(path: &Path, strict: bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn defaults_stand_where_nothing_was_written() {
+fn missing_chunks_have_defaults() {
     let file = open(&golden("py-5.0.1/hoomd_defaults.gsd"));
     let frame = file.read(0).unwrap();
     let n = frame.particles.n as usize;
@@ -44,7 +44,7 @@ fn a_negative_zero_is_no_default() {
     let path = temp.path().join("a.gsd");
     let (mode, precision) = (Mode::default(), Precision::Single);
     let mut file = TrajectoryWriter::create(&path, Overwrite::Never, "t", precision, mode).unwrap();
-    let mut frame = Snapshot::plain(0, 2);
+    let mut frame = Snapshot::new(0, 2);
     frame.particles.velocity[4] = -0.0;
     file.write(&frame).unwrap();
     file.close().unwrap();
@@ -57,7 +57,7 @@ fn a_negative_zero_is_no_default() {
 }
 
 #[test]
-fn frames_fall_back_to_frame_0_only_with_as_many_particles() {
+fn frames_fall_back_to_frame_0_only_with_the_same_number_of_particles() {
     let file = open(&golden("py-5.0.1/hoomd_varying_N.gsd"));
     let frames: Vec<Snapshot> = (0..file.len().unwrap()).map(|k| file.read(k).unwrap()).collect();
     let counts: Vec<u32> = frames.iter().map(|f| f.particles.n).collect();
@@ -73,7 +73,7 @@ fn frames_fall_back_to_frame_0_only_with_as_many_particles() {
 }
 
 #[test]
-fn a_log_that_frame_0_lacks_is_told_clearly() {
+fn a_logged_quantity_missing_in_frame_0_is_reported() {
     let path = golden("edge/hoomd_log_absent_in_frame0_REFERENCE_KEYERROR_FRAME2.gsd");
     let file = open(&path);
     let there: Vec<bool> = (0..3).map(|k| file.read(k).unwrap().log["E"].is_some()).collect();
@@ -81,7 +81,9 @@ fn a_log_that_frame_0_lacks_is_told_clearly() {
     assert_eq!(codes(&path, false), ["gsd-048"]);
     let log = file.read_log().unwrap();
     assert_eq!(log.columns[0].missing, [0, 2]);
-    assert!(log.columns[0].numbers()[0].is_nan() && !log.columns[0].numbers()[1].is_nan());
+    assert!(
+        log.columns[0].first_elements()[0].is_nan() && !log.columns[0].first_elements()[1].is_nan()
+    );
     let text = open(&golden("edge/hoomd_string_log_only_frame0_REFERENCE_CRASHES_ON_FRAME1.gsd"));
     let second = text.read(1).unwrap();
     assert_eq!(second.log["cat"], text.read(0).unwrap().log["cat"]);
@@ -89,7 +91,7 @@ fn a_log_that_frame_0_lacks_is_told_clearly() {
 }
 
 #[test]
-fn what_makes_no_sense_is_found_by_a_strict_check() {
+fn a_strict_check_finds_invalid_values() {
     let path = golden("edge/hoomd_invalid_semantics_accepted.gsd");
     assert_eq!(codes(&path, false), [""; 0]);
     assert_eq!(codes(&path, true), ["gsd-044", "gsd-046", "gsd-047", "gsd-044"]);
@@ -100,7 +102,7 @@ fn what_makes_no_sense_is_found_by_a_strict_check() {
 }
 
 #[test]
-fn logs_are_columns() {
+fn logs_are_read_as_columns() {
     for name in ["hoomd_many_frames", "hoomd_full"] {
         let file = open(&golden(&format!("py-5.0.1/{name}.gsd")));
         let log = file.read_log().unwrap();
@@ -118,7 +120,7 @@ fn logs_are_columns() {
     }
 }
 
-/// A frame in which nothing has its default.
+/// A frame without default values.
 fn full(step: u64, n: u32) -> Snapshot {
     let numbers = |count: u32, from: f64| -> Vec<f64> {
         (0..count).map(|k| f64::from(k).mul_add(0.25, from)).collect()
@@ -160,7 +162,7 @@ fn full(step: u64, n: u32) -> Snapshot {
     s
 }
 
-/// What a frame is in which nothing was set.
+/// A frame of default values.
 fn plain(step: u64, n: u32) -> Snapshot {
     let mut s = Snapshot { step, dimensions: 3, ..Snapshot::default() };
     s.box_ = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
@@ -183,10 +185,10 @@ fn plain(step: u64, n: u32) -> Snapshot {
 }
 
 #[test]
-fn frames_come_back_and_nothing_is_written_twice() {
+fn frames_round_trip_and_equal_values_are_not_written_again() {
     let temp = tempfile::tempdir().unwrap();
     for precision in [Precision::Single, Precision::Double] {
-        // From full to plain and back: a default must be written where frame 0 has another value.
+        // A default must be written if frame 0 has another value.
         for order in [[0, 1, 2, 3, 1], [1, 0, 3, 2, 0]] {
             let kinds = [full(7, 6), plain(9, 6), full(11, 4), plain(0, 5)];
             let path = temp.path().join("h.gsd");
@@ -223,7 +225,7 @@ fn frames_come_back_and_nothing_is_written_twice() {
             assert!(found.iter().all(|code| *code == "gsd-048"), "{found:?}");
         }
     }
-    // The same frame again costs its step and no more.
+    // An equal frame adds its step only.
     let path = temp.path().join("twice.gsd");
     let mode = Mode::default();
     let mut file =
@@ -242,7 +244,7 @@ fn frames_come_back_and_nothing_is_written_twice() {
 }
 
 #[test]
-fn a_frame_of_the_wrong_size_is_refused() {
+fn a_frame_of_the_wrong_size_is_rejected() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("x.gsd");
     let mode = Mode::default();
@@ -251,14 +253,14 @@ fn a_frame_of_the_wrong_size_is_refused() {
     let mut wrong = plain(1, 5);
     wrong.particles.position.pop();
     let error = file.write(&wrong).unwrap_err();
-    assert!(error.to_string().contains("14 numbers are not 5 x 3"), "{error}");
+    assert!(error.to_string().contains("expected 5 x 3 numbers, found 14"), "{error}");
     file.write(&plain(1, 5)).unwrap();
     file.close().unwrap();
     assert_eq!(open(&path).len().unwrap(), 1);
 }
 
 #[test]
-fn dimensions_have_the_names_that_people_use() {
+fn dimensions_are_named() {
     let limits = Limits::default();
     let path = golden("py-5.0.1/hoomd_full.gsd");
     let file = Gsd.open(Source::open(path).unwrap(), &limits).unwrap();
