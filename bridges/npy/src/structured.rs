@@ -1,22 +1,22 @@
-//! Records of several fields: `[('x', '<f8'), ('tag', '|S4')]`.
+//! Structured data types: `[('x', '<f8'), ('tag', '|S4')]`.
 
 use spile_core::dtype::DType;
 
-/// One field of a record.
+/// A field of a structured type.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Field {
-    /// Fields of a field have its name and a slash before theirs.
+    /// Path of the field; nested fields are separated by slashes.
     pub(crate) name: String,
     pub(crate) dtype: DType,
-    /// Bytes of the record before it.
+    /// Byte offset in the record.
     pub(crate) offset: usize,
 }
 
-/// Records in records, as deep as they are read.
-const DEEPEST: usize = 16;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 16;
 
-/// The fields, the bytes of a record and the length of the text; nothing where a field has a type or a
-/// shape that is not read.
+/// Parses a type: its fields, the size of a record in bytes, and the length of the parsed text. `None` if a
+/// field has an unsupported type or a shape.
 pub(crate) fn parse(text: &str) -> Option<(Vec<Field>, usize, usize)> {
     let mut reader = Reader { rest: text, fields: Vec::new(), size: 0 };
     reader.list("", 0)?;
@@ -42,7 +42,7 @@ impl Reader<'_> {
     fn field(&mut self, above: &str, depth: usize) -> Option<()> {
         self.take('(')?;
         let name = if self.take('(').is_some() {
-            // A title, and the name.
+            // Title and name.
             self.text()?;
             self.take(',')?;
             let name = self.text()?;
@@ -53,30 +53,30 @@ impl Reader<'_> {
         };
         self.take(',')?;
         if self.rest.trim_start().starts_with('[') {
-            if depth == DEEPEST {
+            if depth == MAX_DEPTH {
                 return None;
             }
             self.list(&format!("{above}{name}/"), depth + 1)?;
         } else {
             let dtype = DType::from_numpy(&self.text()?)?;
-            // Bytes without a name are padding.
+            // A field without a name is padding.
             if !name.is_empty() {
                 let field = Field { name: format!("{above}{name}"), dtype, offset: self.size };
                 self.fields.push(field);
             }
             self.size = self.size.checked_add(dtype.size())?;
         }
-        // What follows is the shape of a field that is an array, which is not read.
+        // A third item is the shape of an array field, which is not supported.
         let _ = self.take(',');
         self.take(')')
     }
 
-    fn take(&mut self, letter: char) -> Option<()> {
-        self.rest = self.rest.trim_start().strip_prefix(letter)?;
+    fn take(&mut self, c: char) -> Option<()> {
+        self.rest = self.rest.trim_start().strip_prefix(c)?;
         Some(())
     }
 
-    /// A Python string; names with letters that it writes as escapes are not read.
+    /// Parses a Python string; `None` if it contains escapes.
     fn text(&mut self) -> Option<String> {
         let text = self.rest.trim_start();
         let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_behind_padding_and_in_other_fields() {
+    fn fields_after_padding_and_nested_fields_have_offsets() {
         let text = "[('id', '<i4'), ('', '|V4'), (('Length', 'x'), '<f8'), ('in', [('a', '|S3'), ('b', '>u2')])], 'f";
         let (fields, size, length) = parse(text).unwrap();
         let seen: Vec<_> =
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_nothing() {
+    fn unsupported_fields_are_rejected() {
         for text in [
             "[",
             "[(",
