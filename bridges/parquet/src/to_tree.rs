@@ -394,3 +394,88 @@ impl Reader for File {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thrift::{self, Struct, Value as Field};
+    use crate::wire::{MAGIC, page_header};
+
+    /// A file with three rows: `x` and `y` of float64 around columns that cannot be read.
+    fn file() -> Vec<u8> {
+        let element = |name: &str| Struct::default().with(3, Field::Short(0)).with(4, name.into());
+        let leaf = |name: &str, physical: i32, converted: Option<i32>| {
+            let own = Struct::default().with(1, Field::Short(physical));
+            let own = own.with(3, Field::Short(0)).with(4, name.into());
+            converted.map_or(own.clone(), |converted| own.with(6, Field::Short(converted)))
+        };
+        let repeated = Struct::default().with(1, Field::Short(1)).with(3, Field::Short(2));
+        let schema = [
+            Struct::default().with(4, "schema".into()).with(5, Field::Short(7)),
+            leaf("x", 5, None),
+            leaf("when", 2, Some(10)),
+            element("pos").with(5, Field::Short(2)),
+            leaf("a", 5, None),
+            element("b").with(5, Field::Short(1)),
+            leaf("c", 5, None),
+            leaf("price", 6, Some(5)),
+            repeated.with(4, "tags".into()),
+            leaf("cut", 5, None),
+            leaf("y", 5, None),
+        ];
+        let mut bytes = MAGIC.to_vec();
+        let mut chunks = Vec::new();
+        for k in 0..8 {
+            let (offset, rows) = (bytes.len() as i64, if k == 6 { 2 } else { 3 });
+            bytes.extend(page_header(3, 24).unwrap());
+            bytes.extend((0..3).flat_map(|row| f64::from(10 * k + row).to_le_bytes()));
+            let size = bytes.len() as i64 - offset;
+            let meta = Struct::default()
+                .with(4, Field::Short(0))
+                .with(5, Field::Int(rows))
+                .with(7, Field::Int(size))
+                .with(9, Field::Int(offset));
+            let chunk = Struct::default().with(3, Field::Struct(meta));
+            chunks.push(Field::Struct(chunk));
+        }
+        let group = Struct::default().with(1, Field::List(chunks));
+        let footer = Struct::default()
+            .with(2, Field::List(schema.map(Field::Struct).to_vec()))
+            .with(3, Field::Int(3))
+            .with(4, Field::List(vec![Field::Struct(group)]));
+        let start = bytes.len();
+        thrift::write(&footer, &mut bytes);
+        bytes.extend(((bytes.len() - start) as u32).to_le_bytes());
+        bytes.extend(MAGIC);
+        bytes
+    }
+
+    #[test]
+    fn a_column_that_cannot_be_read_is_reported_and_hides_no_other() {
+        let limits = Limits::default();
+        let file = File::open(Source::memory(file()), &limits).unwrap();
+        let found: Vec<(&str, &str, &str)> = file
+            .findings()
+            .iter()
+            .map(|f| (f.object.as_deref().unwrap_or_default(), f.severity.name(), f.code))
+            .collect();
+        let unsupported = |name| (name, "warning", "parquet-020");
+        let expected = ["\"when\"", "\"pos\"", "\"price\"", "\"tags\""].map(unsupported);
+        assert_eq!(found[..4], expected);
+        assert_eq!(found[4..], [("\"cut\"", "error", "parquet-005")]);
+        assert_eq!(file.findings()[0].message, "not read: type TIMESTAMP is not supported");
+        let paths: Vec<_> = file.tree.arrays().map(|(_, node, _)| node.path.as_str()).collect();
+        assert_eq!(paths, ["x", "y"]);
+        let (_, _, y) = file.tree.arrays().nth(1).unwrap();
+        let y = Array::open(&file.source, &file.tree, y, &limits).unwrap();
+        assert_eq!(y.read_f64(&Selection::all(), Axes::Stored).unwrap(), [70.0, 71.0, 72.0]);
+    }
+
+    #[test]
+    fn columns_are_charged_to_the_memory_budget() {
+        let limits = Limits::default().with_memory(30 << 10);
+        assert!(File::open(Source::memory(file()), &limits).is_ok());
+        let error = File::open(Source::memory(file()), &limits.with_memory(10 << 10)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    }
+}

@@ -1,5 +1,11 @@
-//! A grid or points of any tree as a file: a head of XML, then all numbers raw.
+//! A grid or points of a tree as a file.
 
+mod find_grid;
+mod find_points;
+mod grid;
+mod points;
+
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use spile_core::description::Description;
@@ -15,14 +21,13 @@ use spile_core::sink::Sink;
 use spile_core::tree::{NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
 
-use crate::cloud;
 use crate::collection;
-use crate::data::type_name;
-use crate::grid::{self, Line};
-use crate::save::save;
+use crate::wire::type_name;
+use crate::write::write;
 use crate::xml::escape;
+use find_grid::AxisCoord;
 
-/// A form of file.
+/// File type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Image,
@@ -32,6 +37,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// All types with their names and file name endings.
     pub(crate) const ALL: [(Self, &'static str, &'static str); 4] = [
         (Self::Image, "ImageData", "vti"),
         (Self::Rectilinear, "RectilinearGrid", "vtr"),
@@ -39,11 +45,13 @@ impl Kind {
         (Self::Poly, "PolyData", "vtp"),
     ];
 
+    /// VTK's name of the type.
     pub(crate) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
     }
 }
 
+/// Writes a grid or points of `content`. The file name ending determines the type.
 pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
     let ending = sink.path().extension().and_then(|e| e.to_str()).unwrap_or_default();
     let ending = ending.to_lowercase();
@@ -52,49 +60,50 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     }
     let kind = Kind::ALL.iter().find(|(_, _, known)| *known == ending);
     let (kind, ..) = kind.ok_or_else(|| {
-        unfit(format!("files that end in .{ending} are not written"))
-            .hint("written are .vti, .vtr, .vtu, .vtp and .pvd")
+        unsupported(format!("writing .{ending} files is not supported"))
+            .hint("supported are .vti, .vtr, .vtu, .vtp and .pvd")
     })?;
-    Moment { content, frame: None, limits }.write(*kind, sink)
+    Snapshot { content, frame: None, limits }.write(*kind, sink)
 }
 
-pub(crate) fn unfit(message: impl Into<String>) -> Error {
-    Error::unsupported("vtk-020", message).in_object("the tree")
+pub(crate) fn unsupported(message: impl Into<String>) -> Error {
+    Error::unsupported("vtk-020", message).in_object("tree")
 }
 
 /// A tree, or one frame of it.
-pub(crate) struct Moment<'a> {
+pub(crate) struct Snapshot<'a> {
     pub(crate) content: &'a dyn Reader,
     pub(crate) frame: Option<u64>,
     pub(crate) limits: &'a Limits,
 }
 
-/// Where numbers come from.
-pub(crate) enum Numbers {
+/// Source of the values of an array.
+pub(crate) enum Values {
     Array(Box<Array>),
-    /// An array a direction; what is missing is zero.
+    /// One array per axis; missing axes are zero.
     Columns(Vec<Array>),
-    /// Two numbers a point of three.
+    /// Two components per point; the third is zero.
     Flat(Box<Array>),
-    /// The same distance between each.
+    /// An arithmetic sequence.
     Steps {
         first: u64,
         step: u64,
     },
-    /// Everywhere the same.
+    /// A constant.
     Fill(u8),
+    /// A single value.
     Value(f64),
 }
 
-/// How an array is cut into components.
+/// Dimension of the components of an array.
 #[derive(Clone, Copy)]
-pub(crate) enum Form {
-    /// The fastest dimension, where that is one of components.
-    Grid(u64),
+enum Components {
+    /// The fastest dimension, with this length.
+    Fastest(u64),
     /// The second of two dimensions.
-    Rows,
-    /// Not at all.
-    Line,
+    Second,
+    /// None: one component.
+    One,
 }
 
 /// An array of the file.
@@ -104,51 +113,54 @@ pub(crate) struct Item {
     pub(crate) dtype: DType,
     pub(crate) components: u64,
     pub(crate) tuples: u64,
-    /// More that is said, as it stands in the tag.
-    pub(crate) more: String,
+    /// Additional attributes of the tag.
+    pub(crate) attributes: String,
     pub(crate) units: Option<String>,
-    pub(crate) numbers: Numbers,
+    pub(crate) values: Values,
 }
 
 impl Item {
-    pub(crate) fn made(
+    /// An array that is not in the tree.
+    fn generated(
         section: &'static str,
         name: &str,
         dtype: DType,
         tuples: u64,
-        numbers: Numbers,
+        values: Values,
     ) -> Self {
-        let (name, more, units) = (name.to_string(), String::new(), None);
-        Self { section, name, dtype, components: 1, tuples, more, units, numbers }
+        let (name, attributes, units) = (name.to_string(), String::new(), None);
+        Self { section, name, dtype, components: 1, tuples, attributes, units, values }
     }
 
+    /// Size of the values in bytes.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let all = self.tuples.checked_mul(self.components);
         let bytes = all.and_then(|n| n.checked_mul(self.dtype.size() as u64));
-        bytes.filter(|n| *n < 1 << 62).ok_or_else(|| unfit("an array that fits no file"))
+        bytes.filter(|n| *n < 1 << 62).ok_or_else(|| unsupported("size of the array overflows"))
     }
 }
 
-/// All of a file.
+/// Content of a file.
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
-    /// Attributes of the grid's element, and of its piece.
+    /// Attributes of the element of the grid.
     pub(crate) grid: String,
+    /// Attributes of the piece.
     pub(crate) piece: String,
     pub(crate) items: Vec<Item>,
-    /// Arrays of the file that the tree does not have.
-    pub(crate) made: Vec<String>,
-    /// Nodes of the tree that are in it.
-    pub(crate) taken: Vec<NodeId>,
+    /// Paths of arrays that are not in the tree.
+    generated: Vec<String>,
+    /// Nodes of the tree that are in the file.
+    written: Vec<NodeId>,
 }
 
-impl<'a> Moment<'a> {
-    pub(crate) fn tree(&self) -> &'a Tree {
+impl<'a> Snapshot<'a> {
+    fn tree(&self) -> &'a Tree {
         self.content.tree()
     }
 
-    /// An array, or nothing where the frame does not have it.
-    pub(crate) fn open(&self, id: NodeId) -> Result<Option<Array>> {
+    /// Opens an array; `None` if it does not exist in the frame.
+    fn open(&self, id: NodeId) -> Result<Option<Array>> {
         let (source, tree) = (self.content.source(), self.tree());
         let Some(desc) = &tree.node(id).array else { return Ok(None) };
         let Layout::PerFrame(table) = &tree.resolve(desc)?.layout else {
@@ -158,73 +170,74 @@ impl<'a> Moment<'a> {
             Some(frame) => frame,
             None if table.len() == 1 => 0,
             None => {
-                return Err(unfit("a file of this kind holds one frame")
-                    .hint("write .pvd for all of them, or choose one with --frames"));
+                return Err(unsupported("a file of this type has one frame")
+                    .hint("write .pvd for all frames, or select one with --frames"));
             }
         };
         Array::open_frame(source, tree, desc, frame, self.limits)
     }
 
-    /// The kind of file that suits the tree best.
+    /// The file type for the tree; `None` if it has neither a grid nor points.
     pub(crate) fn best(&self) -> Option<Kind> {
-        let grid = grid::find(self.tree());
-        let lines = grid.as_ref().map_or(&[][..], |grid| &grid.axes);
-        // A table of numbers is no grid as long as nobody says where its points are.
-        if lines.len() > 1 && lines.iter().any(|axis| axis.line != Line::Index) {
-            let uneven = lines.iter().any(|axis| matches!(axis.line, Line::Nodes(_)));
-            return Some(if uneven { Kind::Rectilinear } else { Kind::Image });
+        let grid = find_grid::find(self.tree());
+        let axes = grid.as_ref().map_or(&[][..], |grid| &grid.axes);
+        // An array without coordinates may be a table instead of a grid.
+        if axes.len() > 1 && axes.iter().any(|axis| axis.coord != AxisCoord::Index) {
+            let nodes = axes.iter().any(|axis| matches!(axis.coord, AxisCoord::Nodes(_)));
+            return Some(if nodes { Kind::Rectilinear } else { Kind::Image });
         }
-        cloud::find(self.tree()).map(|_| Kind::Poly).or(grid.map(|_| Kind::Image))
+        find_points::find(self.tree()).map(|_| Kind::Poly).or(grid.map(|_| Kind::Image))
     }
 
+    /// Writes the snapshot as a file of type `kind`.
     pub(crate) fn write(&self, kind: Kind, sink: &Sink) -> Result<()> {
         let mut plan = match kind {
-            Kind::Image | Kind::Rectilinear => self.on_grid(kind)?,
-            Kind::Unstructured | Kind::Poly => self.on_points(kind)?,
+            Kind::Image | Kind::Rectilinear => self.grid_plan(kind)?,
+            Kind::Unstructured | Kind::Poly => self.points_plan(kind)?,
         };
         self.fields(&mut plan)?;
-        save(&plan, &described(self, &plan)?, sink)
+        write(&plan, &metadata(self, &plan)?, sink)
     }
 
-    /// An array as one of the file; nothing where the frame does not have it.
-    pub(crate) fn item(
+    /// An array of the file; `None` if it does not exist in the frame or VTK does not have its type.
+    fn item(
         &self,
         section: &'static str,
         id: NodeId,
-        form: Form,
+        components: Components,
     ) -> Result<Option<Item>> {
         let node = self.tree().node(id);
         let Some(array) = self.open(id)? else { return Ok(None) };
         let stored = array.dtype().with_order(ByteOrder::Little);
-        // What the numbers mean; VTK knows no factors.
+        // VTK has no scaling: physical values are written.
         let dtype = if array.map().is_some() { DType::F64 } else { stored };
         if type_name(dtype).is_none() {
             return Ok(None);
         }
         let lengths = array.shape().lengths();
-        let components = match (form, lengths) {
-            (Form::Grid(components), _) => components,
-            (Form::Rows, [_, n]) => *n,
+        let components = match (components, lengths) {
+            (Components::Fastest(components), _) => components,
+            (Components::Second, [_, n]) => *n,
             _ => 1,
         };
-        let all = array.shape().count().ok_or_else(|| unfit("an array that fits no file"))?;
+        let all = array.shape().count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let order = if array.order() == Order::C { "C" } else { "F" };
         let shape: Vec<String> =
             std::iter::once(order.to_string()).chain(lengths.iter().map(u64::to_string)).collect();
         let name = node.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('/'));
-        let mut more = format!(" Shape=\"{}\"", shape.join(" "));
+        let mut attributes = format!(" Shape=\"{}\"", shape.join(" "));
         if name.is_none() && node.path != section {
-            let _ = write!(more, " Path=\"{}\"", escape(&node.path));
+            let _ = write!(attributes, " Path=\"{}\"", escape(&node.path));
         }
         let units = node.attrs.iter().find(|(name, _)| name == "units");
         let units = units.map(|(_, units)| units.to_string());
         let name = name.unwrap_or(&node.path).to_string();
-        let numbers = Numbers::Array(Box::new(array));
-        Ok(Some(Item { section, name, dtype, components, tuples, more, units, numbers }))
+        let values = Values::Array(Box::new(array));
+        Ok(Some(Item { section, name, dtype, components, tuples, attributes, units, values }))
     }
 
-    /// The time, single numbers, and the coordinates of arrays that are in the file.
+    /// Adds field data: the time, scalars, and coordinates of written arrays.
     fn fields(&self, plan: &mut Plan) -> Result<()> {
         let tree = self.tree();
         let section = "FieldData";
@@ -234,12 +247,13 @@ impl<'a> Moment<'a> {
                 wanted.push(id);
             }
         }
-        for id in &plan.taken {
+        let mut written: HashSet<NodeId> = plan.written.iter().copied().collect();
+        for id in &plan.written {
             let Some(desc) = &tree.node(*id).array else { continue };
             for coord in &desc.coords {
                 if let Coord::Node(id) = coord {
-                    // Middles come back from their nodes.
-                    let nodes = nodes_of(tree, *id).filter(|nodes| plan.taken.contains(nodes));
+                    // Cell centres are restored from their nodes.
+                    let nodes = nodes_of(tree, *id).filter(|nodes| written.contains(nodes));
                     if nodes.is_none() {
                         wanted.push(*id);
                     }
@@ -249,23 +263,24 @@ impl<'a> Moment<'a> {
         let mut fields = Vec::new();
         let mut timed = false;
         for id in wanted {
-            if plan.taken.contains(&id) {
+            if written.contains(&id) {
                 continue;
             }
             let desc = tree.node(id).array.as_ref().map(|desc| tree.resolve(desc)).transpose()?;
             if desc.is_none_or(|desc| desc.ragged().is_some()) {
                 continue;
             }
-            if let Some(item) = self.item(section, id, Form::Rows)? {
+            if let Some(item) = self.item(section, id, Components::Second)? {
                 timed |= item.name == "TimeValue";
                 fields.push(item);
-                plan.taken.push(id);
+                plan.written.push(id);
+                written.insert(id);
             }
         }
         if let (Some(time), false) = (self.time()?, timed) {
-            let time = Numbers::Value(time);
-            fields.push(Item::made(section, "TimeValue", DType::F64, 1, time));
-            plan.made.push("FieldData/TimeValue".into());
+            let time = Values::Value(time);
+            fields.push(Item::generated(section, "TimeValue", DType::F64, 1, time));
+            plan.generated.push("FieldData/TimeValue".into());
         }
         fields.append(&mut plan.items);
         plan.items = fields;
@@ -281,17 +296,17 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// What a file of the plan says besides its numbers.
-fn described(moment: &Moment<'_>, plan: &Plan) -> Result<String> {
-    let mut tree = still(moment.tree(), moment.limits)?;
-    if let (Some(frame), Some(axis)) = (moment.frame, moment.tree().frames()) {
+/// The metadata of a file as JSON for an XML comment.
+fn metadata(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<String> {
+    let mut tree = without_frames(snapshot.tree(), snapshot.limits)?;
+    if let (Some(frame), Some(axis)) = (snapshot.frame, snapshot.tree().frames()) {
         let attrs = &mut tree.node_mut(ROOT).attrs;
         attrs.retain(|(name, _)| name != "step" && name != "time");
         attrs.extend(axis.step(frame)?.map(|step| ("step".to_string(), Value::UInt(step))));
         attrs.extend(axis.time(frame)?.map(|time| ("time".to_string(), Value::Float(time))));
     }
-    for id in &plan.taken {
-        // The file has what the numbers mean.
+    for id in &plan.written {
+        // The file has physical values.
         if let Some(desc) = &mut tree.node_mut(*id).array
             && desc.map.take().is_some()
         {
@@ -299,19 +314,19 @@ fn described(moment: &Moment<'_>, plan: &Plan) -> Result<String> {
         }
     }
     let mut description = Description::of(&tree);
-    for path in &plan.made {
+    for path in &plan.generated {
         description.made(path.clone());
     }
-    // Two hyphens end a comment.
-    Ok(description.text(moment.limits)?.replace("--", "-\\u002d"))
+    // Comments must not contain two hyphens.
+    Ok(description.text(snapshot.limits)?.replace("--", "-\\u002d"))
 }
 
-/// The same nodes without frames: a file is one of them.
-fn still(moving: &Tree, limits: &Limits) -> Result<Tree> {
+/// A copy of a tree in which arrays have no frames.
+fn without_frames(source: &Tree, limits: &Limits) -> Result<Tree> {
     let mut tree = Tree::new(limits);
-    tree.node_mut(ROOT).attrs.clone_from(moving.attrs());
-    // Nodes are added in the same order, so they have the same numbers.
-    for (_, node) in moving.iter() {
+    tree.node_mut(ROOT).attrs.clone_from(source.attrs());
+    // Adding the nodes in the same order keeps their ids.
+    for (_, node) in source.iter() {
         let id = match &node.array {
             None => tree.add_group(node.parent, &node.name)?,
             Some(array) => {

@@ -1,4 +1,4 @@
-//! The head of a file, and the numbers behind it.
+//! Writer of files: XML, then raw appended values.
 
 use std::fmt::Write as _;
 
@@ -10,17 +10,17 @@ use spile_core::select::{Selection, Slice};
 use spile_core::sink::Sink;
 use spile_core::wire::ByteOrder;
 
-use crate::data::type_name;
-use crate::write::{Item, Kind, Numbers, Plan};
+use crate::from_tree::{Item, Kind, Plan, Values};
+use crate::wire::type_name;
 use crate::xml::escape;
 
-/// Points that are put together at once.
-const TOGETHER: u64 = 32 << 10;
+/// Tuples written at once.
+const BATCH: u64 = 32 << 10;
 
-/// Bytes of the length before each array.
+/// Size of the length field before each array in bytes.
 const LENGTH: u64 = 8;
 
-/// Sections in the order of the file.
+/// Sections in file order.
 const SECTIONS: [&str; 10] = [
     "FieldData",
     "PointData",
@@ -34,18 +34,18 @@ const SECTIONS: [&str; 10] = [
     "Polys",
 ];
 
-/// Writes all of a file, with `comment` for readers that want the tree back.
-pub(crate) fn save(plan: &Plan, comment: &str, sink: &Sink) -> Result<()> {
+/// Writes a file, with `metadata` in a comment.
+pub(crate) fn write(plan: &Plan, metadata: &str, sink: &Sink) -> Result<()> {
     let mut head = String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"");
     let kind = plan.kind.name();
     let _ = write!(
         head,
         "{kind}\" version=\"1.0\" byte_order=\"LittleEndian\" header_type=\"UInt64\">\n  \
-         <!-- spile {comment} -->\n  <{kind}{}>\n",
+         <!-- spile {metadata} -->\n  <{kind}{}>\n",
         plan.grid
     );
     let mut offset = 0_u64;
-    let mut placed: Vec<(u64, &Item)> = Vec::new();
+    let mut items_at: Vec<(u64, &Item)> = Vec::new();
     for name in SECTIONS {
         let items: Vec<&Item> = plan.items.iter().filter(|item| item.section == name).collect();
         let needed = match plan.kind {
@@ -58,7 +58,7 @@ pub(crate) fn save(plan: &Plan, comment: &str, sink: &Sink) -> Result<()> {
             let _ = writeln!(head, "      <{name}>");
             for item in items {
                 tag(&mut head, item, offset);
-                placed.push((offset, item));
+                items_at.push((offset, item));
                 offset = offset.saturating_add(LENGTH).saturating_add(item.bytes()?);
             }
             let _ = writeln!(head, "      </{name}>");
@@ -70,14 +70,15 @@ pub(crate) fn save(plan: &Plan, comment: &str, sink: &Sink) -> Result<()> {
     let _ = write!(head, "    </Piece>\n  </{kind}>\n  <AppendedData encoding=\"raw\">\n   _");
     sink.write_all_at(0, head.as_bytes())?;
     let start = head.len() as u64;
-    for (offset, item) in placed {
+    for (offset, item) in items_at {
         let at = start + offset;
         sink.write_all_at(at, &item.bytes()?.to_le_bytes())?;
-        numbers(item, sink, at + LENGTH)?;
+        write_values(item, sink, at + LENGTH)?;
     }
     sink.write_all_at(start + offset, b"\n  </AppendedData>\n</VTKFile>\n")
 }
 
+/// Appends the tag of an array.
 fn tag(head: &mut String, item: &Item, offset: u64) {
     let kind = type_name(item.dtype).unwrap_or_default();
     let _ = write!(head, "        <DataArray type=\"{kind}\" Name=\"{}\"", escape(&item.name));
@@ -87,7 +88,7 @@ fn tag(head: &mut String, item: &Item, offset: u64) {
     if item.section == "FieldData" {
         let _ = write!(head, " NumberOfTuples=\"{}\"", item.tuples);
     }
-    let _ = write!(head, "{} format=\"appended\" offset=\"{offset}\"", item.more);
+    let _ = write!(head, "{} format=\"appended\" offset=\"{offset}\"", item.attributes);
     match &item.units {
         Some(units) => {
             let key = "<InformationKey name=\"UNITS_LABEL\" location=\"vtkDataArray\">";
@@ -99,62 +100,64 @@ fn tag(head: &mut String, item: &Item, offset: u64) {
     }
 }
 
-/// The numbers of an array from byte `at` on.
-fn numbers(item: &Item, sink: &Sink, at: u64) -> Result<()> {
+/// Writes the values of an array at byte `at`.
+fn write_values(item: &Item, sink: &Sink, at: u64) -> Result<()> {
     let size = item.dtype.size() as u64;
-    match &item.numbers {
-        Numbers::Array(array) => whole(array, sink, at),
-        Numbers::Columns(arrays) => pieces(item.tuples, |first, count| {
+    match &item.values {
+        Values::Array(array) => write_array(array, sink, at),
+        Values::Columns(arrays) => batches(item.tuples, |first, count| {
             let part = Selection(vec![Slice::range(first, first + count)]);
             let mut columns = Vec::new();
             for array in arrays {
                 columns.push(array.read_f64(&part, Axes::Stored)?);
             }
-            points(item.dtype, &columns, count, sink, at + first * 3 * size)
+            write_points(item.dtype, &columns, count, sink, at + first * 3 * size)
         }),
-        Numbers::Flat(array) => pieces(item.tuples, |first, count| {
+        Values::Flat(array) => batches(item.tuples, |first, count| {
             let mut columns = Vec::new();
             for k in 0..2 {
                 let part =
                     Selection(vec![Slice::range(first, first + count), Slice::range(k, k + 1)]);
                 columns.push(array.read_f64(&part, Axes::Stored)?);
             }
-            points(item.dtype, &columns, count, sink, at + first * 3 * size)
+            write_points(item.dtype, &columns, count, sink, at + first * 3 * size)
         }),
-        Numbers::Steps { first, step } => pieces(item.tuples, |k, count| {
+        Values::Steps { first, step } => batches(item.tuples, |k, count| {
             let value = |k: u64| (first + k * step).to_le_bytes();
             let bytes: Vec<u8> = (k..k + count).flat_map(value).collect();
             sink.write_all_at(at + k * size, &bytes)
         }),
-        Numbers::Fill(byte) => {
-            pieces(item.tuples, |k, count| sink.write_all_at(at + k, &vec![*byte; count as usize]))
+        Values::Fill(byte) => {
+            batches(item.tuples, |k, count| sink.write_all_at(at + k, &vec![*byte; count as usize]))
         }
-        Numbers::Value(value) => sink.write_all_at(at, &value.to_le_bytes()),
+        Values::Value(value) => sink.write_all_at(at, &value.to_le_bytes()),
     }
 }
 
-fn pieces(all: u64, mut each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+/// Calls `each` with the first tuple and the number of tuples of every batch.
+fn batches(all: u64, mut each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
     let mut first = 0;
     while first < all {
-        let count = TOGETHER.min(all - first);
+        let count = BATCH.min(all - first);
         each(first, count)?;
         first += count;
     }
     Ok(())
 }
 
-/// Points of three directions, of which some may be missing.
-fn points(dtype: DType, columns: &[Vec<f64>], count: u64, sink: &Sink, at: u64) -> Result<()> {
+/// Writes points of three components; missing columns are zero.
+fn write_points(dtype: DType, columns: &[Vec<f64>], count: u64, sink: &Sink, at: u64) -> Result<()> {
     let zero = vec![0.0; count as usize];
     let column = |k: usize| columns.get(k).unwrap_or(&zero).iter();
-    let together = column(0).zip(column(1)).zip(column(2));
-    let all: Vec<f64> = together.flat_map(|((x, y), z)| [*x, *y, *z]).collect();
+    let points = column(0).zip(column(1)).zip(column(2));
+    let all: Vec<f64> = points.flat_map(|((x, y), z)| [*x, *y, *z]).collect();
     let mut bytes = Vec::new();
     convert::from_f64(dtype, None, &all, &mut bytes);
     sink.write_all_at(at, &bytes)
 }
 
-fn whole(array: &Array, sink: &Sink, at: u64) -> Result<()> {
+/// Writes the physical values of an array.
+fn write_array(array: &Array, sink: &Sink, at: u64) -> Result<()> {
     let stored = array.dtype().with_order(ByteOrder::Little);
     let selected = array.select(&Selection::all(), Axes::Order(array.order()))?;
     let size = if array.map().is_some() { 8 } else { stored.size() as u64 };

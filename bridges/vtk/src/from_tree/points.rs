@@ -1,4 +1,4 @@
-//! The file of points, and of what connects them.
+//! Arrangement of points and cells as `.vtu` or `.vtp`.
 
 use std::fmt::Write as _;
 
@@ -8,46 +8,44 @@ use spile_core::read::Array;
 use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
 
-use crate::cloud::{self, Cells, Cloud, Points};
-use crate::write::{Form, Item, Kind, Moment, Numbers, Plan, unfit};
+use super::find_points::{self, Cells, PointSet, Points};
+use super::{Components, Item, Kind, Plan, Snapshot, Values, unsupported};
 use crate::xml::escape;
 
-/// VTK's numbers of cell types.
+/// VTK cell types.
 const VERTEX: u8 = 1;
 const TRIANGLE: u8 = 5;
 const POLYGON: u8 = 7;
 const QUAD: u8 = 9;
 
-impl Moment<'_> {
-    pub(crate) fn on_points(&self, kind: Kind) -> Result<Plan> {
-        let cloud = cloud::find(self.tree()).ok_or_else(|| {
-            unfit(
-                "there are no points: no array called position of two or three numbers each, no \
-                   particles",
-            )
-            .hint("grids are written as .vti or .vtr")
+impl Snapshot<'_> {
+    /// Plans a file with the points of the tree that have the most arrays.
+    pub(super) fn points_plan(&self, kind: Kind) -> Result<Plan> {
+        let set = find_points::find(self.tree()).ok_or_else(|| {
+            unsupported("no points: no array \"position\" of two or three components, no particles")
+                .hint("write grids as .vti or .vtr")
         })?;
         let mut plan = Plan {
             kind,
             grid: String::new(),
             piece: String::new(),
             items: Vec::new(),
-            made: Vec::new(),
-            taken: Vec::new(),
+            generated: Vec::new(),
+            written: Vec::new(),
         };
-        let points = self.points(&cloud, &mut plan)?;
+        let points = self.points(&set, &mut plan)?;
         let count = points.tuples;
         plan.items.push(points);
-        let cells = self.cells(&cloud, count, &mut plan)?;
+        let cells = self.cells(&set, count, &mut plan)?;
         for (section, ids, rows) in
-            [("PointData", &cloud.on_points, count), ("CellData", &cloud.on_cells, cells)]
+            [("PointData", &set.on_points, count), ("CellData", &set.on_cells, cells)]
         {
             for id in ids {
-                if let Some(item) = self.item(section, *id, Form::Rows)?
+                if let Some(item) = self.item(section, *id, Components::Second)?
                     && item.tuples == rows
                 {
                     plan.items.push(item);
-                    plan.taken.push(*id);
+                    plan.written.push(*id);
                 }
             }
         }
@@ -56,21 +54,21 @@ impl Moment<'_> {
         Ok(plan)
     }
 
-    fn points(&self, cloud: &Cloud, plan: &mut Plan) -> Result<Item> {
-        match &cloud.points {
-            Points::Whole(id) => {
+    fn points(&self, set: &PointSet, plan: &mut Plan) -> Result<Item> {
+        match &set.points {
+            Points::Array(id) => {
                 let path = self.tree().node(*id).path.clone();
-                let nothing = || unfit(format!("\"{path}\" is not in this frame"));
-                let mut item = self.item("Points", *id, Form::Rows)?.ok_or_else(nothing)?;
-                plan.taken.push(*id);
+                let absent = || unsupported(format!("\"{path}\" does not exist in this frame"));
+                let mut item = self.item("Points", *id, Components::Second)?.ok_or_else(absent)?;
+                plan.written.push(*id);
                 if item.components == 2
-                    && let Numbers::Array(array) = item.numbers
+                    && let Values::Array(array) = item.values
                 {
-                    // VTK has three directions; the tree gets its two back from another array.
-                    plan.items.extend(self.item("PointData", *id, Form::Rows)?);
-                    item = Item { numbers: Numbers::Flat(array), components: 3, ..item };
-                    item.more.clear();
-                    plan.made.push("Points".into());
+                    // VTK requires three components; the array of two is written in addition.
+                    plan.items.extend(self.item("PointData", *id, Components::Second)?);
+                    item = Item { values: Values::Flat(array), components: 3, ..item };
+                    item.attributes.clear();
+                    plan.generated.push("Points".into());
                 }
                 Ok(item)
             }
@@ -79,7 +77,7 @@ impl Moment<'_> {
                 for id in ids {
                     let path = &self.tree().node(*id).path;
                     let array = self.open(*id)?;
-                    arrays.push(array.ok_or_else(|| unfit(format!("\"{path}\" is not here")))?);
+                    arrays.push(array.ok_or_else(|| unsupported(format!("\"{path}\" does not exist in this frame")))?);
                 }
                 let count = arrays.first().and_then(|array| array.shape().count()).unwrap_or(0);
                 let one = |array: &Array| {
@@ -92,25 +90,25 @@ impl Moment<'_> {
                 let dtype = if alike { dtype } else { DType::F64 };
                 let names: Vec<&str> =
                     ids.iter().map(|id| self.tree().node(*id).path.as_str()).collect();
-                let numbers = Numbers::Columns(arrays);
-                let mut item = Item::made("Points", "Points", dtype, count, numbers);
+                let values = Values::Columns(arrays);
+                let mut item = Item::generated("Points", "Points", dtype, count, values);
                 item.components = 3;
-                item.more = format!(" Columns=\"{}\"", escape(&names.join("\n")));
-                plan.taken.extend(ids);
+                item.attributes = format!(" Columns=\"{}\"", escape(&names.join("\n")));
+                plan.written.extend(ids);
                 Ok(item)
             }
         }
     }
 
-    /// What connects the points; the number of cells.
-    fn cells(&self, cloud: &Cloud, points: u64, plan: &mut Plan) -> Result<u64> {
+    /// Adds the cells. Returns their number.
+    fn cells(&self, set: &PointSet, points: u64, plan: &mut Plan) -> Result<u64> {
         let poly = plan.kind == Kind::Poly;
-        let (section, count, corners, cell) = match &cloud.cells {
-            Cells::Each => (if poly { "Verts" } else { "Cells" }, points, 1, VERTEX),
+        let (section, count, corners, cell) = match &set.cells {
+            Cells::Vertices => (if poly { "Verts" } else { "Cells" }, points, 1, VERTEX),
             Cells::Faces(id) => {
-                let array = self.open(*id)?.ok_or_else(|| unfit("a surface without faces"))?;
+                let array = self.open(*id)?.ok_or_else(|| unsupported("surface without faces"))?;
                 let [count, corners] = *array.shape().lengths() else {
-                    return Err(unfit("faces that are no list of corners"));
+                    return Err(unsupported("expected faces of two dimensions"));
                 };
                 let cell = match corners {
                     3 => TRIANGLE,
@@ -121,50 +119,50 @@ impl Moment<'_> {
             }
             Cells::Native(sections) => return self.native(sections, plan),
         };
-        if let Cells::Faces(id) = &cloud.cells {
-            plan.taken.push(*id);
-            let item = self.item(section, *id, Form::Rows)?.ok_or_else(|| unfit("no faces"))?;
-            // One corner an element: VTK has no tuples here.
+        if let Cells::Faces(id) = &set.cells {
+            plan.written.push(*id);
+            let item = self.item(section, *id, Components::Second)?.ok_or_else(|| unsupported("surface without faces"))?;
+            // VTK has one component per corner.
             let all = item.tuples.saturating_mul(item.components);
             let name = "connectivity".to_string();
             plan.items.push(Item { name, components: 1, tuples: all, ..item });
         } else {
-            let all = Numbers::Steps { first: 0, step: 1 };
-            plan.items.push(Item::made(section, "connectivity", DType::I64, points, all));
-            plan.made.push(format!("{section}/connectivity"));
+            let all = Values::Steps { first: 0, step: 1 };
+            plan.items.push(Item::generated(section, "connectivity", DType::I64, points, all));
+            plan.generated.push(format!("{section}/connectivity"));
         }
-        let ends = Numbers::Steps { first: corners, step: corners };
-        plan.items.push(Item::made(section, "offsets", DType::I64, count, ends));
-        plan.made.push(format!("{section}/offsets"));
+        let ends = Values::Steps { first: corners, step: corners };
+        plan.items.push(Item::generated(section, "offsets", DType::I64, count, ends));
+        plan.generated.push(format!("{section}/offsets"));
         if poly {
-            let word = if section == "Verts" { "Verts" } else { "Polys" };
-            let _ = write!(plan.piece, " NumberOf{word}=\"{count}\"");
+            let name = if section == "Verts" { "Verts" } else { "Polys" };
+            let _ = write!(plan.piece, " NumberOf{name}=\"{count}\"");
         } else {
-            let types = Numbers::Fill(cell);
-            plan.items.push(Item::made(section, "types", DType::U8, count, types));
-            plan.made.push(format!("{section}/types"));
+            let types = Values::Fill(cell);
+            plan.items.push(Item::generated(section, "types", DType::U8, count, types));
+            plan.generated.push(format!("{section}/types"));
             let _ = write!(plan.piece, " NumberOfCells=\"{count}\"");
         }
         Ok(count)
     }
 
+    /// Adds the cells of a tree that was read from a VTK file.
     fn native(&self, sections: &[(&'static str, Vec<NodeId>)], plan: &mut Plan) -> Result<u64> {
         let mut count = 0_u64;
         for (section, ids) in sections {
             if (*section == "Cells") == (plan.kind == Kind::Poly) {
-                let word = if *section == "Cells" { ".vtu" } else { ".vtp" };
-                return Err(
-                    unfit(format!("cells as {word} has them")).hint(format!("write {word}"))
-                );
+                let ending = if *section == "Cells" { ".vtu" } else { ".vtp" };
+                let message = format!("section {section} requires {ending}");
+                return Err(unsupported(message).hint(format!("write {ending}")));
             }
             for id in ids {
-                let Some(item) = self.item(section, *id, Form::Rows)? else { continue };
+                let Some(item) = self.item(section, *id, Components::Second)? else { continue };
                 if item.name == "offsets" {
                     count = count.saturating_add(item.tuples);
                     let _ = write!(plan.piece, " NumberOf{section}=\"{}\"", item.tuples);
                 }
                 plan.items.push(item);
-                plan.taken.push(*id);
+                plan.written.push(*id);
             }
         }
         Ok(count)
