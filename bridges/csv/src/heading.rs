@@ -109,7 +109,10 @@ mod tests {
     #[test]
     fn headings_without_tags_are_parsed() {
         let heading = Heading::parse("Electric Field/Ex (V/m)");
-        assert_eq!((heading.path.as_str(), heading.units.as_deref()), ("Electric Field/Ex", Some("V/m")));
+        assert_eq!(
+            (heading.path.as_str(), heading.units.as_deref()),
+            ("Electric Field/Ex", Some("V/m"))
+        );
         let heading = Heading::parse("v[1,2] (m (s)^-1) {float32}");
         assert_eq!((heading.path.as_str(), &heading.index[..]), ("v", &[1, 2][..]));
         assert_eq!(heading.units.as_deref(), Some("m (s)^-1"));

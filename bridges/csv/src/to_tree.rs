@@ -283,8 +283,11 @@ impl Codec for Parser {
             for field in Fields(Some(record)).skip(self.first).take(self.count) {
                 let Some(slot) = slots.next() else { return Err(changed()) };
                 if !value::parse(field, self.dtype, slot) {
-                    let message =
-                        format!("expected {}, found \"{}\"", self.dtype, String::from_utf8_lossy(field));
+                    let message = format!(
+                        "expected {}, found \"{}\"",
+                        self.dtype,
+                        String::from_utf8_lossy(field)
+                    );
                     return Err(Error::malformed("csv-004", message));
                 }
             }

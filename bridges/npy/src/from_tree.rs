@@ -21,8 +21,7 @@ const SCALED_AT_ONCE: usize = 8 << 10;
 /// Writes the only array of `content` that is not a coordinate.
 pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
     let (node, desc) = only(content)?;
-    write_array(content, desc, sink, limits)
-        .map_err(|e| e.in_object(format!("\"{}\"", node.path)))
+    write_array(content, desc, sink, limits).map_err(|e| e.in_object(format!("\"{}\"", node.path)))
 }
 
 /// The only array that is not a coordinate.
@@ -51,16 +50,16 @@ fn write_array(
         Layout::PerFrame(_) => None,
         _ => Some(Array::open(source, tree, own, limits)?),
     };
-    let array = array.ok_or_else(|| {
-        unsupported("a .npy file has no frames").hint("select one with --frames")
-    })?;
+    let array = array
+        .ok_or_else(|| unsupported("a .npy file has no frames").hint("select one with --frames"))?;
     if desc.ragged().is_some() {
         return Err(unsupported("NumPy has no type for elements of different lengths"));
     }
     // NumPy has no scaling: physical values are written.
     let stored = array.dtype().with_order(ByteOrder::Little);
     let dtype = if array.map().is_some() { DType::F64 } else { stored };
-    let descr = dtype.numpy().ok_or_else(|| unsupported(format!("NumPy has no type for {dtype}")))?;
+    let descr =
+        dtype.numpy().ok_or_else(|| unsupported(format!("NumPy has no type for {dtype}")))?;
     let fortran = array.order() == Order::F && array.shape().rank() > 1;
     let header = encode_header(&descr, fortran, array.shape().lengths())?;
     sink.write_all_at(0, &header)?;

@@ -49,7 +49,9 @@ impl Inflate {
             sum.update(out);
             if sum.sum() != crc {
                 let found = sum.sum();
-                return Err(bad(&format!("CRC-32 mismatch: expected {crc:08x}, found {found:08x}")));
+                return Err(bad(&format!(
+                    "CRC-32 mismatch: expected {crc:08x}, found {found:08x}"
+                )));
             }
         }
         Ok(())

@@ -65,7 +65,8 @@ impl Header {
             [] => 1,
             [rows] if location.deflated.is_none() => *rows,
             _ => {
-                let message = "structured arrays of several dimensions or compressed ones are not supported";
+                let message =
+                    "structured arrays of several dimensions or compressed ones are not supported";
                 return Err(Error::unsupported("npy-006", message).at(location.offset_of(0)));
             }
         };

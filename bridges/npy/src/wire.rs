@@ -130,7 +130,7 @@ impl Header {
             Error::unsupported("npy-006", format!("element type {what} is not supported")).at(at)
         };
         let (descr, element) = if descr.starts_with('[') {
-            let (fields, size, length) = structured::parse(descr)
+            let (fields, size, length) = structured::parse(descr, limits)?
                 .ok_or_else(|| unsupported("record with array or object fields"))?;
             (descr[..length].to_string(), Element::Structured(fields, size))
         } else {
@@ -144,8 +144,7 @@ impl Header {
             _ => return Err(bad("fortran_order")),
         };
         let shape = entry(&text, "shape").and_then(tuple).ok_or_else(|| bad("shape"))?;
-        let bytes =
-            shape.bytes(element.size()).map_err(|_| bad("shape"))?;
+        let bytes = shape.bytes(element.size()).map_err(|_| bad("shape"))?;
         if data_offset.checked_add(bytes).is_none_or(|end| end > location.len) {
             let found = location.len.saturating_sub(data_offset);
             let message = format!(
@@ -182,7 +181,8 @@ pub(crate) fn encode_header(descr: &str, fortran: bool, shape: &[u64]) -> Result
         return Ok(bytes);
     }
     let long = padded(12);
-    let len = u32::try_from(long.len()).map_err(|_| Error::unsupported("npy-011", "too many dimensions"))?;
+    let len = u32::try_from(long.len())
+        .map_err(|_| Error::unsupported("npy-011", "too many dimensions"))?;
     bytes.extend([2, 0]);
     bytes.extend(len.to_le_bytes());
     bytes.extend(long.bytes());

@@ -196,9 +196,9 @@ fn an_invalid_member_is_reported_and_hides_no_other() {
     let all = Npz.open(Source::memory(golden("stored.npz")), &limits).unwrap();
     let arrays = all.tree().arrays().count();
     // The magic string of the first array, and the local header of the first member.
-    for (wanted, code) in [(&b"\x93NUMPY"[..], "npz-009"), (b"PK\x03\x04", "npz-004")] {
+    for (magic, code) in [(&b"\x93NUMPY"[..], "npz-009"), (b"PK\x03\x04", "npz-004")] {
         let mut bytes = golden("stored.npz");
-        let at = find(&bytes, wanted);
+        let at = find(&bytes, magic);
         bytes[at] ^= 1;
         let file = Npz.open(Source::memory(bytes.clone()), &limits).unwrap();
         assert_eq!(file.tree().arrays().count(), arrays - 1);

@@ -202,7 +202,12 @@ impl Encoded {
         let missing: &[u8] = match (self.dtype.kind(), size) {
             (Kind::Float, 4) => &f32::NAN.to_le_bytes(),
             (Kind::Float, 8) => &f64::NAN.to_le_bytes(),
-            _ => return Err(Error::unsupported("parquet-021", "missing values in a column that is not floating-point")),
+            _ => {
+                return Err(Error::unsupported(
+                    "parquet-021",
+                    "missing values in a column that is not floating-point",
+                ));
+            }
         };
         let mut dense = vec![0; count as usize * size];
         self.values(page, count, dictionary, &mut dense)?;
@@ -309,6 +314,10 @@ impl Codec for Encoded {
                 self.scatter(&page, &dictionary, own)
             }
         })?;
-        if rest.is_empty() { Ok(()) } else { Err(invalid("chunk has fewer rows than its metadata state")) }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(invalid("chunk has fewer rows than its metadata state"))
+        }
     }
 }

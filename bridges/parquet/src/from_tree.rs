@@ -25,7 +25,8 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     let allowed = [Stored::Plain, Stored::Wide];
     for column in table.columns.iter().filter(|_| table.frames.is_some()) {
         if Stored::of(column.dtype).is_none_or(|stored| !allowed.contains(&stored)) {
-            let message = format!("columns of {} are not supported in a table with frames", column.dtype);
+            let message =
+                format!("columns of {} are not supported in a table with frames", column.dtype);
             return Err(Error::unsupported("parquet-011", message)
                 .in_object(format!("\"{}\"", column.node.path))
                 .hint("select other arrays with --select"));

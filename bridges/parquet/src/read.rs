@@ -7,13 +7,13 @@ use spile_core::limits::Limits;
 use spile_core::report::{Report, Severity};
 use spile_core::source::Source;
 
-use crate::levels;
 use crate::decode::{Compression, Encoded};
+use crate::levels;
 use crate::thrift::{self, Struct};
 use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
 
 /// Memory charged for a column: schema, leaf, tree node.
-const COLUMN: u64 = 2 << 10;
+const COLUMN: u64 = 1 << 10;
 
 /// Memory charged for a page or chunk.
 const PAGE: u64 = 128;
@@ -97,14 +97,17 @@ pub(crate) fn columns(
             Some((dtype, stored)) => {
                 let chunks = groups.iter().map(|group| group.get(leaf)?.inner(3));
                 let chunks: Option<Vec<&Struct>> = chunks.collect();
-                let read = chunks.ok_or_else(|| missing("column chunk", start)).and_then(|chunks| {
-                    let optional = schema.int(3) == Some(1);
-                    let leaf = Leaf::new(name, dtype, stored);
-                    leaf.read(source, &chunks, optional, start, rows, &mut memory)
-                });
+                let read =
+                    chunks.ok_or_else(|| missing("column chunk", start)).and_then(|chunks| {
+                        let optional = schema.int(3) == Some(1);
+                        let leaf = Leaf::new(name, dtype, stored);
+                        leaf.read(source, &chunks, optional, start, rows, &mut memory)
+                    });
                 match read {
                     Ok(leaf) => leaves.push(leaf),
-                    Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
+                    Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => {
+                        return Err(e);
+                    }
                     Err(e) => errors.push(e.in_object(object).at(start)),
                 }
                 continue;
@@ -240,7 +243,8 @@ impl Leaf {
             let next = (at + len).checked_add(body).filter(|next| *next <= stop);
             let next = next.ok_or_else(|| invalid("page exceeds its chunk"))?;
             let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
-            let values = values.ok_or_else(|| invalid("number of values of a page exceeds its chunk"))?;
+            let values =
+                values.ok_or_else(|| invalid("number of values of a page exceeds its chunk"))?;
             if data.int(2) != Some(PLAIN) || (optional && data.int(3) != Some(RLE)) {
                 return Err(Error::unsupported("parquet-006", "not a plain page").at(at));
             }

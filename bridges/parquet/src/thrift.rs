@@ -145,12 +145,10 @@ impl<'a> Reader<'a> {
                 return Ok(fields);
             }
             id = match head >> 4 {
-                0 => {
-                    i16::try_from(self.signed()?).map_err(|_| self.bad("invalid field id"))?
+                0 => i16::try_from(self.signed()?).map_err(|_| self.bad("invalid field id"))?,
+                step => {
+                    id.checked_add(i16::from(step)).ok_or_else(|| self.bad("invalid field id"))?
                 }
-                step => id
-                    .checked_add(i16::from(step))
-                    .ok_or_else(|| self.bad("invalid field id"))?,
             };
             let value = match head & 15 {
                 1 => Value::Bool(true),
@@ -170,7 +168,9 @@ impl<'a> Reader<'a> {
             3 => Value::Short(i32::from(self.byte()?.cast_signed())),
             4 | 5 => {
                 let n = self.signed()?;
-                Value::Short(i32::try_from(n).map_err(|_| self.bad("integer of more than 32 bits"))?)
+                Value::Short(
+                    i32::try_from(n).map_err(|_| self.bad("integer of more than 32 bits"))?,
+                )
             }
             6 => Value::Int(self.signed()?),
             7 => {

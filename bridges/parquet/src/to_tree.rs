@@ -140,8 +140,7 @@ impl Plain<'_> {
         while let Some(first) = rest.first() {
             let (mut path, mut tail, mut count) = group(rest);
             // Columns that are stored differently are separate arrays.
-            let alike =
-                |leaf: &Leaf| leaf.runs == first.runs && leaf.encoded == first.encoded;
+            let alike = |leaf: &Leaf| leaf.runs == first.runs && leaf.encoded == first.encoded;
             if !rest[..count].iter().all(alike) {
                 (path, tail, count) = (first.name.clone(), Vec::new(), 1);
             }
@@ -475,7 +474,8 @@ mod tests {
     fn columns_are_charged_to_the_memory_budget() {
         let limits = Limits::default().with_memory(30 << 10);
         assert!(File::open(Source::memory(file()), &limits).is_ok());
-        let error = File::open(Source::memory(file()), &limits.with_memory(10 << 10)).err().unwrap();
+        let error =
+            File::open(Source::memory(file()), &limits.with_memory(10 << 10)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Limit);
     }
 }

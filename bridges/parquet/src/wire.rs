@@ -89,7 +89,8 @@ impl Stored {
 
     /// Decodes `stored` into little-endian elements that fill `out`.
     pub(crate) fn decode(self, dtype: DType, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let short = || Error::malformed("parquet-005", "page has fewer values than its header states");
+        let short =
+            || Error::malformed("parquet-005", "page has fewer values than its header states");
         match self {
             Self::Plain => out.copy_from_slice(stored.get(..out.len()).ok_or_else(short)?),
             Self::Wide => {
@@ -183,7 +184,9 @@ pub(crate) fn column_type(schema: &Struct) -> Option<DType> {
             Some(DType::opaque(u32::try_from(schema.int(2)?).ok()?))
         }
         // UTF8, ENUM, JSON.
-        (BYTE_ARRAY, None | Some(0 | 4 | 19)) => Some(DType::text(u32::try_from(schema.int(2).unwrap_or(0)).ok()?)),
+        (BYTE_ARRAY, None | Some(0 | 4 | 19)) => {
+            Some(DType::text(u32::try_from(schema.int(2).unwrap_or(0)).ok()?))
+        }
         _ => None,
     }
 }
@@ -214,7 +217,8 @@ pub(crate) fn type_name(schema: &Struct) -> String {
 pub(crate) fn page_header(count: u64, bytes: u64) -> Result<Vec<u8>> {
     let short = |n: u64| {
         let n = i32::try_from(n);
-        n.map(Value::Short).map_err(|_| Error::unsupported("parquet-011", "row group larger than 2 GiB"))
+        n.map(Value::Short)
+            .map_err(|_| Error::unsupported("parquet-011", "row group larger than 2 GiB"))
     };
     let data = Struct::default()
         .with(1, short(count)?)

@@ -88,7 +88,10 @@ fn pages_and_row_groups_form_one_array() {
         seen += 1;
     }
     assert_eq!(seen, 7);
-    assert!(files[0].findings().iter().any(|finding| finding.code == "parquet-021"), "missing values");
+    assert!(
+        files[0].findings().iter().any(|finding| finding.code == "parquet-021"),
+        "missing values"
+    );
 }
 
 #[test]

@@ -26,7 +26,9 @@ fn files(source: &Source, root: &Element) -> Result<Vec<PathBuf>> {
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         // Prevents reading arbitrary files of the machine.
         if name.is_empty() || !Path::new(name).components().all(inside) {
-            return Err(entry.malformed(format!("\"{name}\" is not a file below the folder of the collection")));
+            return Err(entry.malformed(format!(
+                "\"{name}\" is not a file below the folder of the collection"
+            )));
         }
         files.push(folder.join(name));
     }
@@ -46,7 +48,8 @@ pub(crate) fn open(
     })?;
     let files = files(source, root)?;
     // Nested collections could be cyclic.
-    let is_collection = |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("pvd"));
+    let is_collection =
+        |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("pvd"));
     if files.is_empty() || files.iter().any(|file| is_collection(&file)) {
         return Err(root.malformed("collection without data files"));
     }
@@ -81,8 +84,11 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
         for frame in 0..count {
             let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
             if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
-                return Err(unsupported(format!("the time of frame {frame} is before that of frame {}", frame - 1))
-                    .hint("select frames with --frames"));
+                return Err(unsupported(format!(
+                    "the time of frame {frame} is before that of frame {}",
+                    frame - 1
+                ))
+                .hint("select frames with --frames"));
             }
             last = now;
         }
@@ -127,8 +133,9 @@ fn require_pieces(folder: &Path, stem: &str) -> Result<()> {
     for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
         let entry = entry.map_err(|e| Error::io(folder, e))?;
         if !entry.file_name().to_string_lossy().starts_with(&prefix) {
-            return Err(Error::argument("is a folder with other files; not replaced")
-                .with_path(folder));
+            return Err(
+                Error::argument("is a folder with other files; not replaced").with_path(folder)
+            );
         }
     }
     Ok(())

@@ -220,7 +220,8 @@ impl<'a> Snapshot<'a> {
             (Components::Second, [_, n]) => *n,
             _ => 1,
         };
-        let all = array.shape().count().ok_or_else(|| unsupported("size of the array overflows"))?;
+        let all =
+            array.shape().count().ok_or_else(|| unsupported("size of the array overflows"))?;
         let tuples = all.checked_div(components).unwrap_or(0);
         let order = if array.order() == Order::C { "C" } else { "F" };
         let shape: Vec<String> =

@@ -118,7 +118,8 @@ impl File {
             let array = Array::open(&self.source, &self.tree, &stored.array, limits);
             let read = array.and_then(|array| array.all()?.stream(|_, _| Ok(())));
             if let Err(error) = read {
-                self.report.absorb(error.in_object(stored.path.clone()).at(stored.extent.offset))?;
+                self.report
+                    .absorb(error.in_object(stored.path.clone()).at(stored.extent.offset))?;
             }
         }
         Ok(self.report)

@@ -16,10 +16,10 @@ use crate::wire::{Data, Encoding};
 use crate::xml::{self, Element};
 
 /// Memory charged for an array: tree node and description.
-const ARRAY: u64 = 2 << 10;
+const ARRAY: u64 = 1 << 10;
 
 /// Names of the axes of a grid.
-pub(crate) const LETTERS: [&str; 3] = ["x", "y", "z"];
+pub(crate) const AXIS_NAMES: [&str; 3] = ["x", "y", "z"];
 
 /// Builds the tree of a file.
 pub(crate) struct Builder<'a> {
@@ -136,8 +136,7 @@ impl<'a> Builder<'a> {
         for axis in 0..3 {
             let less = extent[2 * axis + 1].checked_sub(extent[2 * axis]);
             let less = less.filter(|n| (-1..i64::MAX).contains(n));
-            let less =
-                less.ok_or_else(|| piece.malformed("extent with a negative length"))?;
+            let less = less.ok_or_else(|| piece.malformed("extent with a negative length"))?;
             nodes[axis] = (less + 1).unsigned_abs();
         }
         // Trailing axes of one point are not dimensions; at least one axis is.
@@ -202,7 +201,7 @@ impl<'a> Builder<'a> {
             let id = if omitted {
                 None
             } else {
-                let name = format!("Coordinates/{}", LETTERS[axis]);
+                let name = format!("Coordinates/{}", AXIS_NAMES[axis]);
                 self.array_at(array, &name, dims.tuples(), Some((&dims, true)))?
             };
             coords.push(match id {
@@ -210,7 +209,7 @@ impl<'a> Builder<'a> {
                     if let Some(desc) = &mut self.tree.node_mut(id).array
                         && desc.dims == ["x"]
                     {
-                        desc.dims = vec![LETTERS[axis].into()];
+                        desc.dims = vec![AXIS_NAMES[axis].into()];
                     }
                     let middle = midpoints(&mut self.tree, id)?;
                     (Coord::Node(id), middle.map_or(Coord::None, Coord::Node))
@@ -222,7 +221,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Dimensions of the points and cells of an unstructured grid.
-    fn unstructured(&mut self, grid: &Element, piece: &Element) -> Result<(Dimensions, Dimensions)> {
+    fn unstructured(
+        &mut self,
+        grid: &Element,
+        piece: &Element,
+    ) -> Result<(Dimensions, Dimensions)> {
         let points = piece.number("NumberOfPoints", None)?;
         let line = |count| Dimensions { lengths: vec![count], coords: vec![Coord::None] };
         if let Some(array) = piece.child("Points").and_then(|p| arrays(p).next()) {
@@ -241,7 +244,9 @@ impl<'a> Builder<'a> {
         };
         for (section, number) in sections {
             let count = piece.number(number, Some(0))?;
-            cells = cells.checked_add(count).ok_or_else(|| piece.malformed("number of cells overflows"))?;
+            cells = cells
+                .checked_add(count)
+                .ok_or_else(|| piece.malformed("number of cells overflows"))?;
             let Some(element) = piece.child(section) else { continue };
             for array in arrays(element) {
                 let listed = matches!(array.attr("Name"), Some("offsets" | "types"));
@@ -390,7 +395,7 @@ fn describe(element: &Element, data: &Data, dims: Option<(&Dimensions, bool)>) -
         let mut lengths = grid.lengths.clone();
         let mut coords = grid.coords.clone();
         let mut dims: Vec<String> =
-            LETTERS.iter().take(lengths.len()).map(ToString::to_string).collect();
+            AXIS_NAMES.iter().take(lengths.len()).map(ToString::to_string).collect();
         if components > 1 {
             lengths.insert(0, components);
             coords.insert(0, Coord::None);

@@ -110,8 +110,7 @@ impl Encoding<'_> {
         let count = count.unwrap_or(found);
         if found < count || (element.attr("Shape").is_none() && found > count) {
             let message = format!("expected {count} elements, found {found}");
-            return Err(Error::malformed("vtk-005", message)
-                .at(extent.offset));
+            return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
         Ok(Data { dtype, components, count, extent, layout })
     }
@@ -160,8 +159,7 @@ impl Encoding<'_> {
         // A number and the separator after it have at least two characters.
         if count > extent.len.div_ceil(2) {
             let message = format!("{} characters are too short for {count} numbers", extent.len);
-            return Err(Error::malformed("vtk-005", message)
-                .at(extent.offset));
+            return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
         let codec = Arc::new(Ascii(dtype));
         let extents = Extents::one(extent.offset, extent.len);
@@ -175,14 +173,12 @@ impl Encoding<'_> {
         count: Option<u64>,
     ) -> Result<(Layout, Extent, u64)> {
         let (start, encoded) = self.appended.ok_or_else(|| {
-            Error::truncated("vtk-002", "unexpected end of file: no appended data")
-                .at(element.at)
+            Error::truncated("vtk-002", "unexpected end of file: no appended data").at(element.at)
         })?;
         let offset = start.checked_add(element.number("offset", None)?);
         let offset = offset.filter(|at| *at < self.source.len());
         let offset = offset.ok_or_else(|| {
-            Error::truncated("vtk-002", "offset of the array exceeds the file")
-                .at(element.at)
+            Error::truncated("vtk-002", "offset of the array exceeds the file").at(element.at)
         })?;
         if encoded {
             let rest = Extent { offset, len: self.source.len() - offset };
@@ -244,8 +240,7 @@ impl Encoding<'_> {
             return Ok((layout, extent, 0));
         }
         let header = self.header as u64;
-        let cannot =
-            || Error::malformed("vtk-007", "invalid Base64").at(extent.offset);
+        let cannot = || Error::malformed("vtk-007", "invalid Base64").at(extent.offset);
         // Decodes the first length fields; there is no white space between them.
         let peek = |numbers: u64| -> Result<Vec<u64>> {
             let chars = characters(numbers * header).min(extent.len);
@@ -258,7 +253,8 @@ impl Encoding<'_> {
         let (chars, bytes) = if self.compressed {
             let blocks = peek(1)?[0];
             let head = blocks.checked_add(3).filter(|n| *n <= extent.len);
-            let head = head.ok_or_else(|| element.malformed("number of blocks exceeds the data"))?;
+            let head =
+                head.ok_or_else(|| element.malformed("number of blocks exceeds the data"))?;
             let table = Blocks::new(&peek(head)?, element)?;
             let stored = characters(head * header).saturating_add(characters(table.stored()));
             (stored, table.decoded.last().copied().unwrap_or(0))
@@ -269,15 +265,13 @@ impl Encoding<'_> {
         self.require(extent.offset, chars)?;
         if chars > extent.len {
             let message = format!("expected {chars} characters of Base64, found {}", extent.len);
-            return Err(Error::malformed("vtk-007", message)
-                .at(extent.offset));
+            return Err(Error::malformed("vtk-007", message).at(extent.offset));
         }
         // The compression ratio of zlib is at most 1032.
         let most = chars.saturating_mul(if self.compressed { 1032 } else { 1 });
         if bytes > most || count.is_some_and(|n| n.saturating_mul(dtype.size() as u64) > bytes) {
             let message = format!("{chars} characters of Base64 do not match {bytes} bytes");
-            return Err(Error::malformed("vtk-005", message)
-                .at(extent.offset));
+            return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
         let codec = Base64 { dtype, header: self.header, compressed: self.compressed };
         let extents = Extents::one(extent.offset, chars);
@@ -358,7 +352,10 @@ fn inflate(stored: &[u8], out: &mut [u8]) -> Result<()> {
     let done = libdeflater::Decompressor::new().zlib_decompress(stored, out);
     match done {
         Ok(len) if len == out.len() => Ok(()),
-        Ok(len) => Err(Error::malformed("vtk-007", format!("expected {} decoded bytes, found {len}", out.len()))),
+        Ok(len) => Err(Error::malformed(
+            "vtk-007",
+            format!("expected {} decoded bytes, found {len}", out.len()),
+        )),
         Err(error) => Err(Error::malformed("vtk-007", format!("invalid zlib stream: {error}"))),
     }
 }

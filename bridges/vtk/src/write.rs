@@ -146,7 +146,13 @@ fn batches(all: u64, mut each: impl FnMut(u64, u64) -> Result<()>) -> Result<()>
 }
 
 /// Writes points of three components; missing columns are zero.
-fn write_points(dtype: DType, columns: &[Vec<f64>], count: u64, sink: &Sink, at: u64) -> Result<()> {
+fn write_points(
+    dtype: DType,
+    columns: &[Vec<f64>],
+    count: u64,
+    sink: &Sink,
+    at: u64,
+) -> Result<()> {
     let zero = vec![0.0; count as usize];
     let column = |k: usize| columns.get(k).unwrap_or(&zero).iter();
     let points = column(0).zip(column(1)).zip(column(2));

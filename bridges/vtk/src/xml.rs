@@ -19,10 +19,10 @@ const LONGEST_COMMENT: u64 = 256 << 20;
 const MAX_DEPTH: usize = 32;
 
 /// Memory charged for an element, without its attributes.
-const ELEMENT: u64 = 256;
+const ELEMENT: u64 = 128;
 
 /// Memory charged for an attribute, without its text.
-const ATTRIBUTE: u64 = 112;
+const ATTRIBUTE: u64 = 64;
 
 /// An element.
 #[derive(Clone, Debug, Default)]
@@ -64,9 +64,9 @@ impl Element {
     pub(crate) fn list<T: std::str::FromStr, const N: usize>(&self, name: &str) -> Result<[T; N]> {
         let text = self.attr(name).unwrap_or_default();
         let numbers: Option<Vec<T>> = text.split_whitespace().map(|w| w.parse().ok()).collect();
-        numbers
-            .and_then(|numbers| <[T; N]>::try_from(numbers).ok())
-            .ok_or_else(|| self.malformed(format!("{name}: expected {N} numbers, found \"{text}\"")))
+        numbers.and_then(|numbers| <[T; N]>::try_from(numbers).ok()).ok_or_else(|| {
+            self.malformed(format!("{name}: expected {N} numbers, found \"{text}\""))
+        })
     }
 }
 
@@ -114,7 +114,14 @@ pub(crate) fn read(source: &Source, prefix: &[u8], limits: &Limits) -> Result<Do
                 })?;
                 match open.last_mut() {
                     Some(parent) => parent.children.push(done),
-                    None => return Ok(Document { root: done, comment, appended, memory: scanner.memory }),
+                    None => {
+                        return Ok(Document {
+                            root: done,
+                            comment,
+                            appended,
+                            memory: scanner.memory,
+                        });
+                    }
                 }
                 continue;
             }
@@ -216,7 +223,9 @@ impl Scanner<'_> {
         let mut from = at;
         loop {
             let Some(byte) = self.bytes(from)?.first().copied() else {
-                return Err(Error::truncated("vtk-002", "unexpected end of file inside a tag").at(at));
+                return Err(
+                    Error::truncated("vtk-002", "unexpected end of file inside a tag").at(at)
+                );
             };
             text.push(byte);
             from += 1;

@@ -269,7 +269,9 @@ mod tests {
 
     #[test]
     fn float_syntax_is_that_of_str_parse() {
-        for text in ["1.", ".5", ".", "1e", "e5", "1e5x", "+", "-1.5E-3", "NaN", "-inf", "", "1-", "1_0"] {
+        for text in
+            ["1.", ".5", ".", "1e", "e5", "1e5x", "+", "-1.5E-3", "NaN", "-inf", "", "1-", "1_0"]
+        {
             assert_eq!(is_float(text.as_bytes()), text.parse::<f64>().is_ok(), "{text}");
         }
         assert!(is_integer(b"-12") && is_integer(b"+0"));

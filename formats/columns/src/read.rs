@@ -222,14 +222,25 @@ mod tests {
         // Cut inside a number.
         for (text, complete) in [("1 2\n3 4\n5 1e", 1), ("1 2\n3 4\n-", 0), ("1,2\n3,4\n5,.", 1)] {
             let t = table(text);
-            assert_eq!((t.rows.count, t.rows.partial, t.rows.end), (2, Some(complete), 8), "{text}");
+            assert_eq!(
+                (t.rows.count, t.rows.partial, t.rows.end),
+                (2, Some(complete), 8),
+                "{text}"
+            );
         }
         let odd = ["1 2\n3\n4 5\n", "1 2\n3 4 5\n", "1 2\nx\n3 4\n"];
         let texts = ["1 2\n3 4\nend", "1 2\n3 4\n5 6 7e", "1 2\n3 4\n5 1e\n", "1 2\n3 4\nx 1e"];
         for bad in odd.into_iter().chain(texts) {
-            assert_eq!(scan(&Source::memory(bad), &Limits::default()).unwrap_err().code(), "columns-003", "{bad}");
+            assert_eq!(
+                scan(&Source::memory(bad), &Limits::default()).unwrap_err().code(),
+                "columns-003",
+                "{bad}"
+            );
         }
-        assert_eq!(scan(&Source::memory("words\n"), &Limits::default()).unwrap_err().code(), "columns-001");
+        assert_eq!(
+            scan(&Source::memory("words\n"), &Limits::default()).unwrap_err().code(),
+            "columns-001"
+        );
     }
 
     #[test]
@@ -280,7 +291,10 @@ mod tests {
 
     #[test]
     fn a_missing_number_is_not_a_narrower_row() {
-        assert_eq!(scan(&Source::memory("1,2,3\n1,,3\n"), &Limits::default()).unwrap_err().code(), "columns-003");
+        assert_eq!(
+            scan(&Source::memory("1,2,3\n1,,3\n"), &Limits::default()).unwrap_err().code(),
+            "columns-003"
+        );
         assert_eq!(table("1, 2, 3,\n4, 5, 6,\n").rows.columns, 3);
     }
 

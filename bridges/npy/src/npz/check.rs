@@ -103,7 +103,8 @@ pub(super) fn sum(source: &Source, member: &Member, buffers: &mut Buffers) -> Re
         }
     }
     if location.deflated.is_some() && stream.total_out() != member.size {
-        let message = format!("expected {} decoded bytes, found {}", member.size, stream.total_out());
+        let message =
+            format!("expected {} decoded bytes, found {}", member.size, stream.total_out());
         return Err(invalid(&message, member.data));
     }
     Ok(sum.sum())

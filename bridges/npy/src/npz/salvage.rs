@@ -7,8 +7,8 @@ use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 use super::check::{Buffers, sum};
-use super::write::Archive;
 use super::wire::Member;
+use super::write::Archive;
 use crate::location::Location;
 use crate::wire::Header;
 

@@ -46,7 +46,7 @@ const ENCRYPTED: u16 = 1;
 const UTF8: u16 = 1 << 11;
 
 /// Memory charged for a member: entry, header and tree node.
-const MEMBER: u64 = 2 << 10;
+const MEMBER: u64 = 1 << 10;
 
 /// A member of the archive.
 pub(crate) struct Member {
@@ -255,7 +255,8 @@ impl Member {
             other => return Err(fail(format!("compression method {other} is not supported"))),
         };
         if deflated.is_some() && self.size / RATIO > self.stored {
-            let message = format!("{} bytes of deflate cannot decode to {}", self.stored, self.size);
+            let message =
+                format!("{} bytes of deflate cannot decode to {}", self.stored, self.size);
             return Err(Error::malformed("npz-007", message).at(self.header));
         }
         Ok(Location { source, offset: self.data, len: self.size, deflated })

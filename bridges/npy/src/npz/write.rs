@@ -36,7 +36,13 @@ impl<'a> Archive<'a> {
     }
 
     /// Writes an array as a stored member.
-    pub(super) fn array(&mut self, name: &str, flat: &Flat<'_>, id: NodeId, array: &ArrayDesc) -> Result<()> {
+    pub(super) fn array(
+        &mut self,
+        name: &str,
+        flat: &Flat<'_>,
+        id: NodeId,
+        array: &ArrayDesc,
+    ) -> Result<()> {
         let dtype = array.dtype.with_order(ByteOrder::Little);
         // Types without a NumPy equivalent are written as opaque bytes.
         let descr = dtype.numpy().unwrap_or_else(|| format!("|V{}", dtype.size()));

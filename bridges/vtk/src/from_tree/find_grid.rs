@@ -85,7 +85,9 @@ fn axes_of(tree: &Tree, desc: &ArrayDesc) -> Option<(Vec<Axis>, bool)> {
         };
         found.push(match desc.coords[*dim] {
             Coord::None => Axis { coord: AxisCoord::Index, points },
-            Coord::Uniform { start, step } => Axis { coord: AxisCoord::Uniform { start, step }, points },
+            Coord::Uniform { start, step } => {
+                Axis { coord: AxisCoord::Uniform { start, step }, points }
+            }
             // A field on upper faces of cells (EPOCH) is assigned to the cells, half a cell away.
             Coord::Node(id) => match nodes_of(tree, id)
                 .or_else(|| nodes_beside(tree, id, "face"))

@@ -6,7 +6,7 @@ use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::shape::Order;
 use spile_core::tree::{Node, NodeId, Tree};
 
-use crate::to_tree::LETTERS;
+use crate::to_tree::AXIS_NAMES;
 use crate::wire::type_name;
 
 /// Positions of the points.
@@ -139,7 +139,7 @@ fn columns(tree: &Tree, inside: &[(NodeId, &Node, &ArrayDesc)]) -> Option<PointS
     let (_, first, line) = inside.first()?;
     let ([dim], [_]) = (&line.dims[..], line.shape.lengths()) else { return None };
     let is_axis = |(k, (_, node, desc)): (usize, &(NodeId, &Node, &ArrayDesc))| {
-        LETTERS.get(k) == Some(&node.name.to_lowercase().as_str())
+        AXIS_NAMES.get(k) == Some(&node.name.to_lowercase().as_str())
             && desc.dims == line.dims
             && desc.shape == line.shape
             && numeric(tree, desc)

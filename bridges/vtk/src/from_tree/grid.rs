@@ -12,7 +12,7 @@ use spile_core::tree::{NodeId, Value};
 
 use super::find_grid::{self, Axis, AxisCoord, Grid};
 use super::{Components, Item, Kind, Plan, Snapshot, Values, unsupported};
-use crate::to_tree::LETTERS;
+use crate::to_tree::AXIS_NAMES;
 
 /// Largest deviation from a uniform axis, as a fraction of its length; float32 coordinates need it.
 const TOLERANCE: f64 = 1e-6;
@@ -120,9 +120,9 @@ impl Snapshot<'_> {
 
     /// Adds the coordinates of a rectilinear grid.
     fn coordinates(&self, axes: &[Axis], plan: &mut Plan) -> Result<()> {
-        for (axis, letter) in LETTERS.into_iter().enumerate() {
+        for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let section = "Coordinates";
-            let zero = Item::generated(section, letter, DType::F64, 1, Values::Value(0.0));
+            let zero = Item::generated(section, name, DType::F64, 1, Values::Value(0.0));
             plan.items.push(match axes.get(axis) {
                 None => zero,
                 Some(Axis { coord: AxisCoord::Nodes(id), points }) => {
@@ -149,9 +149,9 @@ impl Snapshot<'_> {
                     let desc = ArrayDesc::new(DType::F64, Shape::new([*points]), layout);
                     let (source, tree) = (self.content.source(), self.tree());
                     let array = Box::new(Array::open(source, tree, &desc, self.limits)?);
-                    let path = format!("{section}/{letter}");
+                    let path = format!("{section}/{name}");
                     plan.generated.extend([format!("{path}_mid"), path]);
-                    Item::generated(section, letter, DType::F64, *points, Values::Array(array))
+                    Item::generated(section, name, DType::F64, *points, Values::Array(array))
                 }
             });
         }

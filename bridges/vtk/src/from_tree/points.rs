@@ -77,7 +77,9 @@ impl Snapshot<'_> {
                 for id in ids {
                     let path = &self.tree().node(*id).path;
                     let array = self.open(*id)?;
-                    arrays.push(array.ok_or_else(|| unsupported(format!("\"{path}\" does not exist in this frame")))?);
+                    arrays.push(array.ok_or_else(|| {
+                        unsupported(format!("\"{path}\" does not exist in this frame"))
+                    })?);
                 }
                 let count = arrays.first().and_then(|array| array.shape().count()).unwrap_or(0);
                 let one = |array: &Array| {
@@ -121,7 +123,9 @@ impl Snapshot<'_> {
         };
         if let Cells::Faces(id) = &set.cells {
             plan.written.push(*id);
-            let item = self.item(section, *id, Components::Second)?.ok_or_else(|| unsupported("surface without faces"))?;
+            let item = self
+                .item(section, *id, Components::Second)?
+                .ok_or_else(|| unsupported("surface without faces"))?;
             // VTK has one component per corner.
             let all = item.tuples.saturating_mul(item.components);
             let name = "connectivity".to_string();
