@@ -74,7 +74,7 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
     let folder = path.with_file_name(stem);
     let first = Snapshot { content, frame: Some(0), limits };
-    let kind = first.best().ok_or_else(|| unsupported("neither a grid nor points"))?;
+    let kind = first.suitable_kind().ok_or_else(|| unsupported("neither a grid nor points"))?;
     let frames = content.tree().frames().cloned();
     let count = frames.as_ref().map_or(1, |axis| axis.len());
     let ending = Kind::ALL.iter().find(|(known, ..)| *known == kind).map_or("", |(.., e)| e);

@@ -66,6 +66,7 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     Snapshot { content, frame: None, limits }.write(*kind, sink)
 }
 
+/// The error for a tree that cannot be written.
 pub(crate) fn unsupported(message: impl Into<String>) -> Error {
     Error::unsupported("vtk-020", message).in_object("tree")
 }
@@ -178,7 +179,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The file type for the tree; `None` if it has neither a grid nor points.
-    pub(crate) fn best(&self) -> Option<Kind> {
+    pub(crate) fn suitable_kind(&self) -> Option<Kind> {
         let grid = find_grid::find(self.tree());
         let axes = grid.as_ref().map_or(&[][..], |grid| &grid.axes);
         // An array without coordinates may be a table instead of a grid.
@@ -242,10 +243,10 @@ impl<'a> Snapshot<'a> {
     fn fields(&self, plan: &mut Plan) -> Result<()> {
         let tree = self.tree();
         let section = "FieldData";
-        let mut wanted: Vec<NodeId> = Vec::new();
+        let mut candidates: Vec<NodeId> = Vec::new();
         for (id, node, desc) in tree.arrays() {
             if desc.shape.rank() == 0 || node.path.starts_with("FieldData/") {
-                wanted.push(id);
+                candidates.push(id);
             }
         }
         let mut written: HashSet<NodeId> = plan.written.iter().copied().collect();
@@ -256,14 +257,14 @@ impl<'a> Snapshot<'a> {
                     // Cell centres are restored from their nodes.
                     let nodes = nodes_of(tree, *id).filter(|nodes| written.contains(nodes));
                     if nodes.is_none() {
-                        wanted.push(*id);
+                        candidates.push(*id);
                     }
                 }
             }
         }
         let mut fields = Vec::new();
         let mut timed = false;
-        for id in wanted {
+        for id in candidates {
             if written.contains(&id) {
                 continue;
             }

@@ -138,7 +138,7 @@ impl Reader for File {
         ];
         if let Some((start, step)) = self.table.grid {
             let [start, step] = [start, step].map(|v| Value::from(v).to_string());
-            let text = format!("first column, start {start}, step {step}");
+            let text = format!("the first column, start {start}, step {step}");
             summary.push(("grid".into(), text.into()));
         }
         summary
