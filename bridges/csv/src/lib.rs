@@ -1,14 +1,15 @@
-//! Tables in text: comma-separated values under a line of names in quotes, as RFC 4180 has them.
+//! Text tables: comma-separated values below a line of quoted column names (RFC 4180).
 //!
-//! `FORMAT.md` says what stands in the names, and how arrays of several dimensions and frames are laid out.
+//! `FORMAT.md` describes the column names, and how arrays of several dimensions and frames are stored.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `header` | the name of a column: path, component, units, type |
-//! | `record` `value` | rows and fields; one field as a value |
-//! | `scan` | one pass over the rows: how many, of what, where |
-//! | `read` | the tree view; the values are parsed when they are asked for |
-//! | `write` | any tree whose arrays have as many rows |
+//! | `wire` | records, fields, quotes |
+//! | `heading` | name of a column: path, index, units, type |
+//! | `value` | type inference and parsing of fields |
+//! | `read` | one pass over the rows: number, positions, kinds of fields |
+//! | `to_tree` | the model view; values are parsed when they are read |
+//! | `from_tree` | a tree whose arrays have the same number of rows as a table |
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
@@ -23,21 +24,22 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod header;
+mod from_tree;
+mod heading;
 mod read;
-mod record;
-mod scan;
+mod to_tree;
 mod value;
-mod write;
+mod wire;
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
 use spile_core::limits::Limits;
+use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-use read::File;
+use to_tree::File;
 
 /// The format, for the registry.
 pub struct Csv;
@@ -59,15 +61,15 @@ impl Format for Csv {
         &INFO
     }
 
-    /// Names in quotes are a table; anything else may be columns of numbers.
+    /// Quoted names are a table; anything else may be columns of numbers.
     fn probe(&self, head: Head<'_>) -> Score {
         let binary = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
         if head.bytes.first() != Some(&b'"') || head.bytes.iter().any(binary) {
             return 0;
         }
-        match record::record_end(head.bytes) {
-            Some((end, _)) if scan::names(&head.bytes[..end]).is_some() => 60,
-            // A long line of names, or a file without rows.
+        match wire::record_end(head.bytes) {
+            Some((end, _)) if read::headings(&head.bytes[..end]).is_some() => 60,
+            // A first line longer than the head, or a file without rows.
             None if !head.bytes.contains(&b'\n') => 30,
             _ => 0,
         }
@@ -78,20 +80,10 @@ impl Format for Csv {
     }
 
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        let mut report = Report::default();
-        match File::open(source.clone(), limits) {
-            Ok(file) if file.table.partial > 0 => {
-                let (got, of) = (file.table.partial, file.table.cells.len());
-                let message = format!("the last row has {got} of {of} fields; it is left out");
-                report.warn("csv-010", message).at(file.table.end);
-            }
-            Ok(_) => {}
-            Err(error) => report.absorb(error)?,
-        }
-        Ok(report)
+        recording::report(File::open(source.clone(), limits))
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        write::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 }

@@ -1,9 +1,10 @@
-//! Tables read back to the same bits, whatever the types, frames and odd values.
+//! Tables of all types, with frames and special values, are read back bit by bit.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use spile_core::dtype::DType;
+use spile_core::error::ErrorKind;
 use spile_core::format::{Dataset, Format as _, Reader, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
@@ -25,7 +26,7 @@ fn written(content: &Dataset) -> (String, Box<dyn Reader>) {
     (text.clone(), Csv.open(Source::memory(text), &limits).unwrap())
 }
 
-/// All values of an array; NaN of any kind are the same.
+/// All values of an array. NaN payloads are ignored.
 fn values(file: &dyn Reader, path: &str, frame: u64) -> Option<(DType, Shape, Vec<u8>)> {
     let limits = Limits::default();
     let node = file.tree().node(file.tree().find(path).unwrap());
@@ -49,7 +50,7 @@ fn inline(dtype: DType, shape: &[u64], bytes: Vec<u8>) -> ArrayDesc {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn every_type_comes_back(rows in 0_u64..40, seed in any::<u64>()) {
+    fn every_type_round_trips(rows in 0_u64..40, seed in any::<u64>()) {
         let limits = Limits::default();
         let mut tree = Tree::new(&limits);
         let mut state = seed | 1;
@@ -85,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_come_back(lengths in proptest::collection::vec(0_u64..4, 1..10)) {
+    fn frames_round_trip(lengths in proptest::collection::vec(0_u64..4, 1..10)) {
         let limits = Limits::default();
         let mut tree = Tree::new(&limits);
         let frames = |dtype: DType, width: u64, absent: u64| {
@@ -120,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn units_and_even_points_are_in_the_names() {
+fn units_and_uniform_coordinates_are_in_the_names() {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
     let bytes: Vec<u8> = [1.5_f64, 0.1, -0.0].iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -138,7 +139,7 @@ fn units_and_even_points_are_in_the_names() {
 }
 
 #[test]
-fn rows_of_any_number_are_read_in_blocks() {
+fn many_rows_are_read_in_blocks() {
     let limits = Limits::default();
     let rows = 200_000_u64;
     let text = |k: u64| format!("{k},{}\n", k as f64 / 8.0);
@@ -149,7 +150,7 @@ fn rows_of_any_number_are_read_in_blocks() {
         Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits).unwrap();
     let last = array.read_f64(&"-2:".parse().unwrap(), Axes::Stored).unwrap();
     assert_eq!(last, [(rows - 2) as f64 / 8.0, (rows - 1) as f64 / 8.0]);
-    // A field that is no number is an error that names it, and only where it is read.
+    // A field that is not a number is an error when its column is read, and names the field.
     let broken = Csv.open(Source::memory("\"x {int8}\",\"y\"\n1,2\n300,3\n"), &limits).unwrap();
     let node =
         |path: &str| broken.tree().node(broken.tree().find(path).unwrap()).array.clone().unwrap();
@@ -160,4 +161,22 @@ fn rows_of_any_number_are_read_in_blocks() {
     let error = read(&node("x")).unwrap_err();
     assert!(error.code() == "csv-004" && error.message().contains("300"), "{error}");
     assert!(read(&node("y")).is_ok());
+}
+
+#[test]
+fn an_incomplete_last_row_is_reported_when_the_file_is_opened() {
+    let file = Csv.open(Source::memory("\"a\",\"b\"\n1,2\n3"), &Limits::default()).unwrap();
+    let codes: Vec<_> = file.findings().iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["csv-010"]);
+}
+
+#[test]
+fn columns_and_long_rows_are_charged_to_the_memory_budget() {
+    let limits = Limits::default().with_memory(8 << 20);
+    let wide = "\"\",".repeat(100_000) + "\"\"\n";
+    let long = format!("\"a\"\n\"{}\"\n", "x".repeat(20 << 20));
+    for text in [wide, long] {
+        let error = Csv.open(Source::memory(text), &limits).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    }
 }

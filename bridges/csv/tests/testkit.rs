@@ -1,4 +1,4 @@
-//! The conformance suite on tables that pandas wrote.
+//! The conformance suite on tables written by pandas.
 
 #[path = "../../../crates/core/tests/support/meter.rs"]
 mod meter;

@@ -1,23 +1,22 @@
-//! Deflated members of an archive. A deflate stream can only be read from its beginning.
+//! Deflated members of an archive. A deflate stream can only be decoded from its beginning.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use spile_core::error::{Error, Result};
 use spile_core::layout::Codec;
 
-/// No deflate stream inflates to more than so many times its length (1032, and a little more for very
-/// short ones).
+/// Upper bound of the compression ratio of deflate: 1032, and slightly more for very short streams.
 pub(crate) const RATIO: u64 = 1100;
 
-/// Bytes that are inflated only to be passed over, at once.
-const PASSED_OVER: usize = 32 << 10;
+/// Size of the buffer for skipped bytes.
+const SKIP_BUFFER: usize = 32 << 10;
 
-/// Inflates the bytes of a stream that follow the first few.
+/// Decodes the part of a deflate stream after the first `skip` bytes.
 pub(crate) struct Inflate {
-    /// Bytes before those that are wanted.
+    /// Decoded bytes to skip.
     skip: u64,
-    /// Bytes of the whole stream once inflated.
+    /// Decoded size of the entire stream.
     size: u64,
-    /// The sum of them all.
+    /// CRC-32 of the entire decoded stream.
     crc: Option<u32>,
 }
 
@@ -26,38 +25,40 @@ impl Inflate {
         Self { skip, size, crc }
     }
 
-    /// Stored bytes that are enough for the first `len` inflated ones: blocks that could not be
-    /// compressed are a little longer than their content, and the tables of a block come first.
-    pub(crate) fn beginning(len: u64, stored: u64) -> usize {
-        len.saturating_mul(2).saturating_add(PASSED_OVER as u64).min(stored) as usize
+    /// Number of stored bytes that suffice to decode the first `len` bytes: incompressible blocks are slightly
+    /// longer than their content, and blocks begin with their tables.
+    pub(crate) fn stored_prefix(len: u64, stored: u64) -> usize {
+        len.saturating_mul(2).saturating_add(SKIP_BUFFER as u64).min(stored) as usize
     }
 
-    /// Fills `out` from the stream, of which `stored` may be only the beginning.
+    /// Fills `out` from the stream; `stored` may be a prefix of it. The CRC is verified if `out` reaches the end.
     pub(crate) fn fill(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let mut stream = Decompress::new(false);
         let mut sum = Crc::new();
-        let mut passed = vec![0; self.skip.min(PASSED_OVER as u64) as usize];
+        let mut skipped = vec![0; self.skip.min(SKIP_BUFFER as u64) as usize];
         let mut left = self.skip;
         while left > 0 {
-            let part = &mut passed[..left.min(PASSED_OVER as u64) as usize];
+            let part = &mut skipped[..left.min(SKIP_BUFFER as u64) as usize];
             inflate(&mut stream, stored, part)?;
             sum.update(part);
             left -= part.len() as u64;
         }
         inflate(&mut stream, stored, out)?;
-        // The sum is only known of the whole.
-        let whole = self.skip.checked_add(out.len() as u64) == Some(self.size);
-        if let (true, Some(crc)) = (whole, self.crc) {
+        let complete = self.skip.checked_add(out.len() as u64) == Some(self.size);
+        if let (true, Some(crc)) = (complete, self.crc) {
             sum.update(out);
             if sum.sum() != crc {
-                return Err(bad("the bytes do not have the sum that the archive says"));
+                let found = sum.sum();
+                return Err(bad(&format!(
+                    "CRC-32 mismatch: expected {crc:08x}, found {found:08x}"
+                )));
             }
         }
         Ok(())
     }
 }
 
-/// The next bytes of the stream, as many as fit `out`.
+/// Decodes the next bytes of the stream until `out` is full.
 fn inflate(stream: &mut Decompress, stored: &[u8], out: &mut [u8]) -> Result<()> {
     let mut done = 0;
     while done < out.len() {
@@ -65,11 +66,11 @@ fn inflate(stream: &mut Decompress, stored: &[u8], out: &mut [u8]) -> Result<()>
         let rest = stored.get(read as usize..).unwrap_or_default();
         let status = stream
             .decompress(rest, &mut out[done..], FlushDecompress::None)
-            .map_err(|_| bad("the deflate stream is damaged"))?;
+            .map_err(|_| bad("invalid deflate stream"))?;
         done += (stream.total_out() - written) as usize;
         let stuck = stream.total_in() == read && stream.total_out() == written;
         if done < out.len() && (status == Status::StreamEnd || stuck) {
-            return Err(bad("the deflate stream ends early"));
+            return Err(bad("unexpected end of the deflate stream"));
         }
     }
     Ok(())

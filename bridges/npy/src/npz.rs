@@ -1,17 +1,18 @@
-//! NumPy's `.npz`: arrays in a zip archive, each a file that ends in `.npy`.
+//! NumPy's `.npz`: a zip archive of `.npy` files.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `zip` | the structures of the archive, both ways |
-//! | `read` | members to tree |
-//! | `write` | any tree as an archive |
-//! | `check` `salvage` | sums, and what is left over; archives without a directory |
+//! | `wire` | structures of the archive |
+//! | `write` | writer of archives |
+//! | `to_tree` `from_tree` | members as a tree; a tree as an archive |
+//! | `check` `salvage` | checksums; recovery of archives without a directory |
 
 mod check;
-mod read;
+mod from_tree;
 mod salvage;
+mod to_tree;
+mod wire;
 mod write;
-mod zip;
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
@@ -20,9 +21,9 @@ use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-use read::File;
+use to_tree::File;
 
-/// Members that are arrays end like this.
+/// Name suffix of members that are arrays.
 const ENDING: &str = ".npy";
 
 /// The format, for the registry.
@@ -45,17 +46,17 @@ impl Format for Npz {
         &INFO
     }
 
-    /// Many programs keep zip archives: this one is ours if its first member is an array.
+    /// A zip archive is recognised if its first member is an array or the metadata.
     fn probe(&self, head: Head<'_>) -> Score {
-        if head.bytes.starts_with(&zip::END) {
+        if head.bytes.starts_with(&wire::END) {
             return 30;
         }
-        let local = head.bytes.starts_with(&zip::LOCAL);
+        let local = head.bytes.starts_with(&wire::LOCAL);
         let length = head.bytes.get(26..28).map(|n| usize::from(n[0]) | usize::from(n[1]) << 8);
         let name = length.and_then(|n| head.bytes.get(30..30 + n));
         match name {
             Some(name) if local && name.ends_with(ENDING.as_bytes()) => 100,
-            Some(name) if local && name == write::DESCRIPTION.as_bytes() => 100,
+            Some(name) if local && name == from_tree::DESCRIPTION.as_bytes() => 100,
             _ => 0,
         }
     }
@@ -69,7 +70,7 @@ impl Format for Npz {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        write::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

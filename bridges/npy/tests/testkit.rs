@@ -1,4 +1,4 @@
-//! The conformance suite on arrays and archives that NumPy saved.
+//! The conformance suite on arrays and archives written by NumPy.
 
 #[path = "../../../crates/core/tests/support/meter.rs"]
 mod meter;

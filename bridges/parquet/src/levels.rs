@@ -1,13 +1,13 @@
-//! Definition levels: which rows of a page have a value. Runs of one value and groups of bits, behind the
-//! length of them all.
+//! Definition levels: which rows of a page have a value. The encoded levels follow their length.
 
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-use crate::hybrid;
+use crate::rle;
 
-/// The bytes that the levels of `values` rows take, and the runs of rows with and without a value.
+/// Reads the levels of `values` rows at `offset`. Returns their length in bytes, and runs of rows with and
+/// without a value.
 pub(crate) fn read(
     source: &Source,
     offset: u64,
@@ -16,7 +16,7 @@ pub(crate) fn read(
     limits: &Limits,
 ) -> Result<(u64, Vec<(u64, bool)>)> {
     let bad = |what: &str| Error::malformed("parquet-005", what.to_string()).at(offset);
-    let short = || bad("a page is shorter than its levels");
+    let short = || bad("definition levels exceed the page");
     if end - offset < 4 {
         return Err(short());
     }
@@ -26,24 +26,24 @@ pub(crate) fn read(
     if len > end - offset - 4 {
         return Err(short());
     }
-    limits.allow(len.saturating_mul(8 * 16), "the levels of a page")?;
+    limits.allow(len.saturating_mul(8 * 16), "the definition levels")?;
     let bytes = source.read_vec(offset + 4, len)?;
-    let runs = decode(&bytes, values).ok_or_else(|| bad("the levels of a page"))?;
+    let runs = decode(&bytes, values).ok_or_else(|| bad("invalid definition levels"))?;
     Ok((len + 4, runs))
 }
 
-/// Runs of rows with and without a value.
+/// Decodes levels into runs of rows with (`true`) and without a value. `None` if they are invalid.
 pub(crate) fn decode(bytes: &[u8], values: u64) -> Option<Vec<(u64, bool)>> {
     let mut runs: Vec<(u64, bool)> = Vec::new();
-    hybrid::decode(bytes, 1, values, |level, count| {
-        let there = match level {
+    rle::decode(bytes, 1, values, |level, count| {
+        let defined = match level {
             0 => false,
             1 => true,
             _ => return None,
         };
         match runs.last_mut() {
-            Some((n, own)) if *own == there => *n += count,
-            _ => runs.push((count, there)),
+            Some((n, own)) if *own == defined => *n += count,
+            _ => runs.push((count, defined)),
         }
         Some(())
     })?;
@@ -55,7 +55,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn runs_and_bits_are_joined() {
+    fn adjacent_runs_are_merged() {
         assert_eq!(decode(&[6, 1], 3), Some(vec![(3, true)]));
         assert_eq!(decode(&[6, 1, 4, 0], 5), Some(vec![(3, true), (2, false)]));
         assert_eq!(decode(&[3, 0b0000_0111], 5), Some(vec![(3, true), (2, false)]));

@@ -1,14 +1,15 @@
-//! Apache Parquet, for tables: logged quantities, particles.
+//! Apache Parquet tables.
 //!
-//! Specification: parquet-format 2, of which this reads and writes plain pages without compression. Their
-//! values lie there as they are, so they are read in place like those of any other format.
+//! Specification: parquet-format 2. Written are plain pages without compression, which are read in place;
+//! compressed and dictionary-encoded pages of other writers are decoded.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `thrift` `wire` | the metadata: their encoding, and what the fields mean |
-//! | `levels` | which rows have values |
-//! | `column` `read` | where the pages of a column lie; columns to arrays |
-//! | `write` | any tree that is a table |
+//! | `thrift` `wire` | encoding of the metadata; structures of the file |
+//! | `read` | leaf columns and the positions of their pages |
+//! | `levels` `rle` `decode` | missing values; decoding of pages |
+//! | `to_tree` `from_tree` | columns as a tree; a tree whose arrays have the same number of rows as a table |
+//! | `write` | writer of files |
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, source::Source};
@@ -18,12 +19,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod column;
-mod hybrid;
+mod decode;
+mod from_tree;
 mod levels;
-mod packed;
 mod read;
+mod rle;
 mod thrift;
+mod to_tree;
 mod wire;
 mod write;
 
@@ -34,7 +36,7 @@ use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-use read::File;
+use to_tree::File;
 
 /// The format, for the registry.
 pub struct Parquet;
@@ -77,6 +79,6 @@ impl Format for Parquet {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        write::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 }

@@ -1,397 +1,386 @@
-//! Columns of plain pages to arrays that are read in place.
+//! Leaf columns: positions of their pages, and which rows have values.
 
-use std::sync::Arc;
-
-use spile_core::description::Description;
 use spile_core::dtype::{DType, Kind};
-use spile_core::error::{ErrorKind, Result};
-use spile_core::format::{Object, Reader, Region, Role};
-use spile_core::frames::{FrameCell, FrameTable, Moments};
-use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
+use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::layout::{Codec as _, Extent, Extents};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
-use spile_core::report::{Finding, Report};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
+use spile_core::report::{Report, Severity};
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
 
-use crate::column::{Leaf, bad, columns, structs};
-use crate::wire::{self, Stored};
-use crate::write::{DESCRIPTION, FRAMES, OWN};
+use crate::decode::{Compression, Encoded};
+use crate::levels;
+use crate::thrift::{self, Struct};
+use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
 
-pub(crate) struct File {
-    source: Source,
-    tree: Tree,
-    leaves: Vec<Leaf>,
-    rows: u64,
-    footer: u64,
-    creator: String,
-    findings: Vec<Finding>,
+/// Memory charged for a column: schema, leaf, tree node.
+const COLUMN: u64 = 1 << 10;
+
+/// Memory charged for a page or chunk.
+const PAGE: u64 = 128;
+
+/// Memory charged for a run of rows.
+const RUN: u64 = 16;
+
+/// A leaf column.
+pub(crate) struct Leaf {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) stored: Stored,
+    /// Bytes and number of the values of each page, or of each chunk if `encoded` is set.
+    pub(crate) pages: Vec<(Extent, u64)>,
+    /// Set if the values are not plain: codec of its chunks.
+    pub(crate) encoded: Option<Encoded>,
+    /// Runs of rows with (`true`) and without a value.
+    pub(crate) runs: Vec<(u64, bool)>,
+    /// Byte ranges of the column chunks.
+    pub(crate) chunks: Vec<Extent>,
 }
 
-impl File {
-    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let (footer, start) = wire::read_footer(&source, limits)?;
-        let rows = footer.size(3).ok_or_else(|| bad("the number of rows", start))?;
-        let mut report = Report::default();
-        let mut leaves = columns(&source, &footer, start, rows, limits, &mut report)?;
-        for leaf in leaves.iter_mut().filter(|leaf| leaf.dtype.kind() == Kind::Text) {
-            leaf.longest(&source, limits)?;
+pub(crate) fn missing(field: &str, at: u64) -> Error {
+    Error::malformed("parquet-003", format!("missing or invalid {field}")).at(at)
+}
+
+/// A column of the root of the schema.
+struct TopLevel<'a> {
+    schema: &'a Struct,
+    /// Number of its first leaf.
+    leaf: usize,
+    nested: bool,
+}
+
+/// Top-level columns of a schema, whose elements are in depth-first order.
+fn top_level<'a>(schema: &[&'a Struct]) -> Vec<TopLevel<'a>> {
+    let mut columns = Vec::new();
+    // Number of children that are still to come, for each group around the current element.
+    let mut groups: Vec<u64> = Vec::new();
+    let mut leaf = 0;
+    for schema in schema.iter().skip(1).copied() {
+        let children = schema.size(5).unwrap_or(0);
+        while groups.last() == Some(&0) {
+            groups.pop();
         }
-        let mut plain = Plain { leaves: &leaves, rows, frames: None, tree: Tree::new(limits) };
-        let said = |key: &str| {
-            let pairs = structs(footer.list(5));
-            let pair = pairs.iter().find(|pair| pair.text(1).as_deref() == Some(key));
-            pair.and_then(|pair| pair.text(2))
-        };
-        if let Some(count) = said(FRAMES).and_then(|count| count.parse().ok()) {
-            plain.frames(&source, count, limits)?;
+        match groups.last_mut() {
+            Some(left) => *left -= 1,
+            None => columns.push(TopLevel { schema, leaf, nested: children > 0 }),
         }
-        let mut tree = plain.arrays(&mut report)?;
-        if let Some(text) = said(DESCRIPTION) {
-            match Description::parse(text.as_bytes(), limits)
-                .and_then(|description| description.dress(&source, &tree, limits))
-            {
-                Ok(mut dressed) => {
-                    if let Some(frames) = tree.frames() {
-                        dressed.set_frames(frames.clone());
+        if children > 0 {
+            groups.push(children);
+        } else {
+            leaf += 1;
+        }
+    }
+    columns
+}
+
+/// Reads the columns of a file. A column that cannot be read is reported, and the others are read. Fails with
+/// the first error if none can be read.
+pub(crate) fn columns(
+    source: &Source,
+    footer: &Struct,
+    start: u64,
+    rows: u64,
+    limits: &Limits,
+    report: &mut Report,
+) -> Result<Vec<Leaf>> {
+    let groups: Vec<Vec<&Struct>> =
+        structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
+    let mut memory = Memory { limits, used: 0 };
+    let (mut leaves, mut errors) = (Vec::new(), Vec::new());
+    for column in top_level(&structs(footer.list(2))) {
+        memory.charge(COLUMN, "the columns")?;
+        let TopLevel { schema, leaf, nested } = column;
+        let name = schema.text(4).unwrap_or_default();
+        let object = format!("\"{name}\"");
+        let reason = match column_type(schema) {
+            _ if nested => "nested columns are not supported".into(),
+            _ if schema.int(3) == Some(2) => "repeated columns are not supported".into(),
+            Some((dtype, stored)) => {
+                let chunks = groups.iter().map(|group| group.get(leaf)?.inner(3));
+                let chunks: Option<Vec<&Struct>> = chunks.collect();
+                let read =
+                    chunks.ok_or_else(|| missing("column chunk", start)).and_then(|chunks| {
+                        let optional = schema.int(3) == Some(1);
+                        let leaf = Leaf::new(name, dtype, stored);
+                        leaf.read(source, &chunks, optional, start, rows, &mut memory)
+                    });
+                match read {
+                    Ok(leaf) => leaves.push(leaf),
+                    Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => {
+                        return Err(e);
                     }
-                    tree = dressed;
+                    Err(e) => errors.push(e.in_object(object).at(start)),
                 }
-                Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
-                Err(e) => {
-                    let message = format!("the description is not used: {}", e.message());
-                    report.warn("parquet-023", message).at(start);
-                }
+                continue;
             }
-        }
-        let creator = footer.text(6).unwrap_or_default();
-        let findings = report.findings;
-        Ok(Self { source, tree, leaves, rows, footer: start, creator, findings })
-    }
-}
-
-impl File {
-    /// Decodes what has to be decoded, and tells what cannot be.
-    pub(crate) fn verify(&self, report: &mut Report, limits: &Limits) -> Result<()> {
-        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
-            if let Err(error) = leaf.verify(&self.source, limits) {
-                report.absorb(error)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The tree of what lies there.
-struct Plain<'a> {
-    leaves: &'a [Leaf],
-    rows: u64,
-    /// Rows before each frame, and the total.
-    frames: Option<Vec<u64>>,
-    tree: Tree,
-}
-
-impl Plain<'_> {
-    /// Finds the frames by the first column.
-    fn frames(&mut self, source: &Source, count: u64, limits: &Limits) -> Result<()> {
-        let Some(first) = self.leaves.first() else { return Ok(()) };
-        if first.name != OWN[0] || first.dtype != DType::I64 || !first.is_full() {
-            return Ok(());
-        }
-        let numbers = |leaf: &Leaf| -> Result<Vec<[u8; 8]>> {
-            let desc = whole(&[leaf], &[], self.rows)?;
-            let array = Array::open(source, &self.tree, &desc, limits)?;
-            let bytes = array.read(&Selection::all(), Axes::Stored)?;
-            Ok(bytes.as_chunks::<8>().0.to_vec())
+            None => format!("type {} is not supported", wire::type_name(schema)),
         };
-        let mut starts = Vec::new();
-        for (row, number) in numbers(first)?.into_iter().enumerate() {
-            let number = u64::from_le_bytes(number);
-            if number == starts.len() as u64 {
-                starts.push(row as u64);
-            } else if number + 1 != starts.len() as u64 {
-                return Ok(());
-            }
-        }
-        if starts.len() as u64 != count {
-            return Ok(());
-        }
-        let mut moments = vec![(None, None); starts.len()];
-        for leaf in self.leaves.iter().skip(1).take(2).filter(|leaf| leaf.is_full()) {
-            let step = leaf.name == OWN[1] && leaf.dtype == DType::U64;
-            if !step && (leaf.name != OWN[2] || leaf.dtype != DType::F64) {
-                continue;
-            }
-            let all = numbers(leaf)?;
-            for (moment, row) in moments.iter_mut().zip(&starts) {
-                let Some(value) = all.get(*row as usize) else { continue };
-                if step {
-                    moment.0 = Some(u64::from_le_bytes(*value));
-                } else {
-                    moment.1 = Some(f64::from_le_bytes(*value));
-                }
-            }
-        }
-        starts.push(self.rows);
-        self.tree.set_frames(Arc::new(Moments(moments)));
-        self.frames = Some(starts);
-        Ok(())
+        report.warn("parquet-020", format!("not read: {reason}")).in_object(object).at(start);
     }
+    if leaves.is_empty() && !errors.is_empty() {
+        return Err(errors.swap_remove(0));
+    }
+    for error in errors {
+        report_unreadable(error, report)?;
+    }
+    Ok(leaves)
+}
 
-    fn arrays(mut self, report: &mut Report) -> Result<Tree> {
-        let mut rest = self.leaves;
-        while let Some(first) = rest.first() {
-            let (path, tail, count) = group(rest);
-            let (own, behind) = rest.split_at(count);
-            rest = behind;
-            // Those of the frames are no arrays.
-            if self.frames.is_some() && OWN.contains(&path.as_str()) {
-                continue;
-            }
-            let alike =
-                own.iter().all(|leaf| leaf.runs == first.runs && leaf.packed == first.packed);
-            let desc = match &self.frames {
-                _ if !alike => None,
-                None if first.is_full() => {
-                    Some(whole(&own.iter().collect::<Vec<_>>(), &tail, self.rows)?)
-                }
-                Some(starts) => framed(own, &tail, starts)?,
-                None => None,
-            };
-            let Some(desc) = desc else {
-                let message = "a column with missing values is passed over";
-                report.note("parquet-021", message).in_object(format!("\"{path}\""));
-                continue;
-            };
-            let path = path.trim_start_matches('/');
-            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let parent = self.tree.node_at(above)?;
-            self.tree.add_array(parent, name, desc)?;
-        }
-        Ok(self.tree)
+/// Reports a column that cannot be read: a warning if it is unsupported, an error if it is invalid.
+pub(crate) fn report_unreadable(error: Error, report: &mut Report) -> Result<()> {
+    let unsupported = error.kind() == ErrorKind::Unsupported;
+    report.absorb(error)?;
+    if let Some(finding) = report.findings.last_mut().filter(|_| unsupported) {
+        finding.severity = Severity::Warning;
+        finding.message = format!("not read: {}", finding.message);
+    }
+    Ok(())
+}
+
+/// Memory used by the columns of a file.
+struct Memory<'a> {
+    limits: &'a Limits,
+    used: u64,
+}
+
+impl Memory<'_> {
+    fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
+        self.used = self.used.saturating_add(bytes);
+        self.limits.allow(self.used, what).map(drop)
     }
 }
 
-/// The array that begins with the first of these columns: its path, the lengths of a row, and how many
-/// columns it has. The first index runs fastest.
-fn group(leaves: &[Leaf]) -> (String, Vec<u64>, usize) {
-    let first = &leaves[0];
-    let Some((path, index)) = indexed(&first.name) else {
-        return (first.name.clone(), Vec::new(), 1);
-    };
-    let others = leaves.iter().map_while(|leaf| {
-        let (own, index) = indexed(&leaf.name)?;
-        (own == path && leaf.dtype == first.dtype).then_some(index)
-    });
-    let all: Vec<Vec<u64>> = others.take_while(|own| own.len() == index.len()).collect();
-    let tail: Vec<u64> =
-        all.last().map_or(&[][..], |last| last).iter().map(|n| n.saturating_add(1)).collect();
-    let in_order = |(k, own): (usize, &Vec<u64>)| {
-        let mut rest = k as u64;
-        let digits = tail.iter().map(|len| {
-            let digit = rest % len;
-            rest /= len;
-            digit
-        });
-        digits.eq(own.iter().copied())
-    };
-    let product = tail.iter().try_fold(1_u64, |n, len| n.checked_mul(*len));
-    if product == Some(all.len() as u64) && all.iter().enumerate().all(in_order) {
-        return (path.into(), tail, all.len());
-    }
-    (first.name.clone(), Vec::new(), 1)
+/// The structures of a list.
+pub(crate) fn structs(list: &[thrift::Value]) -> Vec<&Struct> {
+    list.iter()
+        .filter_map(|value| match value {
+            thrift::Value::Struct(inner) => Some(inner),
+            _ => None,
+        })
+        .collect()
 }
 
-/// `velocity[2,0]` as its name and its index.
-fn indexed(name: &str) -> Option<(&str, Vec<u64>)> {
-    let (path, index) = name.strip_suffix(']')?.rsplit_once('[')?;
-    let index: Option<Vec<u64>> = index.split(',').map(|n| n.parse().ok()).collect();
-    Some((path, index?))
+fn column_type(schema: &Struct) -> Option<(DType, Stored)> {
+    let dtype = wire::column_type(schema)?;
+    Some((dtype, Stored::of(dtype)?))
 }
 
-/// Columns without frames as an array.
-fn whole(own: &[&Leaf], tail: &[u64], rows: u64) -> Result<ArrayDesc> {
-    let shape = Shape::new(std::iter::once(rows).chain(tail.iter().copied()).collect::<Vec<_>>());
-    let (dtype, stored) = (own[0].dtype, own[0].stored);
-    let pages = own.iter().flat_map(|leaf| &leaf.pages);
-    let order = if own.len() == 1 { Order::C } else { Order::F };
-    let codec: Option<Arc<dyn Codec>> = match &own[0].packed {
-        Some(packed) => Some(Arc::new(packed.clone())),
-        None => codec(dtype, stored),
-    };
-    let layout = layout(pages, dtype, codec, order)?;
-    Ok(ArrayDesc::new(dtype, shape, layout))
+/// Offset, size in bytes and number of rows of a chunk. Fails if it overlaps the metadata, which begin at `end`.
+fn chunk_range(meta: &Struct, end: u64) -> Result<(u64, u64, u64)> {
+    let found = meta.size(9).zip(meta.size(7)).zip(meta.size(5));
+    let ((data, size), count) = found.ok_or_else(|| missing("position of a column chunk", end))?;
+    // A dictionary precedes the data pages.
+    let dictionary = meta.size(11).filter(|at| *at > 0).unwrap_or(data);
+    let first = data.min(dictionary);
+    if first.checked_add(size).is_none_or(|stop| stop > end) {
+        let message = format!("chunk of {size} bytes overlaps the metadata");
+        return Err(Error::malformed("parquet-005", message).at(first));
+    }
+    Ok((first, size, count))
 }
 
-/// Pages one behind the other.
-fn layout<'a>(
-    pages: impl Iterator<Item = &'a (Extent, u64)>,
-    dtype: DType,
-    codec: Option<Arc<dyn Codec>>,
-    order: Order,
-) -> Result<Layout> {
-    let (mut extents, mut starts, mut decoded) = (Vec::new(), vec![0], vec![0]);
-    let (mut before, mut elements) = (0_u64, 0_u64);
-    for (bytes, count) in pages {
-        extents.push(*bytes);
-        before = before.saturating_add(bytes.len);
-        elements = elements.saturating_add(*count);
-        starts.push(before);
-        decoded.push(elements.saturating_mul(dtype.size() as u64));
-    }
-    let data = Extents::several(extents)?;
-    Ok(match codec {
-        None => Layout::Plain { extents: data, order },
-        Some(codec) => {
-            Layout::Encoded { starts: starts.into(), decoded: decoded.into(), data, codec, order }
-        }
-    })
-}
-
-/// How pages are decoded whose elements do not lie as they are.
-fn codec(dtype: DType, stored: Stored) -> Option<Arc<dyn Codec>> {
-    (stored != Stored::Plain).then(|| Arc::new(Page { dtype, stored }) as Arc<dyn Codec>)
-}
-
-/// Columns with frames; nothing where they have values in parts of frames only.
-fn framed(own: &[Leaf], tail: &[u64], starts: &[u64]) -> Result<Option<ArrayDesc>> {
-    let (dtype, stored) = (own[0].dtype, own[0].stored);
-    if !matches!(stored, Stored::Plain | Stored::Wide) || own.iter().any(|l| l.packed.is_some()) {
-        return Ok(None);
-    }
-    let mut runs = own[0].runs.iter().copied();
-    let (mut left, mut there) = runs.next().unwrap_or((0, false));
-    let mut values = 0_u64;
-    let mut frames = Vec::new();
-    for window in starts.windows(2) {
-        let rows = window[1] - window[0];
-        if left == 0 {
-            (left, there) = runs.next().unwrap_or((0, false));
-        }
-        if left < rows {
-            return Ok(None);
-        }
-        left -= rows;
-        frames.push(there.then_some((values, rows)));
-        values += if there { rows } else { 0 };
-    }
-    let first = frames.iter().flatten().next().map_or(0, |(_, rows)| *rows);
-    let columns = own.iter().map(Leaf::extents).collect::<Result<Vec<_>>>()?;
-    let cells = Cells { columns, frames, tail: tail.to_vec(), dtype, stored };
-    let shape = cells.shape(first);
-    Ok(Some(ArrayDesc::new(dtype, shape, Layout::PerFrame(Arc::new(cells)))))
-}
-
-struct Cells {
-    columns: Vec<Extents>,
-    /// Values before the frame, and its rows.
-    frames: Vec<Option<(u64, u64)>>,
-    tail: Vec<u64>,
-    dtype: DType,
-    stored: Stored,
-}
-
-impl Cells {
-    fn shape(&self, rows: u64) -> Shape {
-        Shape::new(std::iter::once(rows).chain(self.tail.iter().copied()).collect::<Vec<_>>())
-    }
-}
-
-impl FrameTable for Cells {
-    fn len(&self) -> u64 {
-        self.frames.len() as u64
+impl Leaf {
+    fn new(name: String, dtype: DType, stored: Stored) -> Self {
+        let (pages, runs, chunks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, dtype, stored, pages, encoded: None, runs, chunks }
     }
 
-    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
-        let Some((first, rows)) = self.frames.get(frame as usize).copied().flatten() else {
-            return Ok(None);
-        };
-        let size = if self.stored == Stored::Plain { self.dtype.size() as u64 } else { 4 };
-        let parts = self.columns.iter().flat_map(|column| column.pieces(first * size, rows * size));
-        let parts: Vec<(Extent, u64)> =
-            parts.filter(|part| part.len > 0).map(|part| (part, part.len / size)).collect();
-        let order = if self.columns.len() == 1 { Order::C } else { Order::F };
-        let codec = codec(self.dtype, self.stored);
-        let layout = layout(parts.iter(), self.dtype, codec, order)?;
-        Ok(Some(FrameCell { shape: self.shape(rows), layout }))
-    }
-}
-
-/// Decodes a page that is not as its elements are.
-struct Page {
-    dtype: DType,
-    stored: Stored,
-}
-
-impl Codec for Page {
-    fn name(&self) -> &'static str {
-        "page"
-    }
-
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        self.stored.decode(self.dtype, stored, out)
-    }
-}
-
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        vec![
-            ("rows".into(), self.rows.into()),
-            ("columns".into(), (self.leaves.len() as u64).into()),
-            ("written by".into(), self.creator.clone().into()),
-        ]
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let mut chunks: Vec<(&Extent, &str)> = self
-            .leaves
+    /// Finds the pages of all chunks: plain pages that are read in place, or chunks to be decoded.
+    fn read(
+        mut self,
+        source: &Source,
+        chunks: &[&Struct],
+        optional: bool,
+        end: u64,
+        rows: u64,
+        memory: &mut Memory<'_>,
+    ) -> Result<Self> {
+        let plain = chunks
             .iter()
-            .flat_map(|leaf| leaf.chunks.iter().map(move |chunk| (chunk, leaf.name.as_str())))
-            .collect();
-        chunks.sort_by_key(|(chunk, _)| chunk.offset);
-        let mut at = 0;
-        let mut emit = |from: u64, to: u64, role, name: &str| {
-            if from >= at && to > from {
-                if from > at {
-                    let (name, value) = ("not read".into(), String::new());
-                    each(Region { offset: at, len: from - at, role: Role::Unknown, name, value })?;
-                }
-                let (name, value) = (name.into(), String::new());
-                each(Region { offset: from, len: to - from, role, name, value })?;
-                at = to;
+            .try_for_each(|meta| self.plain_chunk(source, meta, optional, end, memory));
+        match plain {
+            Err(e) if e.kind() == ErrorKind::Unsupported => {
+                (self.pages, self.runs, self.chunks) = (Vec::new(), Vec::new(), Vec::new());
+                let mut chunks = chunks.iter();
+                chunks.try_for_each(|meta| self.encoded_chunk(meta, optional, end, memory))?;
             }
-            Ok(())
-        };
-        emit(0, 4, Role::Header, "magic")?;
-        for (chunk, name) in chunks {
-            emit(chunk.offset, chunk.offset + chunk.len, Role::Data, name)?;
+            plain => plain?,
         }
-        emit(self.footer, self.source.len(), Role::Header, "metadata")
+        let counted: u64 = self.runs.iter().fold(0, |sum, (n, _)| sum.saturating_add(*n));
+        if counted != rows {
+            let message = format!("expected {rows} rows, found {counted}");
+            return Err(Error::malformed("parquet-005", message));
+        }
+        if self.dtype.kind() == Kind::Text {
+            self.measure_strings(source, memory.limits)?;
+        }
+        Ok(self)
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
-            let kind = match leaf.dtype.kind() {
-                Kind::Text => "text".into(),
-                _ => leaf.dtype.to_string(),
-            };
-            let array = whole(&[leaf], &[], self.rows)?;
-            each(Object { path: leaf.name.clone(), id: None, frame: None, kind, array })?;
+    /// Adds the pages of a chunk of plain values. Fails with `Unsupported` for other chunks.
+    fn plain_chunk(
+        &mut self,
+        source: &Source,
+        meta: &Struct,
+        optional: bool,
+        end: u64,
+        memory: &mut Memory<'_>,
+    ) -> Result<()> {
+        let (first, size, count) = chunk_range(meta, end)?;
+        let dictionary = meta.int(11).is_some_and(|at| at > 0);
+        if meta.int(4) != Some(0) || dictionary {
+            return Err(Error::unsupported("parquet-006", "not a plain chunk").at(first));
+        }
+        let stop = first + size;
+        self.chunks.push(Extent { offset: first, len: size });
+        let (mut at, mut seen) = (first, 0_u64);
+        while seen < count {
+            let (header, len) = wire::read_page_header(source, at, stop)?;
+            let invalid = |message: &str| Error::malformed("parquet-005", message).at(at);
+            let body = header.size(3).ok_or_else(|| invalid("page without a size"))?;
+            let data = header.inner(5).ok_or_else(|| {
+                Error::unsupported("parquet-006", "not a version 1 data page").at(at)
+            })?;
+            let next = (at + len).checked_add(body).filter(|next| *next <= stop);
+            let next = next.ok_or_else(|| invalid("page exceeds its chunk"))?;
+            let values = data.size(1).filter(|n| *n > 0 && *n <= count - seen);
+            let values =
+                values.ok_or_else(|| invalid("number of values of a page exceeds its chunk"))?;
+            if data.int(2) != Some(PLAIN) || (optional && data.int(3) != Some(RLE)) {
+                return Err(Error::unsupported("parquet-006", "not a plain page").at(at));
+            }
+            let (mut offset, mut defined) = (at + len, values);
+            if optional {
+                let (len, runs) = levels::read(source, offset, next, values, memory.limits)?;
+                defined = runs.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum();
+                offset += len;
+                memory.charge(runs.len() as u64 * RUN, "the runs of missing values")?;
+                for run in runs {
+                    self.run(run);
+                }
+            } else {
+                self.run((values, true));
+            }
+            memory.charge(PAGE, "the pages")?;
+            self.page(Extent { offset, len: next - offset }, defined)?;
+            (at, seen) = (next, seen + values);
         }
         Ok(())
+    }
+
+    /// Adds a chunk that has to be decoded.
+    fn encoded_chunk(
+        &mut self,
+        meta: &Struct,
+        optional: bool,
+        end: u64,
+        memory: &mut Memory<'_>,
+    ) -> Result<()> {
+        let (first, size, count) = chunk_range(meta, end)?;
+        let compression = Compression::of(meta.int(4)).ok_or_else(|| {
+            let codec = meta.int(4).map_or("none".into(), |codec| codec.to_string());
+            Error::unsupported("parquet-006", format!("compression codec {codec} is not supported"))
+                .at(first)
+                .hint("supported are snappy, gzip, zstd and lz4 (raw)")
+        })?;
+        let known = [PLAIN, OLD_DICTIONARY, RLE, BIT_PACKED, DICTIONARY];
+        let encodings = meta.list(2).iter().map(thrift::Value::int);
+        if let Some(other) = encodings.flatten().find(|encoding| !known.contains(encoding)) {
+            let message = format!("encoding {other} is not supported");
+            return Err(Error::unsupported("parquet-006", message).at(first));
+        }
+        let encoded = Encoded {
+            dtype: self.dtype,
+            stored: self.stored,
+            compression,
+            optional,
+            limits: *memory.limits,
+        };
+        if self.encoded.get_or_insert(encoded).compression != compression {
+            let message = "chunks with different compression codecs are not supported";
+            return Err(Error::unsupported("parquet-006", message).at(first));
+        }
+        // A missing float is NaN, as in pandas.
+        let missing = meta.inner(12).and_then(|statistics| statistics.int(3)).unwrap_or(0) > 0;
+        self.run((count, !missing || self.dtype.kind() == Kind::Float));
+        memory.charge(PAGE, "the column chunks")?;
+        let bytes = Extent { offset: first, len: size };
+        self.chunks.push(bytes);
+        self.pages.push((bytes, count));
+        Ok(())
+    }
+
+    fn run(&mut self, (count, defined): (u64, bool)) {
+        match self.runs.last_mut() {
+            Some((n, own)) if *own == defined => *n = n.saturating_add(count),
+            _ => self.runs.push((count, defined)),
+        }
+    }
+
+    /// Adds the values of a plain page. Fails if the page is too short.
+    fn page(&mut self, mut bytes: Extent, count: u64) -> Result<()> {
+        let needed = match self.stored {
+            Stored::Plain => count.checked_mul(self.dtype.size() as u64),
+            Stored::Wide => count.checked_mul(4),
+            Stored::Bits => Some(count.div_ceil(8)),
+            Stored::ByteArrays => Some(bytes.len),
+        };
+        let needed = needed.filter(|needed| *needed <= bytes.len).ok_or_else(|| {
+            let message = format!("page of {} bytes is too short for {count} values", bytes.len);
+            Error::malformed("parquet-005", message).at(bytes.offset)
+        })?;
+        bytes.len = needed;
+        self.pages.push((bytes, count));
+        Ok(())
+    }
+
+    /// Sets the type to the length of the longest string, which requires reading them all.
+    fn measure_strings(&mut self, source: &Source, limits: &Limits) -> Result<()> {
+        let mut longest = self.dtype.size().max(1);
+        for (page, count) in &self.pages {
+            limits.allow(page.len, "a page of strings")?;
+            let bytes = source.read_vec(page.offset, page.len)?;
+            if let Some(encoded) = &self.encoded {
+                let own = encoded.longest(&bytes).map_err(|e| e.at(page.offset))?;
+                longest = longest.max(own);
+                continue;
+            }
+            let mut rest = &bytes[..];
+            for _ in 0..*count {
+                let (text, after) = wire::next_byte_array(rest).ok_or_else(|| {
+                    Error::malformed("parquet-005", "string exceeds its page").at(page.offset)
+                })?;
+                longest = longest.max(text.len());
+                rest = after;
+            }
+        }
+        self.dtype = DType::text(u32::try_from(longest).unwrap_or(u32::MAX));
+        if let Some(encoded) = &mut self.encoded {
+            encoded.dtype = self.dtype;
+        }
+        Ok(())
+    }
+
+    /// Decodes every chunk that is not plain, and discards the values.
+    pub(crate) fn verify(&self, source: &Source, limits: &Limits) -> Result<()> {
+        let Some(encoded) = &self.encoded else { return Ok(()) };
+        for (chunk, count) in &self.pages {
+            let named = |e: Error| e.in_object(format!("\"{}\"", self.name)).at(chunk.offset);
+            limits.allow(chunk.len, "a chunk of a column").map_err(named)?;
+            let stored = source.read_vec(chunk.offset, chunk.len)?;
+            let size = count.saturating_mul(self.dtype.size() as u64);
+            let mut values = vec![0; limits.allow(size, "a chunk of a column").map_err(named)?];
+            encoded.decode(&stored, &mut values).map_err(named)?;
+        }
+        Ok(())
+    }
+
+    /// Byte ranges of the values.
+    pub(crate) fn extents(&self) -> Result<Extents> {
+        Extents::several(self.pages.iter().map(|(bytes, _)| *bytes).collect())
+    }
+
+    /// Whether every row has a value.
+    pub(crate) fn is_full(&self) -> bool {
+        self.runs.iter().all(|(_, defined)| *defined)
     }
 }

@@ -1,21 +1,19 @@
-//! Thrift's compact protocol, as far as Parquet's metadata need it: structures of numbers, texts, lists
-//! and structures.
+//! The subset of Thrift's compact protocol used by Parquet metadata.
 //!
-//! Nothing here knows what a field means. Lengths are checked against the bytes that are there, so a text
-//! of some kilobytes never asks for more memory than itself.
+//! Lengths are checked against the available bytes before memory is allocated.
 
 use spile_core::error::{Error, Result};
 
-/// Structures in structures, as deep as they are read.
-const DEEPEST: u32 = 24;
+/// Maximum nesting depth.
+const MAX_DEPTH: u32 = 24;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Bool(bool),
-    /// Of 32 bits or fewer: readers look at the width.
+    /// An integer of up to 32 bits; readers distinguish the width.
     Short(i32),
-    /// Of 64 bits.
+    /// An integer of 64 bits.
     Int(i64),
     Double(f64),
     Bytes(Vec<u8>),
@@ -33,7 +31,7 @@ impl Value {
     }
 }
 
-/// Fields by their numbers, in the order of the numbers.
+/// Fields with their ids, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Struct(pub(crate) Vec<(i16, Value)>);
 
@@ -46,7 +44,7 @@ impl Struct {
         self.get(id)?.int()
     }
 
-    /// A number that is never negative.
+    /// An integer that is not negative.
     pub(crate) fn size(&self, id: i16) -> Option<u64> {
         self.int(id).and_then(|n| u64::try_from(n).ok())
     }
@@ -70,7 +68,7 @@ impl Struct {
         if let Some(Value::Struct(inner)) = self.get(id) { Some(inner) } else { None }
     }
 
-    /// The same with one field more; fields are given in the order of their numbers.
+    /// Appends a field. Ids must be ascending.
     pub(crate) fn with(mut self, id: i16, value: Value) -> Self {
         self.0.push((id, value));
         self
@@ -83,11 +81,11 @@ impl From<&str> for Value {
     }
 }
 
-/// Reads structures, one behind the other.
+/// Reads consecutive structures.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where the bytes are in the file.
+    /// File offset of the first byte.
     base: u64,
 }
 
@@ -96,7 +94,7 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0, base }
     }
 
-    /// Bytes read so far.
+    /// Number of bytes read.
     pub(crate) fn position(&self) -> u64 {
         self.at as u64
     }
@@ -105,15 +103,15 @@ impl<'a> Reader<'a> {
         self.fields(0)
     }
 
-    fn bad(&self, what: &str) -> Error {
-        Error::malformed("parquet-003", what).at(self.base + self.at as u64)
+    fn bad(&self, message: &str) -> Error {
+        Error::malformed("parquet-003", message).at(self.base + self.at as u64)
     }
 
     fn byte(&mut self) -> Result<u8> {
         let byte = self.bytes.get(self.at).copied();
         self.at += 1;
         byte.ok_or_else(|| {
-            Error::truncated("parquet-002", "the metadata end early")
+            Error::truncated("parquet-002", "unexpected end of the metadata")
                 .at(self.base + self.at as u64 - 1)
         })
     }
@@ -127,7 +125,7 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(self.bad("a number of more than 64 bits"))
+        Err(self.bad("integer of more than 64 bits"))
     }
 
     fn signed(&mut self) -> Result<i64> {
@@ -136,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     fn fields(&mut self, depth: u32) -> Result<Struct> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.bad("structures nested too deeply"));
         }
         let mut fields = Struct::default();
@@ -147,12 +145,10 @@ impl<'a> Reader<'a> {
                 return Ok(fields);
             }
             id = match head >> 4 {
-                0 => {
-                    i16::try_from(self.signed()?).map_err(|_| self.bad("the number of a field"))?
+                0 => i16::try_from(self.signed()?).map_err(|_| self.bad("invalid field id"))?,
+                step => {
+                    id.checked_add(i16::from(step)).ok_or_else(|| self.bad("invalid field id"))?
                 }
-                step => id
-                    .checked_add(i16::from(step))
-                    .ok_or_else(|| self.bad("the number of a field"))?,
             };
             let value = match head & 15 {
                 1 => Value::Bool(true),
@@ -164,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, kind: u8, depth: u32) -> Result<Value> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.bad("lists nested too deeply"));
         }
         Ok(match kind {
@@ -172,7 +168,9 @@ impl<'a> Reader<'a> {
             3 => Value::Short(i32::from(self.byte()?.cast_signed())),
             4 | 5 => {
                 let n = self.signed()?;
-                Value::Short(i32::try_from(n).map_err(|_| self.bad("a number of 32 bits"))?)
+                Value::Short(
+                    i32::try_from(n).map_err(|_| self.bad("integer of more than 32 bits"))?,
+                )
             }
             6 => Value::Int(self.signed()?),
             7 => {
@@ -186,7 +184,7 @@ impl<'a> Reader<'a> {
                 let len = usize::try_from(self.unsigned()?).unwrap_or(usize::MAX);
                 let rest = self.bytes.get(self.at..).unwrap_or_default();
                 let bytes =
-                    rest.get(..len).ok_or_else(|| self.bad("a text longer than the metadata"))?;
+                    rest.get(..len).ok_or_else(|| self.bad("string exceeds the metadata"))?;
                 self.at += len;
                 Value::Bytes(bytes.to_vec())
             }
@@ -196,9 +194,9 @@ impl<'a> Reader<'a> {
                     15 => self.unsigned()?,
                     len => u64::from(len),
                 };
-                // An element has a byte at least.
+                // An element has at least one byte.
                 if len > (self.bytes.len() - self.at.min(self.bytes.len())) as u64 {
-                    return Err(self.bad("a list longer than the metadata"));
+                    return Err(self.bad("list exceeds the metadata"));
                 }
                 let mut list = Vec::new();
                 for _ in 0..len {
@@ -207,7 +205,7 @@ impl<'a> Reader<'a> {
                 Value::List(list)
             }
             12 => Value::Struct(self.fields(depth + 1)?),
-            _ => return Err(self.bad("a value of an unknown kind")),
+            _ => return Err(self.bad("unknown field type")),
         })
     }
 }
@@ -310,17 +308,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in value(), yes in any::<bool>()) {
-            let whole = Struct::default().with(1, Value::Bool(yes)).with(30, value);
+        fn structures_round_trip(value in value(), yes in any::<bool>()) {
+            let all = Struct::default().with(1, Value::Bool(yes)).with(30, value);
             let mut bytes = Vec::new();
-            write(&whole, &mut bytes);
+            write(&all, &mut bytes);
             let mut reader = Reader::new(&bytes, 0);
-            prop_assert_eq!(reader.read_struct().unwrap(), whole);
+            prop_assert_eq!(reader.read_struct().unwrap(), all);
             prop_assert_eq!(reader.position(), bytes.len() as u64);
         }
 
         #[test]
-        fn noise_is_an_error_or_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Reader::new(&bytes, 0).read_struct();
         }
     }

@@ -1,5 +1,4 @@
-//! The structures of a Parquet file: the footer, and the header of a page. Numbers of fields are those of
-//! `parquet.thrift`.
+//! Structures of a Parquet file: the footer and page headers. Field ids are those of `parquet.thrift`.
 
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
@@ -12,7 +11,7 @@ use crate::thrift::{self, Struct, Value};
 
 pub(crate) const MAGIC: &[u8] = b"PAR1";
 
-/// A header of a page is hardly longer, unless it has statistics of long texts.
+/// Maximum length of a page header. Only statistics of long strings make it longer.
 const PAGE_HEADER: u64 = 64 << 10;
 
 /// Physical types.
@@ -30,32 +29,33 @@ pub(crate) const RLE: i64 = 3;
 pub(crate) const BIT_PACKED: i64 = 4;
 pub(crate) const DICTIONARY: i64 = 8;
 
-/// How a type lies in a file.
+/// Representation of a type in the plain encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// As its bytes.
+    /// As in memory.
     Plain,
-    /// As numbers of 32 bits.
+    /// As 32-bit integers.
     Wide,
     /// As bits.
     Bits,
-    /// As texts or bytes, each behind its length.
-    Texts,
+    /// As byte arrays, each preceded by its length.
+    ByteArrays,
 }
 
 impl Stored {
-    /// How a type is written. Bytes could lie as they are, but fastparquet loses zeros at their end then.
+    /// The representation of a type; `None` if it is not supported. Opaque bytes are byte arrays because
+    /// fastparquet drops trailing zeros of fixed-length ones.
     pub(crate) fn of(dtype: DType) -> Option<Self> {
         match (dtype.kind(), dtype.size()) {
             (Kind::Int | Kind::UInt | Kind::Float, 4 | 8) => Some(Self::Plain),
             (Kind::Int | Kind::UInt, _) => Some(Self::Wide),
             (Kind::Bool, 1) => Some(Self::Bits),
-            (Kind::Text, _) | (Kind::Opaque, 1..) => Some(Self::Texts),
+            (Kind::Text, _) | (Kind::Opaque, 1..) => Some(Self::ByteArrays),
             _ => None,
         }
     }
 
-    /// Elements as they are stored, from little-endian ones.
+    /// Encodes little-endian elements. Fails for strings that are not UTF-8.
     pub(crate) fn encode(self, dtype: DType, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         match self {
@@ -68,7 +68,7 @@ impl Stored {
                     group.iter().enumerate().fold(0, |byte, (k, b)| byte | u8::from(*b != 0) << k)
                 }));
             }
-            Self::Texts => {
+            Self::ByteArrays => {
                 let size = dtype.size();
                 for k in 0..bytes.len().checked_div(size).unwrap_or(0) {
                     let text = &bytes[k * size..(k + 1) * size];
@@ -76,7 +76,7 @@ impl Stored {
                     let used = text.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
                     let end = if is_text { used } else { size };
                     if is_text && std::str::from_utf8(&text[..end]).is_err() {
-                        let message = "a text that is not UTF-8";
+                        let message = "a string is not UTF-8";
                         return Err(Error::unsupported("parquet-011", message));
                     }
                     out.extend((end as u32).to_le_bytes());
@@ -87,9 +87,10 @@ impl Stored {
         Ok(out)
     }
 
-    /// The other way; `out` has the bytes of all elements.
+    /// Decodes `stored` into little-endian elements that fill `out`.
     pub(crate) fn decode(self, dtype: DType, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let short = || Error::malformed("parquet-005", "a page has fewer values than it says");
+        let short =
+            || Error::malformed("parquet-005", "page has fewer values than its header states");
         match self {
             Self::Plain => out.copy_from_slice(stored.get(..out.len()).ok_or_else(short)?),
             Self::Wide => {
@@ -98,18 +99,18 @@ impl Stored {
                 out.copy_from_slice(narrow.get(..out.len()).ok_or_else(short)?);
             }
             Self::Bits => {
-                for (k, place) in out.iter_mut().enumerate() {
-                    *place = stored.get(k / 8).ok_or_else(short)? >> (k % 8) & 1;
+                for (k, slot) in out.iter_mut().enumerate() {
+                    *slot = stored.get(k / 8).ok_or_else(short)? >> (k % 8) & 1;
                 }
             }
-            Self::Texts => {
+            Self::ByteArrays => {
                 let mut rest = stored;
-                for place in out.chunks_exact_mut(dtype.size().max(1)) {
-                    let (text, behind) = next_text(rest).ok_or_else(short)?;
-                    let text = text.get(..place.len()).unwrap_or(text);
-                    place.fill(0);
-                    place[..text.len()].copy_from_slice(text);
-                    rest = behind;
+                for slot in out.chunks_exact_mut(dtype.size().max(1)) {
+                    let (text, after) = next_byte_array(rest).ok_or_else(short)?;
+                    let text = text.get(..slot.len()).unwrap_or(text);
+                    slot.fill(0);
+                    slot[..text.len()].copy_from_slice(text);
+                    rest = after;
                 }
             }
         }
@@ -117,19 +118,19 @@ impl Stored {
     }
 }
 
-/// The type of 32 bits that holds a narrower one.
+/// The 32-bit type for a narrower integer type.
 fn wide(dtype: DType) -> DType {
     if dtype.kind() == Kind::UInt { DType::U32 } else { DType::I32 }
 }
 
-/// A text behind its length, and what follows.
-pub(crate) fn next_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits off the first byte array; `None` if it exceeds `bytes`.
+pub(crate) fn next_byte_array(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_at_checked(4)?;
     let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]);
     rest.split_at_checked(len as usize)
 }
 
-/// The entry of the schema for a column.
+/// The schema element of a column.
 pub(crate) fn column(name: &str, dtype: DType, optional: bool) -> Struct {
     let (physical, converted) = match (dtype.kind(), dtype.size()) {
         (Kind::Bool, _) => (BOOLEAN, None),
@@ -148,7 +149,7 @@ pub(crate) fn column(name: &str, dtype: DType, optional: bool) -> Struct {
     };
     let mut fields = Struct::default().with(1, Value::Short(physical));
     if physical == BYTE_ARRAY {
-        // Nobody else looks at this: how long texts may be, and bytes are.
+        // Maximum length of strings, or length of opaque bytes. Other readers ignore it.
         fields = fields.with(2, Value::Short(i32::try_from(dtype.size()).unwrap_or(i32::MAX)));
     }
     fields = fields.with(3, Value::Short(i32::from(optional))).with(4, name.into());
@@ -158,10 +159,11 @@ pub(crate) fn column(name: &str, dtype: DType, optional: bool) -> Struct {
     }
 }
 
-/// The type of a column, and how long its texts may be where that is said.
+/// The type of a leaf column; `None` if it is not supported. The length of strings is 0 unless spile wrote the
+/// file.
 pub(crate) fn column_type(schema: &Struct) -> Option<DType> {
     let integer = |kind, size| DType::new(kind, size, ByteOrder::Little);
-    let whole = |converted: Option<i64>, size| match converted {
+    let integers = |converted: Option<i64>, size| match converted {
         None | Some(17 | 18) => integer(Kind::Int, size),
         Some(15) => integer(Kind::Int, 1),
         Some(16) => integer(Kind::Int, 2),
@@ -173,24 +175,50 @@ pub(crate) fn column_type(schema: &Struct) -> Option<DType> {
     let converted = schema.int(6);
     match (i32::try_from(schema.int(1)?).ok()?, converted) {
         (BOOLEAN, _) => integer(Kind::Bool, 1),
-        (INT32, converted) => whole(converted, 4),
-        (INT64, converted) => whole(converted, 8),
+        (INT32, converted) => integers(converted, 4),
+        (INT64, converted) => integers(converted, 8),
         (FLOAT, None) => Some(DType::F32),
         (DOUBLE, None) => Some(DType::F64),
-        // Only spile says how long bytes are; of others these are texts without a word about it.
+        // Only spile writes the length of opaque bytes. Byte arrays of other writers are taken as strings.
         (BYTE_ARRAY, None) if schema.int(2).is_some_and(|size| size > 0) => {
             Some(DType::opaque(u32::try_from(schema.int(2)?).ok()?))
         }
-        (BYTE_ARRAY, _) => Some(DType::text(u32::try_from(schema.int(2).unwrap_or(0)).ok()?)),
+        // UTF8, ENUM, JSON.
+        (BYTE_ARRAY, None | Some(0 | 4 | 19)) => {
+            Some(DType::text(u32::try_from(schema.int(2).unwrap_or(0)).ok()?))
+        }
         _ => None,
     }
 }
 
-/// The header of a page with `count` values in `bytes`.
+/// Name of the logical, converted or physical type of a leaf column, for messages.
+pub(crate) fn type_name(schema: &Struct) -> String {
+    let logical = schema.inner(10).and_then(|union| union.0.first());
+    let name = match (logical.map(|(id, _)| *id), schema.int(6), schema.int(1)) {
+        (Some(5), ..) | (_, Some(5), _) => "DECIMAL",
+        (Some(6), ..) | (_, Some(6), _) => "DATE",
+        (Some(7), ..) | (_, Some(7 | 8), _) => "TIME",
+        (Some(8), ..) | (_, Some(9 | 10), _) => "TIMESTAMP",
+        (Some(13), ..) | (_, Some(20), _) => "BSON",
+        (Some(14), ..) => "UUID",
+        (Some(15), ..) => "FLOAT16",
+        (_, Some(21), _) => "INTERVAL",
+        (_, _, Some(3)) => "INT96",
+        (_, _, Some(7)) => "FIXED_LEN_BYTE_ARRAY",
+        (_, converted, physical) => {
+            let text = |code: Option<i64>| code.map_or("none".into(), |code| code.to_string());
+            return format!("{} (converted type {})", text(physical), text(converted));
+        }
+    };
+    name.into()
+}
+
+/// Encodes the header of a plain data page with `count` values in `bytes` bytes.
 pub(crate) fn page_header(count: u64, bytes: u64) -> Result<Vec<u8>> {
     let short = |n: u64| {
         let n = i32::try_from(n);
-        n.map(Value::Short).map_err(|_| Error::unsupported("parquet-011", "a row group over 2 GiB"))
+        n.map(Value::Short)
+            .map_err(|_| Error::unsupported("parquet-011", "row group larger than 2 GiB"))
     };
     let data = Struct::default()
         .with(1, short(count)?)
@@ -207,7 +235,7 @@ pub(crate) fn page_header(count: u64, bytes: u64) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The header of the page at `offset`, and its length.
+/// Reads the page header at `offset`. Returns it and its length.
 pub(crate) fn read_page_header(source: &Source, offset: u64, end: u64) -> Result<(Struct, u64)> {
     let len = end.saturating_sub(offset).min(PAGE_HEADER) as usize;
     let bytes = fetch(source, offset, len)?;
@@ -216,27 +244,27 @@ pub(crate) fn read_page_header(source: &Source, offset: u64, end: u64) -> Result
     Ok((header, reader.position()))
 }
 
-/// The metadata at the end of the file, and where they begin.
+/// Reads the metadata at the end of the file. Returns them and their offset.
 pub(crate) fn read_footer(source: &Source, limits: &Limits) -> Result<(Struct, u64)> {
     let head = fetch(source, 0, 4)?;
     if head != MAGIC {
-        let message = "a Parquet file begins with PAR1";
+        let message = "expected the magic string PAR1";
         return Err(Error::not_this_format("parquet-001", message).at(0));
     }
     let cut = |message: &str| Error::truncated("parquet-002", message).at(source.len());
     let Some(tail) = source.len().checked_sub(8).filter(|at| *at >= 4) else {
-        return Err(cut("the file ends before its metadata"));
+        return Err(cut("unexpected end of file: no metadata"));
     };
     let bytes = fetch(source, tail, 8)?;
     if bytes.get(4..) != Some(MAGIC) {
-        return Err(cut("the file does not end with PAR1: its metadata are missing"));
+        return Err(cut("no PAR1 at the end of the file: the metadata are missing"));
     }
     let len = u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     let start = tail.checked_sub(len).filter(|start| *start >= 4).ok_or_else(|| {
-        let message = format!("metadata of {len} bytes in a file of {}", source.len());
+        let message = format!("metadata of {len} bytes exceed the file of {} bytes", source.len());
         Error::malformed("parquet-003", message).at(tail)
     })?;
-    // A field of one byte takes many in memory.
+    // A field of one byte takes up to 40 bytes in memory.
     limits.allow(len.saturating_mul(48), "the metadata")?;
     let bytes = fetch(source, start, len as usize)?;
     Ok((thrift::Reader::new(&bytes, start).read_struct()?, start))

@@ -1,114 +1,60 @@
-//! Any tree that is a table. Pages are plain, so that they can be read in place; every array begins new
-//! columns, and all rows of a group are one page of each.
+//! Writer of files. Pages are plain and uncompressed, so that they can be read in place; a row group has one page
+//! per column.
 
 use std::io::Write as _;
 
 use rayon::prelude::*;
-use spile_core::description::Description;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
-use spile_core::limits::Limits;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::table::{Column, Piece, Table};
-use spile_core::tree::{NodeId, Tree};
 
 use crate::thrift::{self, Struct, Value};
 use crate::wire::{self, MAGIC, PLAIN, RLE, Stored};
 
-/// More columns than anybody has a use for.
-const MOST_COLUMNS: u64 = 16_384;
-
-/// Bytes of a group of rows, about.
-const GROUP: u64 = 64 << 20;
-
-/// Key of the description.
+/// Key of the metadata of the tree.
 pub(crate) const DESCRIPTION: &str = "spile";
 
 /// Key of the number of frames.
 pub(crate) const FRAMES: &str = "spile.frames";
 
-/// Names that columns of the table itself have.
-pub(crate) const OWN: [&str; 3] = ["frame", "step", "time"];
+/// Names of the columns that describe frames.
+pub(crate) const RESERVED: [&str; 3] = ["frame", "step", "time"];
 
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let fits = |dtype: DType| Stored::of(dtype).is_some() && dtype.size() > 0;
-    let table = Table::new(content, limits, "parquet-011", MOST_COLUMNS, fits)?;
-    let whole = [Stored::Plain, Stored::Wide];
-    for column in table.columns.iter().filter(|_| table.frames.is_some()) {
-        if Stored::of(column.dtype).is_none_or(|stored| !whole.contains(&stored)) {
-            let message = format!("a table with frames has no columns of {}", column.dtype);
-            return Err(Error::unsupported("parquet-011", message)
-                .in_object(format!("\"{}\"", column.node.path))
-                .hint("choose other arrays with --select"));
-        }
-    }
-    let mut file = File::new(&table, sink);
-    file.sink.write_all(MAGIC)?;
-    let row_bytes =
-        table.columns.iter().map(|c| c.count() * c.dtype.size().max(4) as u64).sum::<u64>();
-    let room = GROUP.min(limits.memory / 8);
-    let most = (room / (row_bytes + 24)).clamp(1, 1 << 24);
-    table.pieces(most, &mut |piece| {
-        if file.rows > 0 && file.rows + piece.rows > most {
-            file.flush()?;
-        }
-        file.add(&piece)
-    })?;
-    file.flush()?;
-    file.finish(&described(content.tree())?.text(limits)?)
-}
-
-/// What the tree says. Numbers with a map are written as those that they mean: they have none any more.
-fn described(tree: &Tree) -> Result<Description> {
-    let mapped = tree.arrays().filter_map(|(id, _, own)| match tree.resolve(own) {
-        Ok(desc) => desc.map.map(|_| Ok(id)),
-        Err(e) => Some(Err(e)),
-    });
-    let mapped: Vec<NodeId> = mapped.collect::<Result<_>>()?;
-    if mapped.is_empty() {
-        return Ok(Description::of(tree));
-    }
-    let mut meant = tree.clone();
-    for id in mapped {
-        if let Some(array) = &mut meant.node_mut(id).array {
-            (array.map, array.dtype) = (None, DType::F64);
-        }
-    }
-    Ok(Description::of(&meant))
-}
-
-/// A column of the file: an element of the rows of an array.
+/// A leaf column: one element of each row of an array.
 struct Leaf {
     name: String,
     schema: Struct,
     stored: Stored,
     dtype: DType,
     optional: bool,
-    /// Elements of the group so far, little-endian.
+    /// Little-endian elements of the current row group.
     values: Vec<u8>,
-    /// Rows that have the array, or have not.
+    /// Runs of rows with (`true`) and without a value.
     runs: Vec<(u64, bool)>,
 }
 
-struct File<'a> {
+pub(crate) struct File<'a> {
     table: &'a Table<'a>,
     sink: &'a mut Sink,
     leaves: Vec<Leaf>,
-    /// Rows of the group, and of all groups before.
+    /// Rows of the current row group.
     rows: u64,
-    all_rows: u64,
+    /// Rows of the row groups before.
+    written: u64,
     groups: Vec<Value>,
 }
 
 impl<'a> File<'a> {
-    fn new(table: &'a Table<'a>, sink: &'a mut Sink) -> Self {
+    /// Begins a file.
+    pub(crate) fn new(table: &'a Table<'a>, sink: &'a mut Sink) -> Result<Self> {
+        sink.write_all(MAGIC)?;
         let mut leaves = Vec::new();
         if table.frames.is_some() {
-            leaves.push(Leaf::new(OWN[0].into(), DType::I64, false));
+            leaves.push(Leaf::new(RESERVED[0].into(), DType::I64, false));
             let types = [(table.moments[0], DType::U64), (table.moments[1], DType::F64)];
-            for (name, (known, dtype)) in OWN[1..].iter().zip(types) {
+            for (name, (known, dtype)) in RESERVED[1..].iter().zip(types) {
                 if known {
                     leaves.push(Leaf::new((*name).into(), dtype, false));
                 }
@@ -119,11 +65,16 @@ impl<'a> File<'a> {
                 leaves.push(Leaf::new(name(column, k), column.dtype, table.frames.is_some()));
             }
         }
-        Self { table, sink, leaves, rows: 0, all_rows: 0, groups: Vec::new() }
+        Ok(Self { table, sink, leaves, rows: 0, written: 0, groups: Vec::new() })
     }
 
-    /// Takes the rows of a piece.
-    fn add(&mut self, piece: &Piece) -> Result<()> {
+    /// Number of rows that are not yet written.
+    pub(crate) fn pending(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds the rows of a piece to the current row group.
+    pub(crate) fn add(&mut self, piece: &Piece) -> Result<()> {
         let mut own = Vec::new();
         if let Some(frame) = piece.frame {
             let (step, time) = self.table.moment(frame)?;
@@ -153,8 +104,8 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// Writes the rows that are there as a group.
-    fn flush(&mut self) -> Result<()> {
+    /// Writes the current row group, if it has rows.
+    pub(crate) fn flush(&mut self) -> Result<()> {
         if self.rows == 0 {
             return Ok(());
         }
@@ -175,42 +126,43 @@ impl<'a> File<'a> {
             .with(2, Value::Int(total))
             .with(3, Value::Int(self.rows.cast_signed()));
         self.groups.push(Value::Struct(group));
-        self.all_rows += std::mem::take(&mut self.rows);
+        self.written += std::mem::take(&mut self.rows);
         Ok(())
     }
 
-    fn finish(self, description: &str) -> Result<()> {
+    /// Writes the footer; `metadata` is stored under the key `spile`.
+    pub(crate) fn finish(self, metadata: &str) -> Result<()> {
         let count = i32::try_from(self.leaves.len()).unwrap_or(i32::MAX);
         let root = Struct::default().with(4, "schema".into()).with(5, Value::Short(count));
         let schema = std::iter::once(root).chain(self.leaves.into_iter().map(|leaf| leaf.schema));
         let pair = |key: &str, value: &str| {
             Value::Struct(Struct::default().with(1, key.into()).with(2, value.into()))
         };
-        let mut said = vec![pair(DESCRIPTION, description)];
+        let mut pairs = vec![pair(DESCRIPTION, metadata)];
         if let Some(frames) = self.table.frames {
-            said.push(pair(FRAMES, &frames.to_string()));
+            pairs.push(pair(FRAMES, &frames.to_string()));
         }
         let footer = Struct::default()
             .with(1, Value::Short(1))
             .with(2, Value::List(schema.map(Value::Struct).collect()))
-            .with(3, Value::Int(self.all_rows.cast_signed()))
+            .with(3, Value::Int(self.written.cast_signed()))
             .with(4, Value::List(self.groups))
-            .with(5, Value::List(said))
+            .with(5, Value::List(pairs))
             .with(6, "spile".into());
         let mut bytes = Vec::new();
         thrift::write(&footer, &mut bytes);
         let len = u32::try_from(bytes.len())
-            .map_err(|_| Error::unsupported("parquet-011", "metadata of more than 4 GiB"))?;
+            .map_err(|_| Error::unsupported("parquet-011", "metadata larger than 4 GiB"))?;
         bytes.extend(len.to_le_bytes());
         bytes.extend(MAGIC);
         Ok(self.sink.write_all(&bytes)?)
     }
 }
 
-/// The name of element `k` of a row: `velocity[2]`, the first index running fastest.
+/// The name of element `k` of a row: `velocity[2]`. The first index varies fastest.
 fn name(column: &Column<'_>, k: u64) -> String {
     let path = &column.node.path;
-    let slash = if OWN.contains(&path.as_str()) { "/" } else { "" };
+    let slash = if RESERVED.contains(&path.as_str()) { "/" } else { "" };
     if column.tail.is_empty() {
         return format!("{slash}{path}");
     }
@@ -230,32 +182,32 @@ impl Leaf {
         Self { name, schema, stored, dtype, optional, values: Vec::new(), runs: Vec::new() }
     }
 
-    fn add(&mut self, bytes: &[u8], rows: u64, there: bool) {
+    fn add(&mut self, bytes: &[u8], rows: u64, defined: bool) {
         self.values.extend_from_slice(bytes);
         match self.runs.last_mut() {
-            Some((count, own)) if *own == there => *count += rows,
-            _ => self.runs.push((rows, there)),
+            Some((count, own)) if *own == defined => *count += rows,
+            _ => self.runs.push((rows, defined)),
         }
     }
 
-    /// Rows that have no value.
+    /// Number of rows without a value.
     fn missing(&self) -> u64 {
-        self.runs.iter().filter(|(_, there)| !there).map(|(rows, _)| rows).sum()
+        self.runs.iter().filter(|(_, defined)| !defined).map(|(rows, _)| rows).sum()
     }
 
-    /// The header and levels, and the values, of the page with all that has been added.
+    /// Encodes the page of the current row group: header with levels, and values.
     fn page(&mut self, rows: u64) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut levels = Vec::new();
         if self.optional {
             levels.extend([0; 4]);
-            for (count, there) in &self.runs {
-                // A run is its length, one bit further on, and its value.
+            for (count, defined) in &self.runs {
+                // A run is twice its length, and its value.
                 let mut n = count << 1;
                 while n >= 0x80 {
                     levels.push(n as u8 | 0x80);
                     n >>= 7;
                 }
-                levels.extend([n as u8, u8::from(*there)]);
+                levels.extend([n as u8, u8::from(*defined)]);
             }
             let len = (levels.len() - 4) as u32;
             levels[..4].copy_from_slice(&len.to_le_bytes());
@@ -268,6 +220,7 @@ impl Leaf {
         Ok((head, values))
     }
 
+    /// Metadata of the column chunk.
     fn chunk(&self, offset: i64, size: i64, rows: i64, missing: u64) -> Value {
         let short = |n: i64| Value::Short(n as i32);
         let encodings = vec![short(PLAIN), short(RLE)];
@@ -280,7 +233,7 @@ impl Leaf {
             .with(6, Value::Int(size))
             .with(7, Value::Int(size))
             .with(9, Value::Int(offset))
-            // Who does not know that no number is missing makes floats of integers (fastparquet).
+            // Without a null count of 0 fastparquet converts integers to floats.
             .with(12, Value::Struct(Struct::default().with(3, Value::Int(missing.cast_signed()))));
         let chunk = Struct::default().with(2, Value::Int(offset)).with(3, Value::Struct(meta));
         Value::Struct(chunk)

@@ -1,4 +1,4 @@
-//! What is refused, and tables of several groups and frames.
+//! Compressed files, unsupported files, row groups and frames.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn values(file: &dyn Reader, path: &str) -> (DType, Vec<u8>) {
 }
 
 #[test]
-fn what_has_to_be_decoded_is_what_lies_there_plainly() {
+fn encoded_columns_have_the_values_of_plain_ones() {
     let limits = Limits::default();
     let open = |name: &str| Parquet.open(golden(name), &limits).unwrap();
     let (plain, packed) = (open("plain.parquet"), open("snappy.parquet"));
@@ -43,7 +43,7 @@ fn what_has_to_be_decoded_is_what_lies_there_plainly() {
 }
 
 #[test]
-fn every_compression_and_both_versions_of_pages_are_read() {
+fn every_compression_and_both_page_versions_are_read() {
     let limits = Limits::default();
     let number = |k: i32| (k * k % 37).to_le_bytes();
     let real = |k: i32| if k % 7 == 0 { f64::NAN } else { f64::from(k) / 8.0 }.to_le_bytes();
@@ -63,7 +63,7 @@ fn every_compression_and_both_versions_of_pages_are_read() {
 }
 
 #[test]
-fn what_is_not_read_is_told() {
+fn unsupported_compression_and_encoding_are_errors() {
     for name in ["refused/brotli.parquet", "refused/delta.parquet"] {
         let error = Parquet.open(golden(name), &Limits::default()).err().unwrap();
         assert_eq!(error.code(), "parquet-006", "{name}");
@@ -71,7 +71,7 @@ fn what_is_not_read_is_told() {
 }
 
 #[test]
-fn pages_and_groups_are_one_array() {
+fn pages_and_row_groups_form_one_array() {
     let limits = Limits::default();
     let files = ["plain.parquet", "groups.parquet"]
         .map(|name| Parquet.open(golden(name), &limits).unwrap());
@@ -88,11 +88,14 @@ fn pages_and_groups_are_one_array() {
         seen += 1;
     }
     assert_eq!(seen, 7);
-    assert!(files[0].findings().iter().any(|finding| finding.code == "parquet-021"), "the gaps");
+    assert!(
+        files[0].findings().iter().any(|finding| finding.code == "parquet-021"),
+        "missing values"
+    );
 }
 
 #[test]
-fn bytes_keep_the_zeros_at_their_end() {
+fn opaque_bytes_keep_trailing_zeros() {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
     let bytes = [1, 0, 0, 0, 0, 0, 9, 8, 0];
@@ -114,11 +117,11 @@ fn inline<T: Copy>(values: &[T], bytes: impl Fn(T) -> Vec<u8>) -> Arc<[u8]> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn frames_of_any_length_come_back(lengths in proptest::collection::vec(0_u64..5, 1..12), small in any::<bool>()) {
+    fn frames_of_any_length_round_trip(lengths in proptest::collection::vec(0_u64..5, 1..12), small in any::<bool>()) {
         let limits = Limits::default();
         let limits = if small { limits.with_memory(1 << 16) } else { limits };
         let mut tree = Tree::new(&limits);
-        // No rows: the frame does not have it.
+        // Without rows the array does not exist in the frame.
         let cells = |size: u64, width: u64, seed: u64| {
             let cell = |(k, rows): (usize, &u64)| {
                 let bytes: Vec<u8> = (0..rows * width * size).map(|b| (b * 37 + k as u64 + seed) as u8).collect();
@@ -146,7 +149,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_said_comes_back() {
+fn metadata_round_trips() {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
     tree.node_mut(ROOT).attrs.push(("title".into(), Value::from("a run")));
@@ -191,7 +194,7 @@ fn what_is_said_comes_back() {
         Parquet.check(&Source::open(&path).unwrap(), &limits, true).unwrap().findings.is_empty()
     );
 
-    // Numbers with a map are written as what they mean.
+    // Scaled numbers are written as physical values.
     let mut tree = content.tree;
     if let Some(array) = &mut tree.node_mut(id).array {
         array.map = Some(Linear::new(1.0, 2.0));

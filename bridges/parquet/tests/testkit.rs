@@ -1,4 +1,4 @@
-//! The conformance suite on tables that pyarrow wrote.
+//! The conformance suite on tables written by pyarrow.
 
 #[path = "../../../crates/core/tests/support/meter.rs"]
 mod meter;

@@ -1,5 +1,5 @@
-//! `.pvd`: a list of files with their times. Written with a folder of the same name beside it, a file
-//! a frame.
+//! `.pvd`: a collection of files with their times. It is written with a folder of the same name that has one file
+//! per frame.
 
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
@@ -13,27 +13,29 @@ use spile_core::sink::{FolderSink, Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::tree::Value;
 
-use crate::write::{Kind, Moment, unfit};
+use crate::from_tree::{Kind, Snapshot, unsupported};
 use crate::xml::{Element, escape};
 
-/// The files that a list names, below the folder it is in.
+/// Paths of the files of a collection. Fails if a file is not below its folder.
 fn files(source: &Source, root: &Element) -> Result<Vec<PathBuf>> {
-    let list = root.child("Collection").ok_or_else(|| root.malformed("there is no Collection"))?;
+    let list = root.child("Collection").ok_or_else(|| root.malformed("no element Collection"))?;
     let folder = source.path().and_then(Path::parent).unwrap_or(Path::new(""));
     let mut files = Vec::new();
     for entry in list.children.iter().filter(|child| child.name == "DataSet") {
         let name = entry.attr("file").unwrap_or_default();
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-        // A list from somewhere else must not make us read any file of this machine.
+        // Prevents reading arbitrary files of the machine.
         if name.is_empty() || !Path::new(name).components().all(inside) {
-            return Err(entry.malformed(format!("\"{name}\" is no file below the list's folder")));
+            return Err(entry.malformed(format!(
+                "\"{name}\" is not a file below the folder of the collection"
+            )));
         }
         files.push(folder.join(name));
     }
     Ok(files)
 }
 
-/// Opens the files of a list as one dataset.
+/// Opens the files of a collection as one dataset.
 pub(crate) fn open(
     format: &dyn Format,
     source: &Source,
@@ -41,53 +43,57 @@ pub(crate) fn open(
     limits: &Limits,
 ) -> Result<Box<dyn Reader>> {
     let path = source.path().ok_or_else(|| {
-        let message = "a list of files, without the folder they are in";
+        let message = "a collection in memory has no folder with its files";
         Error::unsupported("vtk-006", message).in_object("Collection").at(root.at)
     })?;
     let files = files(source, root)?;
-    // A list in a list would have no end.
-    let lists = |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("pvd"));
-    if files.is_empty() || files.iter().any(|file| lists(&file)) {
-        return Err(root.malformed("the list names no files of data"));
+    // Nested collections could be cyclic.
+    let is_collection =
+        |file: &&PathBuf| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("pvd"));
+    if files.is_empty() || files.iter().any(|file| is_collection(&file)) {
+        return Err(root.malformed("collection without data files"));
     }
     Ok(Box::new(series::open(format, path, &files, limits)?))
 }
 
-/// What is wrong with a list.
+/// Reports missing files of a collection.
 pub(crate) fn check(source: &Source, root: &Element) -> Result<Report> {
     let mut report = Report::default();
     for file in files(source, root)? {
         if source.path().is_some() && !file.is_file() {
             let name = file.display().to_string();
-            report.error("vtk-012", "the list names a file that is not there").in_object(name);
+            report.error("vtk-012", "file of the collection does not exist").in_object(name);
         }
     }
     Ok(report)
 }
 
-/// Writes every frame as a file, and the list of them.
+/// Writes every frame as a file, and the collection.
 pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Result<()> {
     let path = sink.path();
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
     let folder = path.with_file_name(stem);
-    let first = Moment { content, frame: Some(0), limits };
-    let kind = first.best().ok_or_else(|| unfit("neither a grid nor points"))?;
+    let first = Snapshot { content, frame: Some(0), limits };
+    let kind = first.suitable_kind().ok_or_else(|| unsupported("neither a grid nor points"))?;
     let frames = content.tree().frames().cloned();
     let count = frames.as_ref().map_or(1, |axis| axis.len());
     let ending = Kind::ALL.iter().find(|(known, ..)| *known == kind).map_or("", |(.., e)| e);
     if let Some(axis) = &frames {
-        // Files of a list are in the order of their times, there and here.
+        // Files of a collection are ordered by time.
         let mut last = (f64::NEG_INFINITY, None);
         for frame in 0..count {
             let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
             if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
-                return Err(unfit(format!("frame {frame} is earlier than the one before it"))
-                    .hint("choose frames with --frames"));
+                return Err(unsupported(format!(
+                    "the time of frame {frame} is before that of frame {}",
+                    frame - 1
+                ))
+                .hint("select frames with --frames"));
             }
             last = now;
         }
     }
-    // Whoever replaces the list replaces what it names, and nothing else.
+    // Replacing the collection replaces its files, and nothing else.
     let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
     if overwrite == Overwrite::Replace && folder.is_dir() {
         require_pieces(&folder, stem)?;
@@ -100,8 +106,8 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
     let digits = count.saturating_sub(1).to_string().len().max(4);
     for frame in 0..count {
         let name = format!("{stem}_{frame:0digits$}.{ending}");
-        let moment = Moment { content, frame: frames.is_some().then_some(frame), limits };
-        moment.write(kind, &pieces.file(&name)?)?;
+        let snapshot = Snapshot { content, frame: frames.is_some().then_some(frame), limits };
+        snapshot.write(kind, &pieces.file(&name)?)?;
         let time = match &frames {
             Some(axis) => match (axis.time(frame)?, axis.step(frame)?) {
                 (Some(time), _) => Value::Float(time).to_string(),
@@ -121,14 +127,15 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
     pieces.commit()
 }
 
-/// An error if the folder has anything but files of an earlier list.
+/// Fails if the folder has files that do not belong to the collection.
 fn require_pieces(folder: &Path, stem: &str) -> Result<()> {
     let prefix = format!("{stem}_");
     for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
         let entry = entry.map_err(|e| Error::io(folder, e))?;
         if !entry.file_name().to_string_lossy().starts_with(&prefix) {
-            return Err(Error::argument("is a folder with other files; it is not replaced")
-                .with_path(folder));
+            return Err(
+                Error::argument("is a folder with other files; not replaced").with_path(folder)
+            );
         }
     }
     Ok(())

@@ -1,35 +1,37 @@
-//! Just enough XML: elements with attributes, and where their text is. Text is never kept, because
-//! there may be gigabytes of numbers in it, and nothing is read behind the mark that begins the
-//! appended data, which are no XML.
+//! XML parser for VTK files: elements with attributes and the byte ranges of their text. Text is not kept in
+//! memory, and nothing is parsed after the mark that begins the appended data, which are not XML.
 
 use spile_core::error::{Error, Result};
 use spile_core::layout::Extent;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
-/// Bytes looked at together.
+/// Size of the read buffer.
 const CHUNK: usize = 64 << 10;
 
-/// A longer tag is none.
+/// Maximum length of a tag.
 const LONGEST: u64 = 1 << 20;
 
-/// A longer comment is none.
+/// Maximum length of a comment.
 const LONGEST_COMMENT: u64 = 256 << 20;
 
-/// VTK nests six levels.
-const DEEPEST: usize = 32;
+/// Maximum nesting depth; VTK uses six levels.
+const MAX_DEPTH: usize = 32;
 
-/// About what an element takes in memory.
-const ELEMENT: u64 = 256;
+/// Memory charged for an element, without its attributes.
+const ELEMENT: u64 = 128;
+
+/// Memory charged for an attribute, without its text.
+const ATTRIBUTE: u64 = 64;
 
 /// An element.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Element {
     pub(crate) name: String,
     pub(crate) attrs: Vec<(String, String)>,
-    /// Its first byte.
+    /// Offset of its first byte.
     pub(crate) at: u64,
-    /// From the end of its tag to the first tag that follows.
+    /// Text between its tag and the next one.
     pub(crate) text: Option<Extent>,
     pub(crate) children: Vec<Element>,
 }
@@ -47,45 +49,47 @@ impl Element {
         Error::malformed("vtk-004", message).in_object(self.name.clone()).at(self.at)
     }
 
-    /// A whole number that an attribute has; `or` where there is no such attribute.
-    pub(crate) fn number(&self, name: &str, or: Option<u64>) -> Result<u64> {
-        match (self.attr(name), or) {
+    /// The integer value of an attribute, or `default` if there is no such attribute.
+    pub(crate) fn number(&self, name: &str, default: Option<u64>) -> Result<u64> {
+        match (self.attr(name), default) {
             (Some(text), _) => text.trim().parse().map_err(|_| {
-                self.malformed(format!("{name}=\"{text}\" where a whole number belongs"))
+                self.malformed(format!("{name}: expected an integer, found \"{text}\""))
             }),
-            (None, Some(or)) => Ok(or),
-            (None, None) => Err(self.malformed(format!("there is no {name}"))),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(self.malformed(format!("no attribute {name}"))),
         }
     }
 
-    /// The numbers that an attribute has.
+    /// The value of an attribute as `N` numbers.
     pub(crate) fn list<T: std::str::FromStr, const N: usize>(&self, name: &str) -> Result<[T; N]> {
         let text = self.attr(name).unwrap_or_default();
         let numbers: Option<Vec<T>> = text.split_whitespace().map(|w| w.parse().ok()).collect();
-        numbers
-            .and_then(|numbers| <[T; N]>::try_from(numbers).ok())
-            .ok_or_else(|| self.malformed(format!("{name}=\"{text}\" where {N} numbers belong")))
+        numbers.and_then(|numbers| <[T; N]>::try_from(numbers).ok()).ok_or_else(|| {
+            self.malformed(format!("{name}: expected {N} numbers, found \"{text}\""))
+        })
     }
 }
 
-/// A file without its data.
+/// The XML of a file, without text.
 pub(crate) struct Document {
     pub(crate) root: Element,
-    /// The comment that begins with the word that was asked for.
+    /// The first comment with the requested prefix.
     pub(crate) comment: Option<Vec<u8>>,
-    /// First byte of the appended data, behind their mark.
+    /// First byte of the appended data, after their mark.
     pub(crate) appended: Option<u64>,
+    /// Memory charged for the elements, in bytes.
+    pub(crate) memory: u64,
 }
 
-/// Reads the elements of a file.
-pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Document> {
-    let mut scanner = Scanner { source, at: 0, chunk: Vec::new(), start: 0, limits };
+/// Parses a file; `prefix` selects the comment to keep.
+pub(crate) fn read(source: &Source, prefix: &[u8], limits: &Limits) -> Result<Document> {
+    let mut scanner = Scanner { source, at: 0, chunk: Vec::new(), start: 0, memory: 0, limits };
     let mut open: Vec<Element> = Vec::new();
-    let (mut comment, mut appended, mut count) = (None, None, 0_u64);
+    let (mut comment, mut appended) = (None, None);
     loop {
         let Some(at) = scanner.find(scanner.at, b'<')? else {
-            let last = open.last().map_or("<VTKFile", |e| e.name.as_str());
-            let message = format!("the file ends inside {last}");
+            let last = open.last().map_or("VTKFile", |e| e.name.as_str());
+            let message = format!("unexpected end of file inside <{last}>");
             return Err(Error::truncated("vtk-002", message).at(source.len()));
         };
         let text = Extent { offset: scanner.at, len: at - scanner.at };
@@ -94,12 +98,11 @@ pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Docu
         {
             parent.text = Some(text);
         }
-        count += 1;
-        limits.allow(count.saturating_mul(ELEMENT), "the elements of the file")?;
         let mut element = match scanner.tag(at)? {
             Tag::Skipped => continue,
             Tag::Comment(text) => {
-                if comment.is_none() && text.starts_with(word) {
+                if comment.is_none() && text.starts_with(prefix) {
+                    scanner.charge(text.len() as u64)?;
                     comment = Some(text);
                 }
                 continue;
@@ -107,16 +110,23 @@ pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Docu
             Tag::Close(name) => {
                 let done = open.pop().filter(|element| element.name == name);
                 let done = done.ok_or_else(|| {
-                    malformed(format!("</{name}> closes nothing that is open"), at)
+                    malformed(format!("</{name}> without an open element of that name"), at)
                 })?;
                 match open.last_mut() {
                     Some(parent) => parent.children.push(done),
-                    None => return Ok(Document { root: done, comment, appended }),
+                    None => {
+                        return Ok(Document {
+                            root: done,
+                            comment,
+                            appended,
+                            memory: scanner.memory,
+                        });
+                    }
                 }
                 continue;
             }
             Tag::Open(element, true) if open.is_empty() => {
-                return Ok(Document { root: element, comment, appended });
+                return Ok(Document { root: element, comment, appended, memory: scanner.memory });
             }
             Tag::Open(element, true) => {
                 if let Some(parent) = open.last_mut() {
@@ -126,22 +136,22 @@ pub(crate) fn read(source: &Source, word: &[u8], limits: &Limits) -> Result<Docu
             }
             Tag::Open(element, false) => element,
         };
-        if open.len() >= DEEPEST {
-            return Err(malformed("nested deeper than VTK does".into(), at));
+        if open.len() >= MAX_DEPTH {
+            return Err(malformed(format!("elements nested deeper than {MAX_DEPTH} levels"), at));
         }
         if element.name == "AppendedData" {
             let mark = scanner.find(scanner.at, b'_')?.ok_or_else(|| {
-                Error::truncated("vtk-002", "no _ begins the appended data").at(scanner.at)
+                Error::truncated("vtk-002", "no mark _ before the appended data").at(scanner.at)
             })?;
             appended = Some(mark + 1);
-            // Nothing behind this is XML.
+            // The rest of the file is not XML.
             element.text = None;
             let mut last = element;
             while let Some(mut parent) = open.pop() {
                 parent.children.push(last);
                 last = parent;
             }
-            return Ok(Document { root: last, comment, appended });
+            return Ok(Document { root: last, comment, appended, memory: scanner.memory });
         }
         open.push(element);
     }
@@ -152,25 +162,33 @@ fn malformed(message: String, at: u64) -> Error {
 }
 
 enum Tag {
-    /// With `true`, it is closed already.
+    /// An element; `true` if its tag closes it.
     Open(Element, bool),
     Close(String),
     Comment(Vec<u8>),
+    /// A processing instruction.
     Skipped,
 }
 
 struct Scanner<'a> {
     source: &'a Source,
-    /// Where the next text begins.
+    /// Offset of the next text.
     at: u64,
     chunk: Vec<u8>,
-    /// Where the chunk is from.
+    /// Offset of the chunk.
     start: u64,
+    /// Memory charged so far.
+    memory: u64,
     limits: &'a Limits,
 }
 
 impl Scanner<'_> {
-    /// The bytes from `at` on, as many as are at hand; none at the end.
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.memory = self.memory.saturating_add(bytes);
+        self.limits.allow(self.memory, "the XML elements").map(drop)
+    }
+
+    /// The buffered bytes at `at`; empty at the end of the file.
     fn bytes(&mut self, at: u64) -> Result<&[u8]> {
         let inside = at.checked_sub(self.start).filter(|k| *k < self.chunk.len() as u64);
         let first = if let Some(first) = inside {
@@ -185,7 +203,7 @@ impl Scanner<'_> {
         Ok(&self.chunk[first..])
     }
 
-    /// The first place from `at` on of a byte.
+    /// Offset of the first occurrence of `byte` at or after `at`.
     fn find(&mut self, mut at: u64, byte: u8) -> Result<Option<u64>> {
         loop {
             let bytes = self.bytes(at)?;
@@ -199,14 +217,15 @@ impl Scanner<'_> {
         }
     }
 
-    /// From `at` to the first place where `end` finds one, not included; what comes next is behind
-    /// that.
+    /// Reads from `at` to the first `>` for which `end` is true, and continues after it.
     fn until(&mut self, at: u64, mut end: impl FnMut(&[u8]) -> bool) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut from = at;
         loop {
             let Some(byte) = self.bytes(from)?.first().copied() else {
-                return Err(Error::truncated("vtk-002", "the file ends inside a tag").at(at));
+                return Err(
+                    Error::truncated("vtk-002", "unexpected end of file inside a tag").at(at)
+                );
             };
             text.push(byte);
             from += 1;
@@ -216,12 +235,12 @@ impl Scanner<'_> {
             }
             self.limits.allow(text.len() as u64, "a tag or comment")?;
             if text.len() as u64 > LONGEST_COMMENT {
-                return Err(malformed("a tag or comment without an end".into(), at));
+                return Err(malformed("tag or comment without an end".into(), at));
             }
         }
     }
 
-    /// What begins with `<` at `at`.
+    /// Parses what begins with `<` at `at`.
     fn tag(&mut self, at: u64) -> Result<Tag> {
         let head: Vec<u8> = self.source.read_vec(at, 9.min(self.source.len() - at))?;
         if head.starts_with(b"<!--") {
@@ -233,9 +252,9 @@ impl Scanner<'_> {
             return Ok(Tag::Skipped);
         }
         if head.starts_with(b"<!") {
-            return Err(malformed("VTK files have neither types nor raw characters".into(), at));
+            return Err(malformed("document types and CDATA are not supported".into(), at));
         }
-        // A > inside quotes is one of the text.
+        // A > inside quotes does not end the tag.
         let (mut quote, mut seen) = (None, 0);
         let text = self.until(at, |text| {
             for byte in &text[seen..] {
@@ -248,8 +267,10 @@ impl Scanner<'_> {
             seen = text.len();
             quote.is_none() || text.len() as u64 > LONGEST
         })?;
+        let attrs = text.split(|b| *b == b'=').count() as u64;
+        self.charge(ELEMENT + attrs * ATTRIBUTE + text.len() as u64)?;
         let inside = String::from_utf8(text[1..text.len() - 1].to_vec());
-        let inside = inside.map_err(|_| malformed("a tag that is no text".into(), at))?;
+        let inside = inside.map_err(|_| malformed("tag is not UTF-8".into(), at))?;
         if let Some(name) = inside.strip_prefix('/') {
             return Ok(Tag::Close(name.trim().to_string()));
         }
@@ -259,12 +280,13 @@ impl Scanner<'_> {
         };
         let element = element(inside, at).ok_or_else(|| {
             let shown: String = inside.chars().take(40).collect();
-            malformed(format!("<{shown}...> is no tag"), at)
+            malformed(format!("invalid tag <{shown}...>"), at)
         })?;
         Ok(Tag::Open(element, closed))
     }
 }
 
+/// Parses the inside of a tag; `None` if it is invalid.
 fn element(inside: &str, at: u64) -> Option<Element> {
     let (name, mut rest) = inside.split_once(char::is_whitespace).unwrap_or((inside, ""));
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
@@ -277,17 +299,17 @@ fn element(inside: &str, at: u64) -> Option<Element> {
         if rest.is_empty() {
             break;
         }
-        let (word, behind) = rest.split_once('=')?;
-        let behind = behind.trim_start();
-        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let (value, behind) = behind[1..].split_once(quote)?;
-        attrs.push((word.trim().to_string(), unescape(value)?));
-        rest = behind;
+        let (name, after) = rest.split_once('=')?;
+        let after = after.trim_start();
+        let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let (value, after) = after[1..].split_once(quote)?;
+        attrs.push((name.trim().to_string(), unescape(value)?));
+        rest = after;
     }
     Some(Element { name: name.to_string(), attrs, at, text: None, children: Vec::new() })
 }
 
-/// Characters that are written as `&name;`.
+/// Characters with a named entity.
 const NAMED: [(char, &str); 5] =
     [('&', "amp"), ('<', "lt"), ('>', "gt"), ('"', "quot"), ('\'', "apos")];
 
@@ -324,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_whatever_is_in_them() {
+    fn escaped_names_round_trip() {
         for text in ["a<b>&\"'c", "\t\n\r é", "&#65;", ""] {
             assert_eq!(unescape(&escape(text)).as_deref(), Some(text));
         }
@@ -333,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_know_their_attributes_and_where_their_text_is() {
+    fn elements_have_attributes_and_the_range_of_their_text() {
         let text = b"<?xml version='1.0'?><!-- note 1 --><a x='1 > 0'>\n12 <b y=\"&lt;\"/></a>";
         let source = Source::memory(text.to_vec());
         let found = read(&source, b" note", &Limits::default()).unwrap();

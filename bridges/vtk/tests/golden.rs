@@ -1,4 +1,4 @@
-//! Values of golden files, as VTK itself reads them.
+//! Values of the golden files compared with those that VTK reads.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn values(reader: &dyn Reader, path: &str) -> Vec<f64> {
     array.read_f64(&Selection::all(), Axes::Stored).unwrap()
 }
 
-/// The points of a dimension.
+/// The coordinates of a dimension.
 fn points(reader: &dyn Reader, coord: &Coord, count: u64) -> Vec<f64> {
     match coord {
         Coord::None => (0..count).map(|k| k as f64).collect(),
@@ -37,19 +37,19 @@ fn points(reader: &dyn Reader, coord: &Coord, count: u64) -> Vec<f64> {
 }
 
 #[test]
-fn every_array_has_the_values_that_vtk_finds_in_it() {
+fn every_array_has_the_values_that_vtk_reads() {
     let text = std::fs::read_to_string(folder().join("manifest.json")).unwrap();
     let manifest: Json = text.parse().unwrap();
     let mut seen = 0;
     for (file, arrays) in manifest.as_object().unwrap() {
         let reader = open(file);
-        for (path, wanted) in arrays.as_object().unwrap() {
-            let wanted: Vec<f64> =
-                wanted.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        for (path, expected) in arrays.as_object().unwrap() {
+            let expected: Vec<f64> =
+                expected.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
             let found = match (path.as_str(), reader.tree().at("Points")) {
                 ("points", Some(_)) => values(&*reader, "Points"),
                 ("points", None) => {
-                    // Of grids, from the coordinates of any array on their points.
+                    // Points of grids, from the coordinates of an array on them.
                     let name = if file.contains("flat") { "height" } else { "temperature" };
                     let id = reader.tree().find(&format!("PointData/{name}")).unwrap();
                     let desc = reader.tree().node(id).array.clone().unwrap();
@@ -72,12 +72,12 @@ fn every_array_has_the_values_that_vtk_finds_in_it() {
                 }
                 (path, _) => values(&*reader, path),
             };
-            // VTK computes points of images with other roundings.
+            // VTK rounds points of images differently.
             let near = |(a, b): (&f64, &f64)| {
                 a == b || path == "points" && (a - b).abs() <= 1e-7 * b.abs()
             };
-            let same = found.len() == wanted.len() && found.iter().zip(&wanted).all(near);
-            assert!(same, "{file} {path}\n{found:?}\n{wanted:?}");
+            let same = found.len() == expected.len() && found.iter().zip(&expected).all(near);
+            assert!(same, "{file} {path}\n{found:?}\n{expected:?}");
             seen += 1;
         }
     }
@@ -85,7 +85,7 @@ fn every_array_has_the_values_that_vtk_finds_in_it() {
 }
 
 #[test]
-fn grids_know_where_points_and_cells_are() {
+fn arrays_on_points_and_cells_have_coordinates() {
     let reader = open("image_raw.vti");
     let tree = reader.tree();
     let desc = |path: &str| tree.node(tree.find(path).unwrap()).array.clone().unwrap();

@@ -1,4 +1,4 @@
-//! The conformance suite on files that VTK and meshio saved.
+//! The conformance suite on files written by VTK and meshio.
 
 #[path = "../../../crates/core/tests/support/meter.rs"]
 mod meter;

@@ -1,4 +1,4 @@
-//! Trees of other formats as VTK, and back.
+//! Trees of other formats written as VTK and read back.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn dataset(tree: Tree) -> Dataset {
     Dataset::new(Source::memory(Vec::new()), tree)
 }
 
-/// Written under `name` and opened again.
+/// Writes `content` as `name` and opens the file.
 fn again(content: &dyn Reader, folder: &Path, name: &str) -> Box<dyn Reader> {
     let (path, limits) = (folder.join(name), Limits::default());
     write_file(&Vtk, content, &path, Overwrite::Never, &limits).unwrap();
@@ -41,8 +41,8 @@ fn refused(content: &dyn Reader, name: &str) -> String {
     format!("{} {}", error.message(), error.hint_text().unwrap_or_default())
 }
 
-/// A field in the cells of an uneven grid, one on its nodes, what is said about them, a constant.
-fn uneven() -> Dataset {
+/// A field on the nodes of a rectilinear grid, attributes, a scalar.
+fn rectilinear() -> Dataset {
     let mut tree = Tree::new(&Limits::default());
     tree.node_mut(ROOT).attrs =
         vec![("code -- name".into(), "EPOCH".into()), ("time".into(), 0.5.into())];
@@ -72,14 +72,14 @@ fn uneven() -> Dataset {
 }
 
 #[test]
-fn a_rectilinear_grid_comes_back_with_all_that_was_said() {
+fn a_rectilinear_grid_round_trips_with_its_metadata() {
     let folder = tempfile::tempdir().unwrap();
-    let content = uneven();
+    let content = rectilinear();
     let back = again(&content, folder.path(), "x.vtr");
-    // The middles of cells are made from their nodes.
+    // Cell centres are computed from the nodes.
     let found = differences(&content, &*back, &Limits::default()).unwrap();
-    let middles = ["Grid/Grid/X_mid: new", "Grid/Grid/Y_mid: new"];
-    assert_eq!(found, middles);
+    let centres = ["Grid/Grid/X_mid: new", "Grid/Grid/Y_mid: new"];
+    assert_eq!(found, centres);
     let again = again(&*back, folder.path(), "again.vtr");
     assert_same_content(&*back, &*again);
     assert!(refused(&content, "x.vti").contains("write .vtr"));
@@ -88,7 +88,7 @@ fn a_rectilinear_grid_comes_back_with_all_that_was_said() {
 }
 
 #[test]
-fn an_even_grid_comes_back_in_its_own_order_and_with_every_digit() {
+fn a_uniform_grid_round_trips_in_its_element_order_and_exactly() {
     for order in [Order::C, Order::F] {
         let folder = tempfile::tempdir().unwrap();
         let mut tree = Tree::new(&Limits::default());
@@ -108,7 +108,7 @@ fn an_even_grid_comes_back_in_its_own_order_and_with_every_digit() {
 }
 
 #[test]
-fn mapped_numbers_are_written_as_what_they_mean_and_only_once() {
+fn scaled_numbers_are_written_as_physical_values() {
     let folder = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let mut desc = doubles(&[6], Order::C);
@@ -125,7 +125,7 @@ fn mapped_numbers_are_written_as_what_they_mean_and_only_once() {
     assert_eq!(found, [-5.0, -4.5, -4.0, -3.5, -3.0, -2.5]);
 }
 
-/// Particles as SDF has them, in two species, and as HOOMD has them.
+/// Particles as in SDF (one array per axis) or HOOMD (one array of positions).
 fn particles(columns: bool) -> Dataset {
     let mut tree = Tree::new(&Limits::default());
     if columns {
@@ -151,7 +151,7 @@ fn particles(columns: bool) -> Dataset {
 }
 
 #[test]
-fn particles_come_back_whether_they_were_rows_or_columns() {
+fn particles_round_trip_as_rows_and_as_columns() {
     for columns in [true, false] {
         for name in ["x.vtp", "x.vtu"] {
             let folder = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn particles_come_back_whether_they_were_rows_or_columns() {
 }
 
 #[test]
-fn surfaces_come_back_as_faces() {
+fn surfaces_round_trip_as_faces() {
     let folder = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let group = tree.group_at("Surface Values/Wall").unwrap();
@@ -182,7 +182,7 @@ fn surfaces_come_back_as_faces() {
 }
 
 #[test]
-fn frames_are_files_beside_a_list() {
+fn frames_are_files_of_a_collection() {
     let folder = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let group = tree.group_at("particles").unwrap();
@@ -208,14 +208,14 @@ fn frames_are_files_beside_a_list() {
     assert_eq!(pieces, 3);
     let list = std::fs::read_to_string(folder.path().join("run.pvd")).unwrap();
     assert!(list.contains("timestep=\"1.5\"") && list.contains("file=\"run/run_0001.vtp\""));
-    // It is replaced with its files, and with nothing else.
+    // A collection is replaced with its files, unless the folder has others.
     let path = folder.path().join("run.pvd");
     let write = || write_file(&Vtk, &content, &path, Overwrite::Replace, &Limits::default());
     write().unwrap();
     std::fs::write(folder.path().join("run/mine"), "x").unwrap();
     assert!(write().unwrap_err().to_string().contains("not replaced"));
     assert!(folder.path().join("run/mine").exists());
-    // What cannot be written leaves nothing behind.
+    // Nothing remains of a failed write.
     let mut broken = content.tree().clone();
     let id = broken.find("particles/mass").unwrap();
     let nowhere = Layout::Plain { extents: Extents::one(0, 40), order: Order::C };
@@ -227,7 +227,7 @@ fn frames_are_files_beside_a_list() {
     let path = folder.path().join("broken.pvd");
     write_file(&Vtk, &broken, &path, Overwrite::Never, &Limits::default()).unwrap_err();
     assert!(!path.exists() && !folder.path().join("broken").exists());
-    // A list must not lead out of its folder.
+    // Files outside the folder of a collection are rejected.
     for bad in ["/etc/passwd", "../secret.vtp", ""] {
         let text = list.replace("run/run_0001.vtp", bad);
         let path = folder.path().join("bad.pvd");
@@ -238,7 +238,7 @@ fn frames_are_files_beside_a_list() {
 }
 
 #[test]
-fn fields_on_upper_faces_are_in_the_cells_and_keep_their_own_coordinates() {
+fn fields_on_upper_faces_are_on_cells_and_keep_their_coordinates() {
     let folder = tempfile::tempdir().unwrap();
     let mut tree = Tree::new(&Limits::default());
     let grid = tree.group_at("Grid").unwrap();

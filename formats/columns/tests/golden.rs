@@ -1,4 +1,4 @@
-//! Golden files of text give the rows, columns and header lines of the manifest, and their numbers.
+//! Rows, columns, header lines and numbers of the golden files.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ fn values(file: &dyn Reader) -> (Vec<u64>, Vec<f64>) {
     (array.shape().lengths().to_vec(), values)
 }
 
-/// Lines before the rows, empty ones too.
+/// Number of lines before the rows, including empty ones.
 fn header_lines(file: &dyn Reader) -> u64 {
     let mut lines = 0;
     let count = &mut |region: Region| {
@@ -57,21 +57,21 @@ fn rows_columns_and_headers_are_those_of_the_manifest() {
 }
 
 #[test]
-fn the_same_numbers_come_out_whatever_separates_them() {
+fn all_separators_give_the_same_numbers() {
     let plain = values(&*open("column_plain.txt"));
     assert_eq!(plain.1[147..], [4.9e-8, -0.982_452_612_6, 0.186_512_369_4]);
     let others = ["header.txt", "comma.csv", "semicolon.dat", "crlf.txt", "partial_last.txt"];
     for other in others {
         assert_eq!(values(&*open(&format!("column_{other}"))), plain, "{other}");
     }
-    // A lone number is header; a date as wide as the rows is not to be told from one.
+    // A single number is header; a date of the same width as the rows cannot be distinguished from one.
     let (shape, numbers) = values(&*open("column_numeric_header.txt"));
     assert_eq!((shape, &numbers[..3]), (vec![51, 3], &[2023.0, 8.0, 7.0][..]));
     assert_eq!(numbers[3..], plain.1);
 }
 
 #[test]
-fn numbers_of_fortran_and_those_that_are_none() {
+fn fortran_exponents_nan_and_infinity_are_read() {
     let (shape, fortran) = values(&*open("column_fortran_d.txt"));
     assert_eq!((shape, fortran), (vec![2, 2], vec![0.0, 1.0, 1e-9, 2.0]));
     let (_, odd) = values(&*open("column_nan_inf.txt"));
@@ -80,7 +80,7 @@ fn numbers_of_fortran_and_those_that_are_none() {
 }
 
 #[test]
-fn no_two_dimensions_have_the_same_name() {
+fn dimensions_have_unique_names() {
     for (header, name) in [("t (s),a", "t"), ("column (s),a", "x"), ("", "x")] {
         let text = format!("{header}\n0,1\n1,2\n2,4\n");
         let file = Columns.open(Source::memory(text), &Limits::default()).unwrap();
@@ -92,7 +92,7 @@ fn no_two_dimensions_have_the_same_name() {
 }
 
 #[test]
-fn a_partial_row_is_told() {
+fn an_incomplete_row_is_reported() {
     let file = open("column_partial_last.txt");
     assert_eq!(file.findings().iter().map(|f| f.code).collect::<Vec<_>>(), ["columns-010"]);
     assert!(open("column_plain.txt").findings().is_empty());

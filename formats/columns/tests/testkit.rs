@@ -1,4 +1,4 @@
-//! The conformance suite on files that other programs printed.
+//! The conformance suite on files written by other programs.
 
 #[path = "../../../crates/core/tests/support/meter.rs"]
 mod meter;

@@ -1,4 +1,6 @@
-//! What an archive can have wrong though it opens: every byte is read and summed up.
+//! Checks beyond opening: the CRC-32 of every member, and bytes after arrays.
+
+use std::collections::HashSet;
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use spile_core::error::{Error, Result};
@@ -8,11 +10,11 @@ use spile_core::report::Report;
 use spile_core::source::Source;
 
 use super::ENDING;
-use super::read::File;
-use super::zip::Member;
+use super::to_tree::File;
+use super::wire::Member;
 use crate::wire::Header;
 
-/// Bytes read, and bytes inflated, at once.
+/// Size of the buffers for stored and decoded bytes.
 const PIECE: usize = 256 << 10;
 
 pub(super) fn check(source: &Source, limits: &Limits) -> Result<Report> {
@@ -25,45 +27,50 @@ pub(super) fn check(source: &Source, limits: &Limits) -> Result<Report> {
         }
     };
     report.findings.extend_from_slice(file.findings());
+    // Members reported on opening.
+    let reported: HashSet<Option<String>> =
+        report.findings.iter().map(|finding| finding.object.clone()).collect();
     let mut buffers = Buffers::default();
     for member in &file.directory.members {
-        let object = format!("\"{}\"", member.name);
+        let object = member.object();
         match sum(source, member, &mut buffers) {
             Ok(crc) if crc == member.crc => {}
             Ok(crc) => {
-                let said = member.crc;
-                let message =
-                    format!("its bytes have the sum {crc:08x}, the archive says {said:08x}");
+                let expected = member.crc;
+                let message = format!("CRC-32 mismatch: expected {expected:08x}, found {crc:08x}");
                 report.error("npz-021", message).in_object(object).at(member.data);
                 continue;
             }
             Err(e) => {
-                report.absorb(e.in_object(object))?;
+                if !reported.contains(&Some(object.clone())) {
+                    report.absorb(e.in_object(object))?;
+                }
                 continue;
             }
         }
         if member.name.ends_with(ENDING)
-            && let Ok(place) = member.place(source)
-            && let Ok(header) = Header::read(&place, limits)
+            && let Ok(location) = member.location(source)
+            && let Ok(header) = Header::read(&location, limits)
             && header.end()? < member.size
         {
             let message = format!("{} bytes follow the array", member.size - header.end()?);
-            report.warn("npz-022", message).in_object(object).at(place.byte(header.end()?));
+            report.warn("npz-022", message).in_object(object).at(location.offset_of(header.end()?));
         }
     }
     Ok(report)
 }
 
-/// What is used again from member to member.
+/// Buffers reused for all members.
 #[derive(Default)]
 pub(super) struct Buffers {
     stored: Vec<u8>,
     inflated: Vec<u8>,
 }
 
-/// The sum of a member's content. Members that are not read have been told of; their sum is right.
+/// CRC-32 of a member's content. For members that cannot be read, which are reported on opening, the CRC-32 of
+/// the directory.
 pub(super) fn sum(source: &Source, member: &Member, buffers: &mut Buffers) -> Result<u32> {
-    let Ok(place) = member.place(source) else { return Ok(member.crc) };
+    let Ok(location) = member.location(source) else { return Ok(member.crc) };
     let Buffers { stored, inflated } = buffers;
     stored.resize(PIECE, 0);
     inflated.resize(PIECE, 0);
@@ -74,7 +81,7 @@ pub(super) fn sum(source: &Source, member: &Member, buffers: &mut Buffers) -> Re
         let piece = &mut stored[..(end - at).min(PIECE as u64) as usize];
         source.read_exact_at(at, piece)?;
         at += piece.len() as u64;
-        if place.deflated.is_none() {
+        if location.deflated.is_none() {
             sum.update(piece);
             continue;
         }
@@ -82,26 +89,27 @@ pub(super) fn sum(source: &Source, member: &Member, buffers: &mut Buffers) -> Re
         loop {
             let (read, written) = (stream.total_in(), stream.total_out());
             let status = stream.decompress(rest, inflated, FlushDecompress::None);
-            let status = status.map_err(|_| damaged("the deflate stream is damaged", at))?;
+            let status = status.map_err(|_| invalid("invalid deflate stream", at))?;
             let written = (stream.total_out() - written) as usize;
             sum.update(&inflated[..written]);
             rest = &rest[(stream.total_in() - read) as usize..];
-            let over = status == Status::StreamEnd;
-            if over && (!rest.is_empty() || at < end) {
-                return Err(damaged("bytes follow the deflate stream", at));
+            let done = status == Status::StreamEnd;
+            if done && (!rest.is_empty() || at < end) {
+                return Err(invalid("bytes follow the deflate stream", at));
             }
-            if over || (rest.is_empty() && written < inflated.len()) {
+            if done || (rest.is_empty() && written < inflated.len()) {
                 break;
             }
         }
     }
-    if place.deflated.is_some() && stream.total_out() != member.size {
-        let message = format!("it inflates to {} bytes, not {}", stream.total_out(), member.size);
-        return Err(damaged(&message, member.data));
+    if location.deflated.is_some() && stream.total_out() != member.size {
+        let message =
+            format!("expected {} decoded bytes, found {}", member.size, stream.total_out());
+        return Err(invalid(&message, member.data));
     }
     Ok(sum.sum())
 }
 
-fn damaged(message: &str, at: u64) -> Error {
+fn invalid(message: &str, at: u64) -> Error {
     Error::malformed("npz-008", message).at(at)
 }

@@ -1,4 +1,4 @@
-//! Which arrays of a tree lie on one grid.
+//! Finds the arrays of a tree that share a grid.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,12 +7,12 @@ use spile_core::points::{nodes_beside, nodes_of};
 use spile_core::shape::Order;
 use spile_core::tree::{NodeId, Tree};
 
-use crate::data::type_name;
+use crate::wire::type_name;
 
-/// Where the points of an axis are.
+/// Coordinates along an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Line {
-    /// Nobody knows; they are counted.
+pub(crate) enum AxisCoord {
+    /// Unknown: the index.
     Index,
     Uniform {
         start: f64,
@@ -24,12 +24,12 @@ pub(crate) enum Line {
 /// An axis of the grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
-    pub(crate) line: Line,
-    /// Points along it.
+    pub(crate) coord: AxisCoord,
+    /// Number of points.
     pub(crate) points: u64,
 }
 
-/// Axes from x on, and the arrays on their points and in the cells between them.
+/// A grid: its axes, x first, and the arrays on its points and cells.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grid {
     pub(crate) axes: Vec<Axis>,
@@ -37,7 +37,7 @@ pub(crate) struct Grid {
     pub(crate) cells: Vec<NodeId>,
 }
 
-/// Arrays that say where others are.
+/// Arrays that are coordinates of others.
 pub(crate) fn coordinates(tree: &Tree) -> HashSet<NodeId> {
     let mut found = HashSet::new();
     for (_, _, array) in tree.arrays() {
@@ -51,7 +51,7 @@ pub(crate) fn coordinates(tree: &Tree) -> HashSet<NodeId> {
     found
 }
 
-/// The dimensions of an array that are axes, x first, and its components.
+/// The dimensions of an array that are axes, x first, and its number of components.
 pub(crate) fn axes(desc: &ArrayDesc) -> (Vec<usize>, u64) {
     let mut dims: Vec<usize> = (0..desc.shape.rank()).collect();
     if desc.order() == Order::C {
@@ -67,8 +67,8 @@ pub(crate) fn axes(desc: &ArrayDesc) -> (Vec<usize>, u64) {
     }
 }
 
-/// The grid that an array lies on, and whether it is in the cells.
-fn place(tree: &Tree, desc: &ArrayDesc) -> Option<(Vec<Axis>, bool)> {
+/// The axes of an array's grid, and whether the array is on its cells. `None` if it is on no grid.
+fn axes_of(tree: &Tree, desc: &ArrayDesc) -> Option<(Vec<Axis>, bool)> {
     let own = tree.resolve(desc).ok()?;
     type_name(own.dtype).filter(|_| own.ragged().is_none())?;
     let (dims, _) = axes(desc);
@@ -76,44 +76,46 @@ fn place(tree: &Tree, desc: &ArrayDesc) -> Option<(Vec<Axis>, bool)> {
     if dims.is_empty() || dims.len() > 3 {
         return None;
     }
-    let (mut found, mut middles) = (Vec::new(), 0);
+    let (mut found, mut centres) = (Vec::new(), 0);
     for dim in &dims {
         let points = lengths[*dim];
-        let of_nodes = |id: NodeId| match &tree.node(id).array {
+        let same_length = |id: NodeId| match &tree.node(id).array {
             Some(nodes) => nodes.shape.lengths() == [points],
             None => false,
         };
         found.push(match desc.coords[*dim] {
-            Coord::None => Axis { line: Line::Index, points },
-            Coord::Uniform { start, step } => Axis { line: Line::Uniform { start, step }, points },
-            // A field on the upper faces of cells (EPOCH) belongs to these; it is half a cell off.
+            Coord::None => Axis { coord: AxisCoord::Index, points },
+            Coord::Uniform { start, step } => {
+                Axis { coord: AxisCoord::Uniform { start, step }, points }
+            }
+            // A field on upper faces of cells (EPOCH) is assigned to the cells, half a cell away.
             Coord::Node(id) => match nodes_of(tree, id)
                 .or_else(|| nodes_beside(tree, id, "face"))
-                .filter(|_| of_nodes(id))
+                .filter(|_| same_length(id))
             {
                 Some(nodes) => {
-                    middles += 1;
-                    Axis { line: Line::Nodes(nodes), points: points.checked_add(1)? }
+                    centres += 1;
+                    Axis { coord: AxisCoord::Nodes(nodes), points: points.checked_add(1)? }
                 }
-                None if of_nodes(id) => Axis { line: Line::Nodes(id), points },
-                None => Axis { line: Line::Index, points },
+                None if same_length(id) => Axis { coord: AxisCoord::Nodes(id), points },
+                None => Axis { coord: AxisCoord::Index, points },
             },
         });
     }
-    (middles == 0 || middles == dims.len()).then_some((found, middles > 0))
+    (centres == 0 || centres == dims.len()).then_some((found, centres > 0))
 }
 
-/// What makes two grids the same.
+/// Key that is equal for equal grids.
 fn key(axes: &[Axis]) -> Vec<(u64, Option<NodeId>, u64, u64)> {
-    let one = |axis: &Axis| match axis.line {
-        Line::Index => (axis.points, None, 0, 0),
-        Line::Uniform { start, step } => (axis.points, None, start.to_bits(), step.to_bits()),
-        Line::Nodes(id) => (axis.points, Some(id), 0, 0),
+    let one = |axis: &Axis| match axis.coord {
+        AxisCoord::Index => (axis.points, None, 0, 0),
+        AxisCoord::Uniform { start, step } => (axis.points, None, start.to_bits(), step.to_bits()),
+        AxisCoord::Nodes(id) => (axis.points, Some(id), 0, 0),
     };
     axes.iter().map(one).collect()
 }
 
-/// The grid of the most dimensions, and of those the one with the most arrays.
+/// The grid with the most dimensions, and of those the one with the most arrays.
 pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     let known = coordinates(tree);
     let mut grids: Vec<Grid> = Vec::new();
@@ -122,16 +124,16 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
         if known.contains(&id) || node.path.starts_with("FieldData/") {
             continue;
         }
-        let Some((axes, cells)) = place(tree, desc) else { continue };
+        let Some((axes, cells)) = axes_of(tree, desc) else { continue };
         let at = *numbers.entry(key(&axes)).or_insert_with(|| {
             grids.push(Grid { axes, ..Grid::default() });
             grids.len() - 1
         });
         if cells { grids[at].cells.push(id) } else { grids[at].points.push(id) }
     }
-    // Points half a step further, and one less, are the middles of cells.
+    // A grid of one point less, shifted by half a step, has the cell centres.
     for k in 0..grids.len() {
-        let inner: Option<Vec<Axis>> = grids[k].axes.iter().map(middles).collect();
+        let inner: Option<Vec<Axis>> = grids[k].axes.iter().map(cell_centres).collect();
         let Some(inner) = inner.filter(|_| !grids[k].points.is_empty()) else { continue };
         if let Some(of_cells) = numbers.get(&key(&inner)).copied() {
             let cells = std::mem::take(&mut grids[of_cells].points);
@@ -140,7 +142,7 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     }
     let size = |grid: &Grid| (grid.axes.len(), grid.points.len() + grid.cells.len());
     grids.retain(|grid| size(grid).1 > 0);
-    // The first of several that are as good.
+    // The first of equal ones.
     let mut best = grids.into_iter().rev().max_by_key(size)?;
     let in_cells = |id: &NodeId| tree.node(*id).path.starts_with("CellData/");
     if best.cells.is_empty() && best.points.iter().all(in_cells) {
@@ -152,19 +154,19 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     Some(best)
 }
 
-/// The middles between points that are evenly spaced.
-fn middles(axis: &Axis) -> Option<Axis> {
-    let Line::Uniform { start, step } = axis.line else { return None };
-    let line = Line::Uniform { start: start + step / 2.0, step };
-    Some(Axis { line, points: axis.points.checked_sub(1)? })
+/// The cell centres of a uniform axis.
+fn cell_centres(axis: &Axis) -> Option<Axis> {
+    let AxisCoord::Uniform { start, step } = axis.coord else { return None };
+    let coord = AxisCoord::Uniform { start: start + step / 2.0, step };
+    Some(Axis { coord, points: axis.points.checked_sub(1)? })
 }
 
-/// The points whose middles these are, exactly.
+/// The nodes of a uniform axis of cell centres; `None` if they are not exactly representable.
 fn nodes(axis: &Axis) -> Option<Axis> {
-    let Line::Uniform { start, step } = axis.line else { return None };
+    let AxisCoord::Uniform { start, step } = axis.coord else { return None };
     let near = start - step / 2.0;
     let exact = [near, near.next_up(), near.next_down()];
     let first = exact.into_iter().find(|first| first + step / 2.0 == start)?;
-    let line = Line::Uniform { start: first, step };
-    Some(Axis { line, points: axis.points.checked_add(1)? })
+    let coord = AxisCoord::Uniform { start: first, step };
+    Some(Axis { coord, points: axis.points.checked_add(1)? })
 }

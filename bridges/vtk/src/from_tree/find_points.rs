@@ -1,5 +1,4 @@
-//! Which arrays of a tree are points, with what is known of each of them: particles, or the corners
-//! of a surface.
+//! Finds the points of a tree and the arrays on them: particles, or the vertices of a surface.
 
 use std::collections::BTreeMap;
 
@@ -7,77 +6,80 @@ use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::shape::Order;
 use spile_core::tree::{Node, NodeId, Tree};
 
-use crate::data::type_name;
+use crate::to_tree::AXIS_NAMES;
+use crate::wire::type_name;
 
-/// Where the points are.
+/// Positions of the points.
 #[derive(Clone, Debug)]
 pub(crate) enum Points {
-    /// An array of two or three numbers each.
-    Whole(NodeId),
-    /// An array a direction.
+    /// One array with two or three components per point.
+    Array(NodeId),
+    /// One array per axis.
     Columns(Vec<NodeId>),
 }
 
-/// What connects the points.
+/// Cells of the points.
 #[derive(Clone, Debug)]
 pub(crate) enum Cells {
-    /// Nothing: each is one of its own.
-    Each,
-    /// Corners of faces, as many each.
+    /// One vertex cell per point.
+    Vertices,
+    /// Faces with the same number of corners.
     Faces(NodeId),
-    /// As VTK has it: sections with their arrays.
+    /// VTK sections with their arrays.
     Native(Vec<(&'static str, Vec<NodeId>)>),
 }
 
-/// Points, what connects them, and the arrays on both.
+/// Points, their cells, and the arrays on both.
 #[derive(Clone, Debug)]
-pub(crate) struct Cloud {
+pub(crate) struct PointSet {
     pub(crate) points: Points,
     pub(crate) cells: Cells,
     pub(crate) on_points: Vec<NodeId>,
     pub(crate) on_cells: Vec<NodeId>,
 }
 
-pub(crate) const SECTIONS: [&str; 5] = ["Cells", "Verts", "Lines", "Strips", "Polys"];
+/// Sections with cells.
+const SECTIONS: [&str; 5] = ["Cells", "Verts", "Lines", "Strips", "Polys"];
 
-/// Names of arrays of positions.
+/// Names of position arrays.
 const NAMES: [&str; 5] = ["position", "positions", "points", "vertices", "coordinates"];
 
+/// Whether VTK has the type of an array.
 fn numeric(tree: &Tree, desc: &ArrayDesc) -> bool {
     let own = tree.resolve(desc);
     own.is_ok_and(|own| type_name(own.dtype).is_some() && own.ragged().is_none())
 }
 
-/// An array of two or three numbers a point.
-fn positions(tree: &Tree, node: &Node, desc: &ArrayDesc) -> Option<u64> {
+/// Number of points of a position array; `None` if it is not one.
+fn position_count(tree: &Tree, node: &Node, desc: &ArrayDesc) -> Option<u64> {
     let [count, 2 | 3] = desc.shape.lengths() else { return None };
     let named = NAMES.contains(&node.name.to_lowercase().as_str());
     let frames = matches!(desc.layout, Layout::PerFrame(_));
     (named && (frames || desc.order() == Order::C) && numeric(tree, desc)).then_some(*count)
 }
 
-/// The points with the most arrays.
-pub(crate) fn find(tree: &Tree) -> Option<Cloud> {
+/// The point set with the most arrays.
+pub(crate) fn find(tree: &Tree) -> Option<PointSet> {
     if let Some(native) = native(tree) {
         return Some(native);
     }
-    let mut clouds = Vec::new();
+    let mut sets = Vec::new();
     for (id, node, desc) in tree.arrays() {
-        if let Some(count) = positions(tree, node, desc) {
-            clouds.push(whole(tree, id, node, count));
+        if let Some(count) = position_count(tree, node, desc) {
+            sets.push(with_positions(tree, id, node, count));
         }
     }
     let mut groups: BTreeMap<NodeId, Vec<(NodeId, &Node, &ArrayDesc)>> = BTreeMap::new();
     for array in tree.arrays() {
         groups.entry(array.1.parent).or_default().push(array);
     }
-    clouds.extend(groups.values().filter_map(|inside| columns(tree, inside)));
-    // The first of several that are as good.
-    clouds.into_iter().rev().max_by_key(|cloud| cloud.on_points.len() + cloud.on_cells.len())
+    sets.extend(groups.values().filter_map(|inside| columns(tree, inside)));
+    // The first of equal ones.
+    sets.into_iter().rev().max_by_key(|set| set.on_points.len() + set.on_cells.len())
 }
 
-/// What was a file of VTK.
-fn native(tree: &Tree) -> Option<Cloud> {
+/// The points of a tree that was read from a VTK file.
+fn native(tree: &Tree) -> Option<PointSet> {
     let points = tree.at("Points")?;
     let in_group = |group: &str| -> Vec<NodeId> {
         let inside =
@@ -89,16 +91,16 @@ fn native(tree: &Tree) -> Option<Cloud> {
         SECTIONS.iter().map(|name| (*name, in_group(name))).collect();
     let sections: Vec<_> = sections.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
     tree.node(points).array.as_ref().filter(|desc| desc.shape.rank() == 2)?;
-    Some(Cloud {
-        points: Points::Whole(points),
-        cells: if sections.is_empty() { Cells::Each } else { Cells::Native(sections) },
+    Some(PointSet {
+        points: Points::Array(points),
+        cells: if sections.is_empty() { Cells::Vertices } else { Cells::Native(sections) },
         on_points: in_group("PointData"),
         on_cells: in_group("CellData"),
     })
 }
 
-/// Positions, with the arrays beside them that are as long; corners of faces, where there are such.
-fn whole(tree: &Tree, id: NodeId, node: &Node, count: u64) -> Cloud {
+/// The point set of a position array: arrays of the same length in its group, and faces.
+fn with_positions(tree: &Tree, id: NodeId, node: &Node, count: u64) -> PointSet {
     let prefix = &tree.node(node.parent).path;
     let below = |other: &Node| {
         prefix.is_empty()
@@ -111,9 +113,9 @@ fn whole(tree: &Tree, id: NodeId, node: &Node, count: u64) -> Cloud {
             _ => None,
         }
     });
-    let mut cloud = Cloud {
-        points: Points::Whole(id),
-        cells: faces.map_or(Cells::Each, |(faces, _)| Cells::Faces(faces)),
+    let mut set = PointSet {
+        points: Points::Array(id),
+        cells: faces.map_or(Cells::Vertices, |(faces, _)| Cells::Faces(faces)),
         on_points: Vec::new(),
         on_cells: Vec::new(),
     };
@@ -124,27 +126,25 @@ fn whole(tree: &Tree, id: NodeId, node: &Node, count: u64) -> Cloud {
             continue;
         }
         match (desc.shape.lengths().first(), faces) {
-            (Some(n), Some((_, number))) if *n == number => cloud.on_cells.push(other),
-            (Some(n), _) if *n == count => cloud.on_points.push(other),
+            (Some(n), Some((_, number))) if *n == number => set.on_cells.push(other),
+            (Some(n), _) if *n == count => set.on_points.push(other),
             _ => {}
         }
     }
-    cloud
+    set
 }
 
-/// A group with a line of numbers a direction, all along one dimension that has a name of its own, and
-/// the arrays along that dimension.
-fn columns(tree: &Tree, inside: &[(NodeId, &Node, &ArrayDesc)]) -> Option<Cloud> {
+/// The point set of a group with one array per axis, and all arrays along their named dimension.
+fn columns(tree: &Tree, inside: &[(NodeId, &Node, &ArrayDesc)]) -> Option<PointSet> {
     let (_, first, line) = inside.first()?;
     let ([dim], [_]) = (&line.dims[..], line.shape.lengths()) else { return None };
-    let letters = ["x", "y", "z"];
-    let lettered = |(k, (_, node, desc)): (usize, &(NodeId, &Node, &ArrayDesc))| {
-        letters.get(k) == Some(&node.name.to_lowercase().as_str())
+    let is_axis = |(k, (_, node, desc)): (usize, &(NodeId, &Node, &ArrayDesc))| {
+        AXIS_NAMES.get(k) == Some(&node.name.to_lowercase().as_str())
             && desc.dims == line.dims
             && desc.shape == line.shape
             && numeric(tree, desc)
     };
-    if dim.starts_with("dim") || *dim == first.name || !inside.iter().enumerate().all(lettered) {
+    if dim.starts_with("dim") || *dim == first.name || !inside.iter().enumerate().all(is_axis) {
         return None;
     }
     let ids: Vec<NodeId> = inside.iter().map(|(id, ..)| *id).collect();
@@ -155,9 +155,9 @@ fn columns(tree: &Tree, inside: &[(NodeId, &Node, &ArrayDesc)]) -> Option<Cloud>
             && numeric(tree, desc)
     };
     let on_points = tree.arrays().filter(along).map(|(id, ..)| id).collect();
-    Some(Cloud {
+    Some(PointSet {
         points: Points::Columns(ids),
-        cells: Cells::Each,
+        cells: Cells::Vertices,
         on_points,
         on_cells: Vec::new(),
     })

@@ -1,42 +1,29 @@
-//! Records and fields as RFC 4180 has them: commas, lines, and quotes around what contains either.
+//! Records and fields of RFC 4180: separated by line ends and commas, quoted if they contain either.
 
 use memchr::{memchr2, memchr2_iter};
+use spile_core::records::Records;
 
-/// Where the first record of `text` ends, and where the next one begins; nothing where it goes on.
+/// Finds the end of the first record: its length without and with the terminator. `None` if `text` ends
+/// inside the record.
 pub(crate) fn record_end(text: &[u8]) -> Option<(usize, usize)> {
     let mut quoted = false;
-    for at in memchr2_iter(b'\n', b'"', text) {
-        if text[at] == b'"' {
+    for pos in memchr2_iter(b'\n', b'"', text) {
+        if text[pos] == b'"' {
             quoted = !quoted;
         } else if !quoted {
-            let end = if at > 0 && text[at - 1] == b'\r' { at - 1 } else { at };
-            return Some((end, at + 1));
+            let end = if pos > 0 && text[pos - 1] == b'\r' { pos - 1 } else { pos };
+            return Some((end, pos + 1));
         }
     }
     None
 }
 
-/// The records of a text of whole ones, without blank lines.
-pub(crate) struct Records<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Iterator for Records<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        while !self.0.is_empty() {
-            let len = self.0.len();
-            let (end, next) = record_end(self.0).unwrap_or((len, len));
-            let record = &self.0[..end];
-            self.0 = &self.0[next..];
-            if !record.is_empty() {
-                return Some(record);
-            }
-        }
-        None
-    }
+/// Iterates over the records of `text` that are not empty.
+pub(crate) fn records(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    Records::new(text, record_end).filter(|record| !record.is_empty())
 }
 
-/// The fields of a record, quotes and all.
+/// Iterator over the fields of a record, with their quotes.
 pub(crate) struct Fields<'a>(pub(crate) Option<&'a [u8]>);
 
 impl<'a> Iterator for Fields<'a> {
@@ -44,33 +31,33 @@ impl<'a> Iterator for Fields<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let text = self.0?;
-        let mut at = 0;
+        let mut pos = 0;
         loop {
-            match memchr2(b',', b'"', &text[at..]) {
+            match memchr2(b',', b'"', &text[pos..]) {
                 None => {
                     self.0 = None;
                     return Some(text);
                 }
-                Some(found) if text[at + found] == b',' => {
-                    self.0 = Some(&text[at + found + 1..]);
-                    return Some(&text[..at + found]);
+                Some(found) if text[pos + found] == b',' => {
+                    self.0 = Some(&text[pos + found + 1..]);
+                    return Some(&text[..pos + found]);
                 }
                 Some(found) => {
-                    // To the quote that ends it; two of them stand for one, and begin it again.
-                    let inside = at + found + 1;
+                    // Skip to the closing quote. A doubled quote closes and reopens the field.
+                    let inside = pos + found + 1;
                     let rest = text.get(inside..).unwrap_or_default();
                     let Some(close) = memchr::memchr(b'"', rest) else {
                         self.0 = None;
                         return Some(text);
                     };
-                    at = inside + close + 1;
+                    pos = inside + close + 1;
                 }
             }
         }
     }
 }
 
-/// A field without its quotes, or nothing if it has none.
+/// The content of a quoted field; `None` if the field is not quoted.
 pub(crate) fn unquoted(field: &[u8]) -> Option<Vec<u8>> {
     let inside = field.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut out = Vec::with_capacity(inside.len());
@@ -84,7 +71,7 @@ pub(crate) fn unquoted(field: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Appends a text in quotes.
+/// Appends `text` in quotes.
 pub(crate) fn quote(text: &str, out: &mut String) {
     out.push('"');
     for part in text.split_inclusive('"') {
@@ -106,11 +93,11 @@ mod tests {
     }
 
     #[test]
-    fn quotes_hold_commas_lines_and_quotes() {
+    fn quoted_fields_contain_commas_line_ends_and_quotes() {
         let text = b"1,\"a,\nb\"\r\n\n,\"say \"\"x\"\"\"\n3,";
-        let records: Vec<_> =
-            Records(text).map(|r| fields(std::str::from_utf8(r).unwrap())).collect();
-        assert_eq!(records, [vec!["1", "a,\nb"], vec!["", "say \"x\""], vec!["3", ""]]);
+        let found: Vec<_> =
+            records(text).map(|r| fields(std::str::from_utf8(r).unwrap())).collect();
+        assert_eq!(found, [vec!["1", "a,\nb"], vec!["", "say \"x\""], vec!["3", ""]]);
         assert_eq!(fields("\"open,1"), ["\"open,1"]);
         assert_eq!(unquoted(b"\"a\"b\""), None);
         let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Chunks of columns whose values do not lie as they are: compressed pages, dictionaries, pages of the
-//! second version. A chunk is decoded as a whole.
+//! Decoding of column chunks with compressed pages, dictionaries or version 2 data pages. A chunk is decoded as
+//! one unit.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -13,15 +13,15 @@ use spile_core::limits::Limits;
 
 use crate::thrift::{self, Struct};
 use crate::wire::{self, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
-use crate::{hybrid, levels};
+use crate::{levels, rle};
 
-/// Types of pages.
+/// Page types.
 const DATA: i64 = 0;
 const INDEX: i64 = 1;
 const DICTIONARY_PAGE: i64 = 2;
 const DATA_2: i64 = 3;
 
-/// How the pages of a chunk are compressed.
+/// Compression of the pages of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -53,14 +53,14 @@ impl Compression {
         }
     }
 
-    /// The bytes of a page that says it has `size`.
-    fn inflate<'a>(self, stored: &'a [u8], size: u64, limits: &Limits) -> Result<Cow<'a, [u8]>> {
+    /// Decompresses a page of `size` bytes. Fails if it has another size.
+    fn decompress<'a>(self, stored: &'a [u8], size: u64, limits: &Limits) -> Result<Cow<'a, [u8]>> {
         if self == Self::None {
             return Ok(stored.into());
         }
         let mut out = vec![0; limits.allow(size, "a page")?];
         let failed =
-            |e: &dyn std::fmt::Display| damaged(&format!("a page is no {}: {e}", self.name()));
+            |e: &dyn std::fmt::Display| invalid(&format!("invalid {} page: {e}", self.name()));
         let len = match self {
             Self::None => 0,
             Self::Snappy => {
@@ -70,7 +70,7 @@ impl Compression {
             Self::Gzip => {
                 let mut stream = GzDecoder::new(stored);
                 stream.read_exact(&mut out).map_err(|e| failed(&e))?;
-                // One byte more is one too many.
+                // Detects a longer page.
                 out.len() + stream.read(&mut [0]).map_err(|e| failed(&e))?
             }
             Self::Zstd => {
@@ -83,21 +83,21 @@ impl Compression {
         if len == out.len() {
             return Ok(out.into());
         }
-        Err(damaged(&format!("a page has {len} bytes, {size} were promised")))
+        Err(invalid(&format!("expected a page of {size} bytes, found {len}")))
     }
 }
 
-fn damaged(what: &str) -> Error {
-    Error::malformed("parquet-005", what.to_string())
+fn invalid(message: &str) -> Error {
+    Error::malformed("parquet-005", message.to_string())
 }
 
 fn cut() -> Error {
-    damaged("a page is shorter than it says")
+    invalid("page is shorter than its header states")
 }
 
-/// How the chunks of a column are decoded.
+/// Codec of the chunks of a column.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Packed {
+pub(crate) struct Encoded {
     pub(crate) dtype: DType,
     pub(crate) stored: Stored,
     pub(crate) compression: Compression,
@@ -105,19 +105,20 @@ pub(crate) struct Packed {
     pub(crate) limits: Limits,
 }
 
-/// A page as it is in memory.
+/// A decompressed page.
 struct Page<'a> {
-    /// Rows, and those of them that have a value.
+    /// Number of rows.
     values: u64,
-    there: Vec<(u64, bool)>,
+    /// Runs of rows with and without a value.
+    defined: Vec<(u64, bool)>,
     encoding: i64,
     bytes: Cow<'a, [u8]>,
-    /// Where the values begin.
+    /// Offset of the values in `bytes`.
     start: usize,
 }
 
-impl Packed {
-    /// Hands out the pages of a chunk: the dictionary's values, or a page of rows.
+impl Encoded {
+    /// Calls `each` with the pages of a chunk: `Ok` with the size and bytes of a dictionary, `Err` with a data page.
     fn pages(
         &self,
         chunk: &[u8],
@@ -136,14 +137,14 @@ impl Packed {
             match header.int(1) {
                 Some(DICTIONARY_PAGE) => {
                     let size = header.size(2).ok_or_else(cut)?;
-                    let bytes = self.compression.inflate(body, size, &self.limits)?;
+                    let bytes = self.compression.decompress(body, size, &self.limits)?;
                     let count = header.inner(7).and_then(|data| data.size(1)).ok_or_else(cut)?;
                     each(Ok((count, &bytes)))?;
                 }
                 Some(DATA) => each(Err(self.first_version(&header, body)?))?,
                 Some(DATA_2) => each(Err(self.second_version(&header, body)?))?,
                 Some(INDEX) => {}
-                _ => return Err(damaged("a page of no known type")),
+                _ => return Err(invalid("unknown page type")),
             }
         }
         Ok(())
@@ -151,21 +152,21 @@ impl Packed {
 
     fn first_version<'a>(&self, header: &Struct, body: &'a [u8]) -> Result<Page<'a>> {
         let size = header.size(2).ok_or_else(cut)?;
-        let bytes = self.compression.inflate(body, size, &self.limits)?;
+        let bytes = self.compression.decompress(body, size, &self.limits)?;
         let data = header.inner(5).ok_or_else(cut)?;
         let (values, encoding) = data.size(1).zip(data.int(2)).ok_or_else(cut)?;
-        let (mut there, mut start) = (vec![(values, true)], 0);
+        let (mut defined, mut start) = (vec![(values, true)], 0);
         if self.optional {
             let (len, rest) = bytes.split_first_chunk::<4>().ok_or_else(cut)?;
             let len = u32::from_le_bytes(*len) as usize;
             let own = rest.get(..len).ok_or_else(cut)?;
-            there = self.levels(own, values)?;
+            defined = self.levels(own, values)?;
             start = 4 + len;
         }
-        Ok(Page { values, there, encoding, bytes, start })
+        Ok(Page { values, defined, encoding, bytes, start })
     }
 
-    /// Levels are not compressed here, and the values need not be.
+    /// In version 2 levels are never compressed, and values need not be.
     fn second_version<'a>(&self, header: &Struct, body: &'a [u8]) -> Result<Page<'a>> {
         let size = header.size(2).ok_or_else(cut)?;
         let data = header.inner(8).ok_or_else(cut)?;
@@ -175,43 +176,48 @@ impl Packed {
         else {
             return Err(cut());
         };
-        let behind = body.get(repetition..).ok_or_else(cut)?;
-        let (own, packed) = behind.split_at_checked(definition).ok_or_else(cut)?;
+        let after = body.get(repetition..).ok_or_else(cut)?;
+        let (own, packed) = after.split_at_checked(definition).ok_or_else(cut)?;
         let size = size.checked_sub(len.0.saturating_add(len.1)).ok_or_else(cut)?;
         let compression =
             if data.flag(7) == Some(false) { Compression::None } else { self.compression };
-        let bytes = compression.inflate(packed, size, &self.limits)?;
-        let there = if definition > 0 { self.levels(own, values)? } else { vec![(values, true)] };
-        Ok(Page { values, there, encoding, bytes, start: 0 })
+        let bytes = compression.decompress(packed, size, &self.limits)?;
+        let defined = if definition > 0 { self.levels(own, values)? } else { vec![(values, true)] };
+        Ok(Page { values, defined, encoding, bytes, start: 0 })
     }
 
     fn levels(&self, bytes: &[u8], values: u64) -> Result<Vec<(u64, bool)>> {
-        self.limits.allow((bytes.len() as u64).saturating_mul(8 * 16), "the levels of a page")?;
-        levels::decode(bytes, values).ok_or_else(|| damaged("the levels of a page"))
+        self.limits.allow((bytes.len() as u64).saturating_mul(8 * 16), "the definition levels")?;
+        levels::decode(bytes, values).ok_or_else(|| invalid("invalid definition levels"))
     }
 
-    /// Puts the values of a page, `out` long, where they belong.
-    fn place(&self, page: &Page<'_>, dictionary: &[u8], out: &mut [u8]) -> Result<()> {
+    /// Decodes a page into `out`; rows without a value become NaN.
+    fn scatter(&self, page: &Page<'_>, dictionary: &[u8], out: &mut [u8]) -> Result<()> {
         let size = self.dtype.size();
-        let count: u64 = page.there.iter().filter(|(_, there)| *there).map(|(n, _)| n).sum();
+        let count: u64 = page.defined.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum();
         if count == page.values {
             return self.values(page, count, dictionary, out);
         }
-        // Only what has a number that says so can be missing.
+        // Only floats can represent missing values.
         let missing: &[u8] = match (self.dtype.kind(), size) {
             (Kind::Float, 4) => &f32::NAN.to_le_bytes(),
             (Kind::Float, 8) => &f64::NAN.to_le_bytes(),
-            _ => return Err(Error::unsupported("parquet-021", "a value is missing")),
+            _ => {
+                return Err(Error::unsupported(
+                    "parquet-021",
+                    "missing values in a column that is not floating-point",
+                ));
+            }
         };
         let mut dense = vec![0; count as usize * size];
         self.values(page, count, dictionary, &mut dense)?;
         let (mut dense, mut out) = (&dense[..], out);
-        for (rows, there) in &page.there {
+        for (rows, defined) in &page.defined {
             let (slot, rest) = out.split_at_mut(*rows as usize * size);
-            if *there {
-                let (own, behind) = dense.split_at(slot.len());
+            if *defined {
+                let (own, after) = dense.split_at(slot.len());
                 slot.copy_from_slice(own);
-                dense = behind;
+                dense = after;
             } else {
                 slot.chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(missing));
             }
@@ -220,28 +226,28 @@ impl Packed {
         Ok(())
     }
 
-    /// The values of a page, without gaps.
+    /// Decodes the values of a page, without gaps.
     fn values(&self, page: &Page<'_>, count: u64, dictionary: &[u8], out: &mut [u8]) -> Result<()> {
         let bytes = page.bytes.get(page.start..).ok_or_else(cut)?;
         match page.encoding {
             PLAIN => self.stored.decode(self.dtype, bytes, out),
             DICTIONARY | OLD_DICTIONARY => {
-                let (width, numbers) = bytes.split_first().ok_or_else(cut)?;
+                let (width, indices) = bytes.split_first().ok_or_else(cut)?;
                 let mut slots = out.chunks_exact_mut(self.dtype.size().max(1));
                 let known = dictionary.chunks_exact(self.dtype.size().max(1));
-                hybrid::decode(numbers, u32::from(*width), count, |number, times| {
-                    let value = known.clone().nth(number as usize)?;
+                rle::decode(indices, u32::from(*width), count, |index, times| {
+                    let value = known.clone().nth(index as usize)?;
                     (0..times).try_for_each(|_| {
                         slots.next()?.copy_from_slice(value);
                         Some(())
                     })
                 })
-                .ok_or_else(|| damaged("a page points behind its dictionary"))
+                .ok_or_else(|| invalid("index exceeds the dictionary"))
             }
             RLE if self.stored == Stored::Bits => {
                 let (_, bits) = bytes.split_first_chunk::<4>().ok_or_else(cut)?;
                 let mut slots = out.iter_mut();
-                hybrid::decode(bits, 1, count, |bit, times| {
+                rle::decode(bits, 1, count, |bit, times| {
                     (0..times).try_for_each(|_| {
                         *slots.next()? = bit as u8;
                         Some(())
@@ -250,29 +256,29 @@ impl Packed {
                 .ok_or_else(cut)
             }
             other => {
-                let message = format!("pages in encoding {other} are not read");
+                let message = format!("encoding {other} is not supported");
                 Err(Error::unsupported("parquet-006", message))
             }
         }
     }
 
-    /// Bytes of the longest text of a chunk.
+    /// Length in bytes of the longest string of a chunk.
     pub(crate) fn longest(&self, chunk: &[u8]) -> Result<usize> {
         let mut longest = 0;
-        let mut count = |bytes: &[u8], texts: u64| {
+        let mut count = |bytes: &[u8], strings: u64| {
             let mut rest = bytes;
-            for _ in 0..texts {
-                let (text, behind) = wire::next_text(rest).ok_or_else(cut)?;
+            for _ in 0..strings {
+                let (text, after) = wire::next_byte_array(rest).ok_or_else(cut)?;
                 longest = longest.max(text.len());
-                rest = behind;
+                rest = after;
             }
             Ok(())
         };
         self.pages(chunk, |page| match page {
-            Ok((texts, bytes)) => count(bytes, texts),
+            Ok((strings, bytes)) => count(bytes, strings),
             Err(page) if page.encoding == PLAIN => {
-                let there = page.there.iter().filter(|(_, there)| *there);
-                count(page.bytes.get(page.start..).ok_or_else(cut)?, there.map(|(n, _)| n).sum())
+                let defined = page.defined.iter().filter(|(_, defined)| *defined);
+                count(page.bytes.get(page.start..).ok_or_else(cut)?, defined.map(|(n, _)| n).sum())
             }
             Err(_) => Ok(()),
         })?;
@@ -280,7 +286,7 @@ impl Packed {
     }
 }
 
-impl Codec for Packed {
+impl Codec for Encoded {
     fn name(&self) -> &str {
         self.compression.name()
     }
@@ -291,23 +297,27 @@ impl Codec for Packed {
         let mut rest = out;
         self.pages(chunk, |page| match page {
             Ok((count, bytes)) => {
-                let room = self.limits.allow(count.saturating_mul(size), "a dictionary")?;
-                // Every entry takes a bit at least.
+                let capacity = self.limits.allow(count.saturating_mul(size), "a dictionary")?;
+                // An entry has at least one bit.
                 if count / 8 > bytes.len() as u64 {
                     return Err(cut());
                 }
-                dictionary = vec![0; room];
+                dictionary = vec![0; capacity];
                 self.stored.decode(self.dtype, bytes, &mut dictionary)
             }
             Err(page) => {
                 let len = page.values.checked_mul(size).and_then(|len| usize::try_from(len).ok());
-                let (own, behind) = len
+                let (own, after) = len
                     .and_then(|len| std::mem::take(&mut rest).split_at_mut_checked(len))
-                    .ok_or_else(|| damaged("a page has more rows than its chunk"))?;
-                rest = behind;
-                self.place(&page, &dictionary, own)
+                    .ok_or_else(|| invalid("page has more rows than its chunk"))?;
+                rest = after;
+                self.scatter(&page, &dictionary, own)
             }
         })?;
-        if rest.is_empty() { Ok(()) } else { Err(damaged("a chunk has fewer rows than it says")) }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(invalid("chunk has fewer rows than its metadata state"))
+        }
     }
 }

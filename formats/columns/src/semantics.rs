@@ -1,17 +1,17 @@
-//! A first column that says where the others were measured, and the names of columns.
+//! Meaning of columns: a first column that is the coordinate of the rows, names and units.
 
-/// Points are evenly spaced if each is within this part of a step of its place.
-const UNIFORM: f64 = 1e-6;
+/// Largest deviation of a point from its position on a uniform grid, as a fraction of the step.
+const TOLERANCE: f64 = 1e-6;
 
-/// Sees whether points are evenly spaced while they go by.
+/// Detects uniform spacing in one pass.
 ///
-/// The step is known only when the last point is; until then each point narrows down what it may be.
+/// The step is known only after the last point; each point narrows the range of possible steps.
 #[derive(Debug, Default)]
 pub(crate) struct Spacing {
     count: u64,
     first: f64,
     last: f64,
-    /// The steps that all points so far allow.
+    /// Range of steps that all points so far permit.
     least: f64,
     most: f64,
 }
@@ -21,27 +21,27 @@ impl Spacing {
         if self.count == 0 {
             (self.first, self.least, self.most) = (point, 0.0, f64::INFINITY);
         } else {
-            // Steps that lead downwards are counted as their size.
-            let way = (point - self.first).abs();
+            // Descending points have positive distances, too.
+            let distance = (point - self.first).abs();
             let same = self.count == 1 || (point > self.first) == (self.last > self.first);
-            // What is no number allows no step.
-            let way = if same && way.is_finite() { way } else { f64::NAN };
-            self.least = maximum(self.least, way / (self.count as f64 + UNIFORM));
-            self.most = minimum(self.most, way / (self.count as f64 - UNIFORM));
+            // NaN permits no step.
+            let distance = if same && distance.is_finite() { distance } else { f64::NAN };
+            self.least = maximum(self.least, distance / (self.count as f64 + TOLERANCE));
+            self.most = minimum(self.most, distance / (self.count as f64 - TOLERANCE));
         }
         self.last = point;
         self.count += 1;
     }
 
-    /// Start and step, if the points are evenly spaced.
+    /// Start and step; `None` if the points are not uniformly spaced.
     pub(crate) fn grid(&self) -> Option<(f64, f64)> {
         let step = (self.last - self.first) / self.count.checked_sub(1)? as f64;
-        let even = step != 0.0 && step.abs() >= self.least && step.abs() <= self.most;
-        (even && self.first.is_finite()).then_some((self.first, step))
+        let uniform = step != 0.0 && step.abs() >= self.least && step.abs() <= self.most;
+        (uniform && self.first.is_finite()).then_some((self.first, step))
     }
 }
 
-/// The larger number, or NaN if one is.
+/// Maximum of two numbers; NaN if one is NaN.
 fn maximum(a: f64, b: f64) -> f64 {
     if a >= b {
         a
@@ -52,7 +52,7 @@ fn maximum(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The smaller number, or NaN if one is.
+/// Minimum of two numbers; NaN if one is NaN.
 fn minimum(a: f64, b: f64) -> f64 {
     if a <= b {
         a
@@ -63,47 +63,48 @@ fn minimum(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The name of a column and its unit, which may be empty.
+/// Name and unit of a column; the unit may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) text: String,
     pub(crate) unit: String,
 }
 
-/// The names of the columns: the last line of the header that has as many words as there are columns.
+/// Names of the columns from the last header line with one name per column; empty if there is none.
 pub(crate) fn names(header: &str, columns: u64) -> Vec<Name> {
     header
         .lines()
         .rev()
-        .map(words)
+        .map(split_names)
         .find(|names| {
             names.len() as u64 == columns && names.iter().all(|name| !name.text.is_empty())
         })
         .unwrap_or_default()
 }
 
-fn words(line: &str) -> Vec<Name> {
+/// Splits a header line into names.
+fn split_names(line: &str) -> Vec<Name> {
     let line = line.trim().trim_start_matches('#').trim();
-    let marks: &[char] = &['\t', ',', ';', '&'];
-    if line.contains(marks) {
-        return line.split(marks).map(word).collect();
+    let separators: &[char] = &['\t', ',', ';', '&'];
+    if line.contains(separators) {
+        return line.split(separators).map(parse_name).collect();
     }
-    let mut words: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for part in line.split_whitespace() {
-        match words.last_mut() {
-            // A unit belongs to the word before it.
+        match names.last_mut() {
+            // A unit belongs to the name before it.
             Some(before) if part.starts_with(['(', '[']) => {
                 before.push(' ');
                 before.push_str(part);
             }
-            _ => words.push(part.to_string()),
+            _ => names.push(part.to_string()),
         }
     }
-    words.iter().map(|text| word(text)).collect()
+    names.iter().map(|text| parse_name(text)).collect()
 }
 
-/// `Time (s)` or `"Time [s]"` as name and unit.
-fn word(text: &str) -> Name {
+/// Parses `Time (s)` or `"Time [s]"` as name and unit.
+fn parse_name(text: &str) -> Name {
     let text = text.trim().trim_matches('"').trim();
     let unit = [('(', ')'), ('[', ']')].into_iter().find_map(|(open, close)| {
         let (name, unit) = text.strip_suffix(close)?.rsplit_once(open)?;
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn points_within_a_millionth_of_a_step_are_evenly_spaced() {
+    fn points_within_a_millionth_of_a_step_are_uniform() {
         assert_eq!(grid(&[1.0, 1.5, 2.0]), Some((1.0, 0.5)));
         assert_eq!(grid(&[3.0, 1.0, -1.0]), Some((3.0, -2.0)));
         assert_eq!(grid(&[0.0, 1.000_000_5, 2.0]), Some((0.0, 1.0)));
@@ -151,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_that_of_every_point_against_the_mean_step() {
-        // Against the rule written out, for points that are near the border of it.
+    fn the_result_is_that_of_comparing_every_point_with_the_mean_step() {
+        // Compared with a direct implementation, for points near the tolerance.
         let mut state = 1_u64;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -164,17 +165,17 @@ mod tests {
             let step = (points[4] - points[0]) / 4.0;
             let off = |(k, x): (usize, &f64)| (points[0] + k as f64 * step - x).abs();
             let worst = points.iter().enumerate().map(off).fold(0.0, f64::max);
-            if (worst / step / UNIFORM - 1.0).abs() > 1e-3 {
-                let even = worst <= UNIFORM * step;
-                assert_eq!(grid(&points).is_some(), even, "{points:?}");
-                kinds[usize::from(even)] += 1;
+            if (worst / step / TOLERANCE - 1.0).abs() > 1e-3 {
+                let uniform = worst <= TOLERANCE * step;
+                assert_eq!(grid(&points).is_some(), uniform, "{points:?}");
+                kinds[usize::from(uniform)] += 1;
             }
         }
         assert!(kinds[0] > 100 && kinds[1] > 100, "{kinds:?}");
     }
 
     #[test]
-    fn names_are_the_last_line_with_as_many_words_as_columns() {
+    fn names_are_the_last_line_with_one_name_per_column() {
         let name = |text: &str, unit: &str| Name { text: text.into(), unit: unit.into() };
         assert_eq!(names("time,ch1", 2), [name("time", ""), name("ch1", "")]);
         let header = "Shot 1234\nTime (s) ch1 ch2\n# units s V V\n\n";

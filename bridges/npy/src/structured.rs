@@ -1,32 +1,45 @@
-//! Records of several fields: `[('x', '<f8'), ('tag', '|S4')]`.
+//! Structured data types: `[('x', '<f8'), ('tag', '|S4')]`.
 
 use spile_core::dtype::DType;
+use spile_core::error::Result;
+use spile_core::limits::Limits;
 
-/// One field of a record.
+/// A field of a structured type.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Field {
-    /// Fields of a field have its name and a slash before theirs.
+    /// Path of the field; nested fields are separated by slashes.
     pub(crate) name: String,
     pub(crate) dtype: DType,
-    /// Bytes of the record before it.
+    /// Byte offset in the record.
     pub(crate) offset: usize,
 }
 
-/// Records in records, as deep as they are read.
-const DEEPEST: usize = 16;
+/// Memory charged for a field, without its name.
+const FIELD: u64 = 1 << 10;
 
-/// The fields, the bytes of a record and the length of the text; nothing where a field has a type or a
-/// shape that is not read.
-pub(crate) fn parse(text: &str) -> Option<(Vec<Field>, usize, usize)> {
-    let mut reader = Reader { rest: text, fields: Vec::new(), size: 0 };
-    reader.list("", 0)?;
-    Some((reader.fields, reader.size, text.len() - reader.rest.len()))
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 16;
+
+/// The fields of a type, the size of a record in bytes, and the length of the parsed text.
+type Structured = (Vec<Field>, usize, usize);
+
+/// Parses a type. `None` if a field has an unsupported type or a shape. Fails if the fields exceed the memory
+/// budget.
+pub(crate) fn parse(text: &str, limits: &Limits) -> Result<Option<Structured>> {
+    let budget = limits.memory;
+    let mut reader = Reader { rest: text, fields: Vec::new(), size: 0, memory: 0, budget };
+    let parsed = reader.list("", 0);
+    limits.allow(reader.memory, "the fields")?;
+    Ok(parsed.map(|()| (reader.fields, reader.size, text.len() - reader.rest.len())))
 }
 
 struct Reader<'a> {
     rest: &'a str,
     fields: Vec<Field>,
     size: usize,
+    /// Memory charged for the fields.
+    memory: u64,
+    budget: u64,
 }
 
 impl Reader<'_> {
@@ -42,7 +55,7 @@ impl Reader<'_> {
     fn field(&mut self, above: &str, depth: usize) -> Option<()> {
         self.take('(')?;
         let name = if self.take('(').is_some() {
-            // A title, and the name.
+            // Title and name.
             self.text()?;
             self.take(',')?;
             let name = self.text()?;
@@ -53,30 +66,34 @@ impl Reader<'_> {
         };
         self.take(',')?;
         if self.rest.trim_start().starts_with('[') {
-            if depth == DEEPEST {
+            if depth == MAX_DEPTH {
                 return None;
             }
             self.list(&format!("{above}{name}/"), depth + 1)?;
         } else {
             let dtype = DType::from_numpy(&self.text()?)?;
-            // Bytes without a name are padding.
+            // A field without a name is padding.
             if !name.is_empty() {
+                self.memory += FIELD + 4 * (above.len() + name.len()) as u64;
+                if self.memory > self.budget {
+                    return None;
+                }
                 let field = Field { name: format!("{above}{name}"), dtype, offset: self.size };
                 self.fields.push(field);
             }
             self.size = self.size.checked_add(dtype.size())?;
         }
-        // What follows is the shape of a field that is an array, which is not read.
+        // A third item is the shape of an array field, which is not supported.
         let _ = self.take(',');
         self.take(')')
     }
 
-    fn take(&mut self, letter: char) -> Option<()> {
-        self.rest = self.rest.trim_start().strip_prefix(letter)?;
+    fn take(&mut self, c: char) -> Option<()> {
+        self.rest = self.rest.trim_start().strip_prefix(c)?;
         Some(())
     }
 
-    /// A Python string; names with letters that it writes as escapes are not read.
+    /// Parses a Python string; `None` if it contains escapes.
     fn text(&mut self) -> Option<String> {
         let text = self.rest.trim_start();
         let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -91,9 +108,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_behind_padding_and_in_other_fields() {
+    fn fields_after_padding_and_nested_fields_have_offsets() {
         let text = "[('id', '<i4'), ('', '|V4'), (('Length', 'x'), '<f8'), ('in', [('a', '|S3'), ('b', '>u2')])], 'f";
-        let (fields, size, length) = parse(text).unwrap();
+        let (fields, size, length) = parse(text, &Limits::default()).unwrap().unwrap();
         let seen: Vec<_> =
             fields.iter().map(|f| (f.name.as_str(), f.dtype.size(), f.offset)).collect();
         assert_eq!(seen, [("id", 4, 0), ("x", 8, 8), ("in/a", 3, 16), ("in/b", 2, 19)]);
@@ -101,7 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_nothing() {
+    fn unsupported_fields_are_rejected() {
+        let limits = Limits::default();
         for text in [
             "[",
             "[(",
@@ -110,9 +128,13 @@ mod tests {
             "[('a\\'', '<f8')]",
             "[('a' '<f8')]",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse(text, &limits).unwrap(), None, "{text}");
         }
-        assert_eq!(parse(&"[('a', ".repeat(10_000)), None);
-        assert_eq!(parse("[('', '|V3')]").map(|r| r.1), Some(3));
+        assert_eq!(parse(&"[('a', ".repeat(10_000), &limits).unwrap(), None);
+        let padding = parse("[('', '|V3')]", &limits).unwrap();
+        assert_eq!(padding.map(|r| r.1), Some(3));
+        let many = format!("[{}]", "('a', '<f8'),".repeat(50_000));
+        assert!(parse(&many, &limits).is_ok());
+        assert!(parse(&many, &limits.with_memory(1 << 20)).is_err());
     }
 }

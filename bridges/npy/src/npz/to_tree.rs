@@ -1,78 +1,87 @@
-//! Members of the archive to a tree.
+//! Members of an archive as a tree.
 
 use spile_core::description::Description;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::limits::Limits;
-use spile_core::report::{Finding, Report};
+use spile_core::report::{Finding, Report, Severity};
 use spile_core::source::Source;
 use spile_core::tree::{Tree, Value};
 
 use super::ENDING;
-use super::write::DESCRIPTION;
-use super::zip::{Directory, Member};
+use super::from_tree::DESCRIPTION;
+use super::wire::{Directory, Member};
 use crate::wire::Header;
 
 pub(crate) struct File {
     source: Source,
     pub(super) directory: Directory,
-    /// The arrays as they lie there.
+    /// The arrays as stored.
     members: Tree,
-    /// What they are, where a description tells.
-    dressed: Option<Tree>,
+    /// The tree restored from the metadata in the archive.
+    described: Option<Tree>,
     findings: Vec<Finding>,
 }
 
 impl File {
     pub(super) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let directory = Directory::read(&source, limits)?;
+        let mut directory = Directory::read(&source, limits)?;
         let mut tree = Tree::new(limits);
         let mut report = Report::default();
         tree.reserve(directory.members.len());
-        let mut description = None;
+        let mut unreadable = std::mem::take(&mut directory.invalid);
+        let mut metadata = None;
         for member in &directory.members {
             if member.name == DESCRIPTION {
-                description = Some(member);
-                continue;
-            }
-            let Some(path) = member.name.strip_suffix(ENDING) else {
-                report
-                    .note("npz-020", "a member that is no array is passed over")
-                    .in_object(format!("\"{}\"", member.name))
-                    .at(member.header);
-                continue;
-            };
-            match add(&source, member, path, &mut tree, limits) {
-                // One array that is not read is no reason not to read the others.
-                Err(e) if e.kind() == ErrorKind::Unsupported => {
-                    let finding = report.note(e.code(), format!("not read: {}", e.message()));
-                    let object = format!("\"{}\"", member.name);
-                    finding.in_object(object).at(e.offset().unwrap_or(member.header));
-                }
-                added => added?,
+                metadata = Some(member);
+            } else if let Some(path) = member.name.strip_suffix(ENDING) {
+                unreadable.extend(add(&source, member, path, &mut tree, limits).err());
+            } else {
+                let message = "member is not an array";
+                report.note("npz-020", message).in_object(member.object()).at(member.header);
             }
         }
-        let mut dressed = None;
-        if let Some(member) = description {
-            match dress(&source, member, &tree, limits) {
-                Ok(tree) => dressed = Some(tree),
+        report_unreadable(unreadable, &tree, &mut report)?;
+        let mut described = None;
+        if let Some(member) = metadata {
+            match describe(&source, member, &tree, limits) {
+                Ok(tree) => described = Some(tree),
                 Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
                 Err(e) => {
-                    let message = format!("the description is not used: {}", e.message());
+                    let message = format!("metadata ignored: {}", e.message());
                     report.warn("npz-023", message).in_object(DESCRIPTION).at(member.header);
                 }
             }
         }
-        Ok(Self { source, directory, members: tree, dressed, findings: report.findings })
+        Ok(Self { source, directory, members: tree, described, findings: report.findings })
     }
 }
 
-/// The tree that the description tells of.
-fn dress(source: &Source, member: &Member, plain: &Tree, limits: &Limits) -> Result<Tree> {
-    let text = member.place(source)?.read(limits)?;
+/// Reports members that cannot be read: unsupported ones as warnings, invalid ones as errors. Fails with the
+/// first error if all arrays are invalid.
+fn report_unreadable(errors: Vec<Error>, tree: &Tree, report: &mut Report) -> Result<()> {
+    let empty = tree.arrays().next().is_none();
+    for error in errors {
+        let unsupported = error.kind() == ErrorKind::Unsupported;
+        if empty && !unsupported {
+            return Err(error);
+        }
+        report.absorb(error)?;
+        if let Some(finding) = report.findings.last_mut().filter(|_| unsupported) {
+            finding.severity = Severity::Warning;
+            finding.message = format!("not read: {}", finding.message);
+        }
+    }
+    Ok(())
+}
+
+/// The tree restored from the metadata.
+fn describe(source: &Source, member: &Member, plain: &Tree, limits: &Limits) -> Result<Tree> {
+    let text = member.location(source)?.read(limits)?;
     Description::parse(&text, limits)?.dress(source, plain, limits)
 }
 
+/// Adds the array of a member to the tree. Errors name the member.
 fn add(
     source: &Source,
     member: &Member,
@@ -80,22 +89,21 @@ fn add(
     tree: &mut Tree,
     limits: &Limits,
 ) -> Result<()> {
-    let named = |e: Error| e.in_object(format!("\"{}\"", member.name));
-    let place = member.place(source).map_err(named)?;
-    let header = Header::read(&place, limits).map_err(|e| match e.kind() {
-        // It was said to be one.
+    let named = |e: Error| e.in_object(member.object()).at(member.header);
+    let location = member.location(source).map_err(named)?;
+    let header = Header::read(&location, limits).map_err(|e| match e.kind() {
         ErrorKind::NotThisFormat => named(Error::malformed("npz-009", e.message()).at(member.data)),
         _ => named(e),
     })?;
-    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let parent = tree.node_at(above)?;
-    header.add_to(tree, parent, name, &place).map_err(named)?;
+    let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let parent = tree.node_at(group)?;
+    header.add_to(tree, parent, name, &location).map_err(named)?;
     Ok(())
 }
 
 impl Reader for File {
     fn tree(&self) -> &Tree {
-        self.dressed.as_ref().unwrap_or(&self.members)
+        self.described.as_ref().unwrap_or(&self.members)
     }
 
     fn source(&self) -> &Source {

@@ -1,4 +1,4 @@
-//! The numbers of a `DataArray`: as text, as Base64 or raw, each with or without zlib.
+//! Encodings of a `DataArray`: text, Base64 or raw, with or without zlib.
 
 use std::sync::Arc;
 
@@ -13,41 +13,41 @@ use spile_core::wire::ByteOrder;
 
 use crate::xml::Element;
 
-/// Characters looked at together.
+/// Characters examined at once.
 const CHUNK: u64 = 4 << 10;
 
-/// What is the same for all arrays of a file.
-pub(crate) struct Coding<'a> {
+/// Encoding parameters of all arrays of a file.
+pub(crate) struct Encoding<'a> {
     pub(crate) source: &'a Source,
     pub(crate) limits: &'a Limits,
     pub(crate) order: ByteOrder,
-    /// Bytes of a length: 4 or 8.
+    /// Size of a length field in bytes: 4 or 8.
     pub(crate) header: usize,
     pub(crate) compressed: bool,
-    /// First byte of the appended data, and whether those are Base64.
+    /// First byte of the appended data, and whether they are Base64.
     pub(crate) appended: Option<(u64, bool)>,
 }
 
-/// An array as it is in the file.
+/// An array of the file.
 pub(crate) struct Data {
     pub(crate) dtype: DType,
     pub(crate) components: u64,
-    /// Elements, all components counted.
+    /// Number of elements, including components.
     pub(crate) count: u64,
-    /// The bytes of the file that it takes.
-    pub(crate) place: Extent,
+    /// Its bytes in the file.
+    pub(crate) extent: Extent,
     layout: Layout,
 }
 
 impl Data {
-    /// The layout of the same numbers with another index fastest.
-    pub(crate) fn layout(&self, wanted: Order) -> Layout {
+    /// The layout with the given element order.
+    pub(crate) fn layout(&self, new_order: Order) -> Layout {
         let mut layout = self.layout.clone();
         if let Layout::Plain { order, .. }
         | Layout::Text { order, .. }
         | Layout::Encoded { order, .. } = &mut layout
         {
-            *order = wanted;
+            *order = new_order;
         }
         layout
     }
@@ -66,32 +66,34 @@ const TYPES: [(&str, DType); 10] = [
     ("Float64", DType::F64),
 ];
 
-/// VTK's word for a type, if it has the type.
+/// VTK's name of a type; `None` if VTK does not have it.
 pub(crate) fn type_name(dtype: DType) -> Option<&'static str> {
     let dtype = dtype.with_order(ByteOrder::Little);
     TYPES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
 }
 
-impl Coding<'_> {
-    /// An array with `tuples` elements of one or more components; as many as there are where that is
-    /// not known. Nothing where its type is none of numbers.
-    pub(crate) fn array(&self, element: &Element, tuples: Option<u64>) -> Result<Option<Data>> {
+impl Encoding<'_> {
+    /// Locates an array of `tuples` tuples; without `tuples` the number follows from the data. Fails if the type is
+    /// not numeric, or if the data do not have that number of elements.
+    pub(crate) fn array(&self, element: &Element, tuples: Option<u64>) -> Result<Data> {
         let name = element.attr("type").unwrap_or_default();
-        let Some((_, dtype)) = TYPES.iter().find(|(known, _)| *known == name) else {
-            return Ok(None);
-        };
+        let known = TYPES.iter().find(|(known, _)| *known == name);
+        let (_, dtype) = known.ok_or_else(|| {
+            let message = format!("data type \"{name}\" is not supported");
+            Error::unsupported("vtk-010", message).at(element.at)
+        })?;
         let components = element.number("NumberOfComponents", Some(1))?.max(1);
         let tuples = match (tuples, element.attr("NumberOfTuples")) {
             (None, Some(_)) => Some(element.number("NumberOfTuples", None)?),
             _ => tuples,
         };
-        let too_many = || element.malformed("more elements than any file has");
+        let too_many = || element.malformed("number of elements overflows");
         let count = match tuples {
             Some(tuples) => Some(tuples.checked_mul(components).ok_or_else(too_many)?),
             None => None,
         };
         let dtype = dtype.with_order(self.order);
-        let (layout, place, bytes) = match element.attr("format").unwrap_or("ascii") {
+        let (layout, extent, bytes) = match element.attr("format").unwrap_or("ascii") {
             "ascii" => self.ascii(element, dtype, count)?,
             "binary" => {
                 let text = self.trimmed(element)?;
@@ -99,23 +101,21 @@ impl Coding<'_> {
             }
             "appended" => self.appended(element, dtype, count)?,
             other => {
-                let message = format!("arrays of the format \"{other}\" are not known");
-                return Err(unsupported(element, message));
+                let message = format!("format \"{other}\" is not supported");
+                return Err(Error::unsupported("vtk-006", message).at(element.at));
             }
         };
         let size = dtype.size() as u64;
-        let there = bytes / size;
-        let count = count.unwrap_or(there);
-        if there < count || (element.attr("Shape").is_none() && there > count) {
-            let message = format!("{count} elements are announced, {there} are there");
-            return Err(Error::malformed("vtk-005", message)
-                .in_object(title(element))
-                .at(place.offset));
+        let found = bytes / size;
+        let count = count.unwrap_or(found);
+        if found < count || (element.attr("Shape").is_none() && found > count) {
+            let message = format!("expected {count} elements, found {found}");
+            return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
-        Ok(Some(Data { dtype, components, count, place, layout }))
+        Ok(Data { dtype, components, count, extent, layout })
     }
 
-    /// Where the text of an element is, without the blanks around it.
+    /// Range of the text of an element, without white space around it.
     fn trimmed(&self, element: &Element) -> Result<Extent> {
         let Extent { mut offset, mut len } =
             element.text.unwrap_or(Extent { offset: element.at, len: 0 });
@@ -149,23 +149,21 @@ impl Coding<'_> {
         dtype: DType,
         count: Option<u64>,
     ) -> Result<(Layout, Extent, u64)> {
-        let place = self.trimmed(element)?;
+        let extent = self.trimmed(element)?;
         let count = if let Some(count) = count {
             count
         } else {
-            self.limits.allow(place.len, "the text of an array")?;
-            words(&self.source.read_vec(place.offset, place.len)?).count() as u64
+            self.limits.allow(extent.len, "the text of an array")?;
+            tokens(&self.source.read_vec(extent.offset, extent.len)?).count() as u64
         };
-        // A number takes two characters with the blank before the next one.
-        if count > place.len.div_ceil(2) {
-            let message = format!("{count} numbers in {} characters", place.len);
-            return Err(Error::malformed("vtk-005", message)
-                .in_object(title(element))
-                .at(place.offset));
+        // A number and the separator after it have at least two characters.
+        if count > extent.len.div_ceil(2) {
+            let message = format!("{} characters are too short for {count} numbers", extent.len);
+            return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
         let codec = Arc::new(Ascii(dtype));
-        let extents = Extents::one(place.offset, place.len);
-        Ok((Layout::Text { extents, codec, order: Order::C }, place, count * dtype.size() as u64))
+        let extents = Extents::one(extent.offset, extent.len);
+        Ok((Layout::Text { extents, codec, order: Order::C }, extent, count * dtype.size() as u64))
     }
 
     fn appended(
@@ -175,39 +173,34 @@ impl Coding<'_> {
         count: Option<u64>,
     ) -> Result<(Layout, Extent, u64)> {
         let (start, encoded) = self.appended.ok_or_else(|| {
-            Error::truncated("vtk-002", "the file ends before the appended data")
-                .in_object(title(element))
-                .at(element.at)
+            Error::truncated("vtk-002", "unexpected end of file: no appended data").at(element.at)
         })?;
         let offset = start.checked_add(element.number("offset", None)?);
         let offset = offset.filter(|at| *at < self.source.len());
         let offset = offset.ok_or_else(|| {
-            Error::truncated("vtk-002", "the array begins past the end of the file")
-                .in_object(title(element))
-                .at(element.at)
+            Error::truncated("vtk-002", "offset of the array exceeds the file").at(element.at)
         })?;
         if encoded {
             let rest = Extent { offset, len: self.source.len() - offset };
             return self.base64(element, dtype, rest, count);
         }
         let header = self.header as u64;
-        let lost = |e: Error| e.in_object(title(element));
         if !self.compressed {
-            let bytes = self.numbers(offset, 1).map_err(lost)?[0];
+            let bytes = self.lengths(offset, 1)?[0];
             let first = offset + header;
-            self.within(element, first, bytes)?;
+            self.require(first, bytes)?;
             let layout = Layout::Plain { extents: Extents::one(first, bytes), order: Order::C };
             return Ok((layout, Extent { offset, len: header + bytes }, bytes));
         }
-        let blocks = self.numbers(offset, 1).map_err(lost)?[0];
+        let blocks = self.lengths(offset, 1)?[0];
         let head = blocks.checked_add(3).and_then(|n| n.checked_mul(header));
-        let head = head.ok_or_else(|| element.malformed("more blocks than any file has"))?;
-        self.within(element, offset, head.max(3 * header))?;
-        self.limits.allow(head.saturating_mul(4), "the table of blocks").map_err(lost)?;
-        let numbers = self.numbers(offset, blocks + 3).map_err(lost)?;
+        let head = head.ok_or_else(|| element.malformed("number of blocks overflows"))?;
+        self.require(offset, head.max(3 * header))?;
+        self.limits.allow(head.saturating_mul(4), "the table of blocks")?;
+        let numbers = self.lengths(offset, blocks + 3)?;
         let table = Blocks::new(&numbers, element)?;
         let first = offset + head;
-        self.within(element, first, table.stored())?;
+        self.require(first, table.stored())?;
         let stored = table.stored();
         let bytes = table.decoded.last().copied().unwrap_or(0);
         let layout = Layout::Encoded {
@@ -220,49 +213,48 @@ impl Coding<'_> {
         Ok((layout, Extent { offset, len: head + stored }, bytes))
     }
 
-    fn within(&self, element: &Element, offset: u64, len: u64) -> Result<()> {
-        let place = |e: Error| {
-            Error::truncated("vtk-002", e.message()).in_object(title(element)).at(offset)
-        };
-        self.source.require(offset, len).map_err(place)
+    /// Fails if the range exceeds the file.
+    fn require(&self, offset: u64, len: u64) -> Result<()> {
+        let truncated = |e: Error| Error::truncated("vtk-002", e.message()).at(offset);
+        self.source.require(offset, len).map_err(truncated)
     }
 
-    /// Lengths from byte `offset` on.
-    fn numbers(&self, offset: u64, count: u64) -> Result<Vec<u64>> {
+    /// Reads `count` length fields at `offset`.
+    fn lengths(&self, offset: u64, count: u64) -> Result<Vec<u64>> {
         let bytes = self.source.read_vec(offset, count * self.header as u64);
         let bytes = bytes.map_err(|e| Error::truncated("vtk-002", e.message()).at(offset))?;
         Ok(lengths(&bytes, self.header, self.order))
     }
 
-    /// Base64 from the first byte of `place` on, which may go on behind the array.
+    /// Locates Base64 data at the beginning of `extent`, which may be longer than the array.
     fn base64(
         &self,
         element: &Element,
         dtype: DType,
-        place: Extent,
+        extent: Extent,
         count: Option<u64>,
     ) -> Result<(Layout, Extent, u64)> {
-        if place.len == 0 {
-            // An array of no elements may have no text at all.
-            let layout = Layout::Plain { extents: Extents::one(place.offset, 0), order: Order::C };
-            return Ok((layout, place, 0));
+        if extent.len == 0 {
+            // An array without elements may have no text.
+            let layout = Layout::Plain { extents: Extents::one(extent.offset, 0), order: Order::C };
+            return Ok((layout, extent, 0));
         }
         let header = self.header as u64;
-        let cannot =
-            || Error::malformed("vtk-007", "no Base64").in_object(title(element)).at(place.offset);
-        // The first lengths; there is no white space inside.
+        let cannot = || Error::malformed("vtk-007", "invalid Base64").at(extent.offset);
+        // Decodes the first length fields; there is no white space between them.
         let peek = |numbers: u64| -> Result<Vec<u64>> {
-            let chars = characters(numbers * header).min(place.len);
+            let chars = characters(numbers * header).min(extent.len);
             self.limits.allow(chars, "the table of blocks")?;
-            let text = self.source.read_vec(place.offset, chars)?;
+            let text = self.source.read_vec(extent.offset, chars)?;
             let bytes = decoded(&text).ok_or_else(cannot)?;
             let bytes = bytes.get(..(numbers * header) as usize).ok_or_else(cannot)?;
             Ok(lengths(bytes, self.header, self.order))
         };
         let (chars, bytes) = if self.compressed {
             let blocks = peek(1)?[0];
-            let head = blocks.checked_add(3).filter(|n| *n <= place.len);
-            let head = head.ok_or_else(|| element.malformed("more blocks than characters"))?;
+            let head = blocks.checked_add(3).filter(|n| *n <= extent.len);
+            let head =
+                head.ok_or_else(|| element.malformed("number of blocks exceeds the data"))?;
             let table = Blocks::new(&peek(head)?, element)?;
             let stored = characters(head * header).saturating_add(characters(table.stored()));
             (stored, table.decoded.last().copied().unwrap_or(0))
@@ -270,48 +262,35 @@ impl Coding<'_> {
             let bytes = peek(1)?[0];
             (characters(bytes.saturating_add(header)), bytes)
         };
-        self.within(element, place.offset, chars)?;
-        if chars > place.len {
-            let message = format!("{chars} characters of Base64 are announced");
-            return Err(Error::malformed("vtk-007", message)
-                .in_object(title(element))
-                .at(place.offset));
+        self.require(extent.offset, chars)?;
+        if chars > extent.len {
+            let message = format!("expected {chars} characters of Base64, found {}", extent.len);
+            return Err(Error::malformed("vtk-007", message).at(extent.offset));
         }
-        // Whoever says less than there is has to be believed; zlib makes at most 1032 of one.
+        // The compression ratio of zlib is at most 1032.
         let most = chars.saturating_mul(if self.compressed { 1032 } else { 1 });
         if bytes > most || count.is_some_and(|n| n.saturating_mul(dtype.size() as u64) > bytes) {
-            let message = format!("{chars} characters are not {bytes} bytes");
-            return Err(Error::malformed("vtk-005", message)
-                .in_object(title(element))
-                .at(place.offset));
+            let message = format!("{chars} characters of Base64 do not match {bytes} bytes");
+            return Err(Error::malformed("vtk-005", message).at(extent.offset));
         }
         let codec = Base64 { dtype, header: self.header, compressed: self.compressed };
-        let extents = Extents::one(place.offset, chars);
+        let extents = Extents::one(extent.offset, chars);
         let layout = Layout::Text { extents, codec: Arc::new(codec), order: Order::C };
-        Ok((layout, Extent { offset: place.offset, len: chars }, bytes))
+        Ok((layout, Extent { offset: extent.offset, len: chars }, bytes))
     }
 }
 
-fn unsupported(element: &Element, message: String) -> Error {
-    Error::unsupported("vtk-006", message).in_object(title(element)).at(element.at)
-}
-
-pub(crate) fn title(element: &Element) -> String {
-    match element.attr("Name") {
-        Some(name) => format!("\"{name}\""),
-        None => element.name.clone(),
-    }
-}
-
-/// Characters of Base64 for so many bytes.
+/// Number of Base64 characters for `bytes` bytes.
 fn characters(bytes: u64) -> u64 {
     bytes.div_ceil(3).saturating_mul(4)
 }
 
+/// Decodes Base64; `None` if it is invalid.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     base64_simd::STANDARD.decode_to_vec(text).ok()
 }
 
+/// Decodes length fields of `header` bytes.
 fn lengths(bytes: &[u8], header: usize, order: ByteOrder) -> Vec<u64> {
     let one = |bytes: &[u8]| {
         let join = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
@@ -323,8 +302,8 @@ fn lengths(bytes: &[u8], header: usize, order: ByteOrder) -> Vec<u64> {
     bytes.chunks_exact(header).map(one).collect()
 }
 
-/// The table before compressed data: how many blocks, the bytes of each but the last, those of the
-/// last if it is shorter, and what each takes in the file.
+/// Offsets of compressed blocks. The table in the file has the number of blocks, the size of a block, the size of a
+/// shorter last block, and the compressed size of each block.
 struct Blocks {
     starts: Vec<u64>,
     decoded: Vec<u64>,
@@ -332,13 +311,13 @@ struct Blocks {
 
 impl Blocks {
     fn new(numbers: &[u64], element: &Element) -> Result<Self> {
-        let wrong = || element.malformed("the table of compressed blocks contradicts itself");
+        let wrong = || element.malformed("invalid table of compressed blocks");
         let [blocks, size, last, stored @ ..] = numbers else { return Err(wrong()) };
         let mut table = Self { starts: vec![0], decoded: vec![0] };
         let (mut at, mut done) = (0_u64, 0_u64);
         for (k, stored) in (1..).zip(stored) {
             let len = if k == *blocks && *last != 0 { *last } else { *size };
-            // One byte of zlib is at most 1032.
+            // The compression ratio of zlib is at most 1032.
             if len > stored.saturating_mul(1032).saturating_add(64) {
                 return Err(wrong());
             }
@@ -350,12 +329,13 @@ impl Blocks {
         Ok(table)
     }
 
+    /// Compressed size of all blocks.
     fn stored(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 }
 
-/// One block of zlib.
+/// Codec of a zlib block.
 struct Inflate;
 
 impl Codec for Inflate {
@@ -372,12 +352,15 @@ fn inflate(stored: &[u8], out: &mut [u8]) -> Result<()> {
     let done = libdeflater::Decompressor::new().zlib_decompress(stored, out);
     match done {
         Ok(len) if len == out.len() => Ok(()),
-        Ok(len) => Err(Error::malformed("vtk-007", format!("{len} of {} bytes", out.len()))),
-        Err(error) => Err(Error::malformed("vtk-007", format!("no zlib: {error}"))),
+        Ok(len) => Err(Error::malformed(
+            "vtk-007",
+            format!("expected {} decoded bytes, found {len}", out.len()),
+        )),
+        Err(error) => Err(Error::malformed("vtk-007", format!("invalid zlib stream: {error}"))),
     }
 }
 
-/// Base64 with the lengths before the data; with zlib, the lengths are encoded on their own.
+/// Codec of Base64 with length fields before the data; with zlib they are encoded separately.
 struct Base64 {
     dtype: DType,
     header: usize,
@@ -390,7 +373,7 @@ impl Codec for Base64 {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let wrong = || Error::malformed("vtk-007", "no Base64");
+        let wrong = || Error::malformed("vtk-007", "invalid Base64");
         if self.compressed {
             let order = self.dtype.order();
             let first = stored.get(..characters(self.header as u64) as usize).ok_or_else(wrong)?;
@@ -404,8 +387,8 @@ impl Codec for Base64 {
             for (from, to) in table.starts.windows(2).zip(table.decoded.windows(2)) {
                 let block = data.get(from[0] as usize..from[1] as usize).ok_or_else(wrong)?;
                 let len = out.len();
-                let place = out.get_mut(to[0] as usize..(to[1] as usize).min(len));
-                inflate(block, place.ok_or_else(wrong)?)?;
+                let block_out = out.get_mut(to[0] as usize..(to[1] as usize).min(len));
+                inflate(block, block_out.ok_or_else(wrong)?)?;
             }
         } else {
             let all = decoded(stored).ok_or_else(wrong)?;
@@ -417,11 +400,11 @@ impl Codec for Base64 {
     }
 }
 
-fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+fn tokens(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
 }
 
-/// Numbers as text.
+/// Codec of numbers as text.
 struct Ascii(DType);
 
 impl Codec for Ascii {
@@ -431,34 +414,34 @@ impl Codec for Ascii {
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let size = self.0.size();
-        let mut words = words(stored);
-        for place in out.chunks_exact_mut(size) {
-            let word = words.next().and_then(|word| std::str::from_utf8(word).ok());
-            let number = word.and_then(|word| element(self.0, word));
+        let mut tokens = tokens(stored);
+        for slot in out.chunks_exact_mut(size) {
+            let token = tokens.next().and_then(|token| std::str::from_utf8(token).ok());
+            let number = token.and_then(|token| parse_element(self.0, token));
             let number = number.ok_or_else(|| {
-                let shown = word.unwrap_or("the end");
-                Error::malformed("vtk-007", format!("{shown} where a number belongs"))
+                let found = token.map_or("the end".into(), |token| format!("\"{token}\""));
+                Error::malformed("vtk-007", format!("expected {}, found {found}", self.0))
             })?;
-            place.copy_from_slice(&number[..size]);
+            slot.copy_from_slice(&number[..size]);
         }
         Ok(())
     }
 }
 
-/// A number, little-endian.
-fn element(dtype: DType, word: &str) -> Option<[u8; 8]> {
+/// Parses a number as little-endian bytes; `None` if it is not a value of `dtype`.
+fn parse_element(dtype: DType, token: &str) -> Option<[u8; 8]> {
     let mut bytes = [0; 8];
     match (dtype.kind(), dtype.size()) {
-        (Kind::Float, 4) => bytes[..4].copy_from_slice(&word.parse::<f32>().ok()?.to_le_bytes()),
-        (Kind::Float, _) => bytes = word.parse::<f64>().ok()?.to_le_bytes(),
+        (Kind::Float, 4) => bytes[..4].copy_from_slice(&token.parse::<f32>().ok()?.to_le_bytes()),
+        (Kind::Float, _) => bytes = token.parse::<f64>().ok()?.to_le_bytes(),
         (Kind::Int, size) => {
-            let value: i64 = word.parse().ok()?;
+            let value: i64 = token.parse().ok()?;
             let unused = 64 - 8 * size;
             (value << unused >> unused == value).then_some(())?;
             bytes = value.to_le_bytes();
         }
         (_, size) => {
-            let value: u64 = word.parse().ok()?;
+            let value: u64 = token.parse().ok()?;
             (size == 8 || value >> (8 * size) == 0).then_some(())?;
             bytes = value.to_le_bytes();
         }
@@ -471,18 +454,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_do_not_fit_their_type_are_none() {
-        assert_eq!(element(DType::I8, "-128"), Some((-128_i64).to_le_bytes()));
-        assert_eq!(element(DType::I8, "128"), None);
-        assert_eq!(element(DType::U16, "65535"), Some(65535_u64.to_le_bytes()));
-        assert_eq!(element(DType::U16, "65536"), None);
-        assert_eq!(element(DType::U64, "18446744073709551615"), Some([255; 8]));
-        assert_eq!(element(DType::F64, "-1.5e3"), Some((-1500.0_f64).to_le_bytes()));
-        assert_eq!(element(DType::F64, "x"), None);
+    fn numbers_out_of_range_are_rejected() {
+        assert_eq!(parse_element(DType::I8, "-128"), Some((-128_i64).to_le_bytes()));
+        assert_eq!(parse_element(DType::I8, "128"), None);
+        assert_eq!(parse_element(DType::U16, "65535"), Some(65535_u64.to_le_bytes()));
+        assert_eq!(parse_element(DType::U16, "65536"), None);
+        assert_eq!(parse_element(DType::U64, "18446744073709551615"), Some([255; 8]));
+        assert_eq!(parse_element(DType::F64, "-1.5e3"), Some((-1500.0_f64).to_le_bytes()));
+        assert_eq!(parse_element(DType::F64, "x"), None);
     }
 
     #[test]
-    fn lengths_have_the_byte_order_of_the_file() {
+    fn length_fields_have_the_byte_order_of_the_file() {
         assert_eq!(lengths(&[1, 2, 0, 0], 4, ByteOrder::Little), [513]);
         assert_eq!(lengths(&[0, 0, 1, 2, 9], 4, ByteOrder::Big), [258]);
     }

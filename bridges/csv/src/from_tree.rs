@@ -1,5 +1,5 @@
-//! Any tree as a table, if its arrays have as many rows: rows are formatted on all threads and written in
-//! order.
+//! A tree whose arrays have the same number of rows as a table. Rows are formatted on all threads and written
+//! in order.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,21 +16,22 @@ use spile_core::sink::Sink;
 use spile_core::table::{Column, Piece, Table};
 use spile_core::tree::Value;
 
-use crate::header::{Cell, Tag};
-use crate::record::quote;
+use crate::heading::{Heading, Tag};
+use crate::wire::quote;
 
-/// No spreadsheet has more columns.
+/// Maximum number of columns, that of spreadsheets.
 const MOST_COLUMNS: u64 = 16_384;
 
-/// Elements of a piece that one thread formats.
+/// Elements formatted at once by one thread.
 const PIECE: u64 = 1 << 15;
 
-/// Pieces that are formatted before any is written.
+/// Maximum number of pieces formatted before they are written.
 const PIECES: usize = 4096;
 
-/// Names that columns of the table itself have.
-const OWN: [&str; 3] = ["frame", "step", "time"];
+/// Names of the columns that describe frames.
+const RESERVED: [&str; 3] = ["frame", "step", "time"];
 
+/// Writes all arrays of `content` as one table.
 pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
     let fits = |dtype: DType| match dtype.kind() {
         Kind::Int | Kind::UInt | Kind::Bool | Kind::Text => true,
@@ -38,12 +39,12 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
         _ => false,
     };
     let table = Table::new(content, limits, "csv-011", MOST_COLUMNS, fits)?;
-    let points = if table.frames.is_none() { points(&table.columns) } else { None };
-    let job = Job { table, points };
+    let coordinate = if table.frames.is_none() { coordinate(&table.columns) } else { None };
+    let job = Job { table, coordinate };
     let mut line = String::new();
-    for (k, cell) in job.header().iter().enumerate() {
+    for (k, heading) in job.headings().iter().enumerate() {
         line.push_str(if k == 0 { "" } else { "," });
-        quote(&cell.text(), &mut line);
+        quote(&heading.text(), &mut line);
     }
     line.push('\n');
     sink.write_all(line.as_bytes())?;
@@ -51,10 +52,10 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     let (width, enough) = (job.table.width, 4 * rayon::current_num_threads() as u64 * PIECE);
     let mut waiting = 0;
     let flush = |pieces: &mut Vec<Piece>, sink: &mut Sink| -> Result<()> {
-        let texts: Vec<String> =
+        let formatted: Vec<String> =
             pieces.par_iter().map(|piece| job.format(piece)).collect::<Result<_>>()?;
         pieces.clear();
-        texts.iter().try_for_each(|text| Ok(sink.write_all(text.as_bytes())?))
+        formatted.iter().try_for_each(|text| Ok(sink.write_all(text.as_bytes())?))
     };
     job.table.pieces(PIECE / width, &mut |piece| {
         waiting += piece.rows.saturating_mul(width);
@@ -70,27 +71,27 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
 
 struct Job<'a> {
     table: Table<'a>,
-    /// The evenly spaced points of the rows.
-    points: Option<(f64, f64)>,
+    /// Start and step of the uniform coordinate of the rows.
+    coordinate: Option<(f64, f64)>,
 }
 
 impl Job<'_> {
-    fn header(&self) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        let bare = |path: &str| Cell { path: path.into(), ..Cell::default() };
+    fn headings(&self) -> Vec<Heading> {
+        let mut all = Vec::new();
+        let bare = |path: &str| Heading { path: path.into(), ..Heading::default() };
         if self.table.frames.is_some() {
-            cells.push(bare(OWN[0]));
-            let known = OWN[1..].iter().zip(self.table.moments).filter(|(_, known)| *known);
-            cells.extend(known.map(|(name, _)| bare(name)));
+            all.push(bare(RESERVED[0]));
+            let known = RESERVED[1..].iter().zip(self.table.moments).filter(|(_, known)| *known);
+            all.extend(known.map(|(name, _)| bare(name)));
         }
-        if let (Some((start, step)), Some(column)) = (self.points, self.table.columns.first()) {
-            let tag = Some(Tag::Points { start, step });
-            cells.push(Cell { tag, ..bare(&column.array.dims[0]) });
+        if let (Some((start, step)), Some(column)) = (self.coordinate, self.table.columns.first()) {
+            let tag = Some(Tag::Coordinate { start, step });
+            all.push(Heading { tag, ..bare(&column.array.dims[0]) });
         }
         for column in &self.table.columns {
-            headings(column, &mut cells);
+            headings(column, &mut all);
         }
-        cells
+        all
     }
 
     fn format(&self, piece: &Piece) -> Result<String> {
@@ -112,7 +113,7 @@ impl Job<'_> {
         let mut out = String::with_capacity((piece.rows * table.width * 12) as usize);
         for row in 0..piece.rows {
             out.push_str(&before);
-            if let Some((start, step)) = self.points {
+            if let Some((start, step)) = self.coordinate {
                 convert::write_f64(start + (piece.first + row) as f64 * step, &mut out);
                 out.push(',');
             }
@@ -120,7 +121,7 @@ impl Job<'_> {
                 fields(column, bytes.as_deref(), row, &mut out)
                     .map_err(|e| e.in_object(format!("\"{}\"", column.node.path)))?;
             }
-            // The comma behind the last field.
+            // Remove the comma after the last field.
             out.pop();
             out.push('\n');
         }
@@ -128,30 +129,30 @@ impl Job<'_> {
     }
 }
 
-/// The points of the rows, where all arrays have the same evenly spaced ones.
-fn points(columns: &[Column<'_>]) -> Option<(f64, f64)> {
+/// Start and step of the uniform coordinate of the rows, if all arrays have the same one.
+fn coordinate(columns: &[Column<'_>]) -> Option<(f64, f64)> {
     let first = columns.first()?.array;
     let Some(Coord::Uniform { start, step }) = first.coords.first() else { return None };
     let same = |column: &Column<'_>| {
         column.array.coords.first() == first.coords.first() && column.array.dims[0] == first.dims[0]
     };
-    let plain = !first.dims[0].is_empty() && !OWN.contains(&first.dims[0].as_str());
+    let plain = !first.dims[0].is_empty() && !RESERVED.contains(&first.dims[0].as_str());
     (plain && columns.iter().all(same)).then_some((*start, *step))
 }
 
-/// The headings of an array.
-fn headings(column: &Column<'_>, cells: &mut Vec<Cell>) {
+/// Appends the headings of an array.
+fn headings(column: &Column<'_>, all: &mut Vec<Heading>) {
     let (node, dtype) = (column.node, column.dtype);
     let units = node.attrs.iter().find_map(|(name, value)| match value {
         Value::Text(text) if name == "units" && !text.is_empty() => Some(text.clone()),
         _ => None,
     });
-    // Numbers show what most types are, unless there are none.
-    let shown = [DType::I64, DType::F64].contains(&dtype)
+    // These types are inferred from the values, if there are any.
+    let inferred = [DType::I64, DType::F64].contains(&dtype)
         || matches!((dtype.kind(), dtype.size()), (Kind::Bool, 1) | (Kind::Float, 2));
-    let none = column.array.shape.lengths().first() == Some(&0);
-    let tag = (!shown || (none && dtype != DType::F64)).then_some(Tag::Type(dtype));
-    let slash = if OWN.contains(&node.path.as_str()) { "/" } else { "" };
+    let empty = column.array.shape.lengths().first() == Some(&0);
+    let tag = (!inferred || (empty && dtype != DType::F64)).then_some(Tag::Type(dtype));
+    let slash = if RESERVED.contains(&node.path.as_str()) { "/" } else { "" };
     let path = format!("{slash}{}", node.path);
     for k in 0..column.count() {
         let mut rest = k;
@@ -162,11 +163,11 @@ fn headings(column: &Column<'_>, cells: &mut Vec<Cell>) {
         });
         let mut index: Vec<u64> = digits.collect();
         index.reverse();
-        cells.push(Cell { path: path.clone(), index, units: units.clone(), tag });
+        all.push(Heading { path: path.clone(), index, units: units.clone(), tag });
     }
 }
 
-/// The fields of one row of an array, each with a comma behind it.
+/// Appends the fields of one row of an array, each followed by a comma.
 fn fields(column: &Column<'_>, bytes: Option<&[u8]>, row: u64, out: &mut String) -> Result<()> {
     let (size, count) = (column.dtype.size(), column.count() as usize);
     let Some(bytes) = bytes else {
@@ -189,9 +190,9 @@ fn fields(column: &Column<'_>, bytes: Option<&[u8]>, row: u64, out: &mut String)
     Ok(())
 }
 
-/// The whole of a text, blanks at its end and all.
+/// A string without trailing NUL; trailing blanks are kept. Fails if it is not UTF-8.
 fn text(element: &[u8]) -> Result<&str> {
     let end = element.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
     let text = std::str::from_utf8(&element[..end]).ok().filter(|text| !text.contains('\0'));
-    text.ok_or_else(|| Error::unsupported("csv-011", "a text that is not UTF-8"))
+    text.ok_or_else(|| Error::unsupported("csv-011", "a string is not UTF-8"))
 }

@@ -1,8 +1,7 @@
-//! Numbers of few bits: runs of one value, and groups of eight numbers side by side. Levels and the
-//! places of a dictionary lie like this.
+//! The RLE/bit-packing hybrid encoding, used for levels and dictionary indices.
 
-/// Hands out `count` numbers of `width` bits as values and how often they follow each other. Nothing if
-/// they end early, or `each` does not want one.
+/// Decodes `count` values of `width` bits and calls `each` with every value and its number of repetitions.
+/// `None` if the data end early or `each` returns `None`.
 pub(crate) fn decode(
     bytes: &[u8],
     width: u32,
@@ -17,8 +16,8 @@ pub(crate) fn decode(
     while left > 0 {
         let mut head = 0_u64;
         for shift in (0..64).step_by(7) {
-            let (byte, behind) = rest.split_first()?;
-            rest = behind;
+            let (byte, after) = rest.split_first()?;
+            rest = after;
             head |= u64::from(byte & 0x7f) << shift;
             if *byte < 0x80 {
                 break;
@@ -28,8 +27,8 @@ pub(crate) fn decode(
             return None;
         }
         if head & 1 == 0 {
-            let (value, behind) = rest.split_at_checked(width.div_ceil(8) as usize)?;
-            rest = behind;
+            let (value, after) = rest.split_at_checked(width.div_ceil(8) as usize)?;
+            rest = after;
             let value = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
             let run = (head >> 1).min(left);
             each(value, run)?;
@@ -40,10 +39,10 @@ pub(crate) fn decode(
             if left == 0 {
                 break;
             }
-            let (group, behind) = rest.split_at_checked(width as usize)?;
-            rest = behind;
+            let (group, after) = rest.split_at_checked(width as usize)?;
+            rest = after;
             for k in 0..8.min(left) as u32 {
-                each(number(group, k * width, width), 1)?;
+                each(unpack(group, k * width, width), 1)?;
             }
             left -= left.min(8);
         }
@@ -51,8 +50,8 @@ pub(crate) fn decode(
     Some(())
 }
 
-/// The number of `width` bits from bit `first` on.
-fn number(group: &[u8], first: u32, width: u32) -> u32 {
+/// The value of `width` bits that begins at bit `first`.
+fn unpack(group: &[u8], first: u32, width: u32) -> u32 {
     let bytes = group.iter().skip(first as usize / 8).take(5);
     let all = bytes.enumerate().fold(0_u64, |all, (k, byte)| all | u64::from(*byte) << (8 * k));
     (all >> (first % 8) & ((1 << width) - 1)) as u32
@@ -72,9 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn runs_and_groups_of_any_width() {
+    fn runs_and_groups_of_any_width_are_decoded() {
         assert_eq!(numbers(&[6, 1], 1, 3), Some(vec![1; 3]));
-        // 0 to 7 in three bits each, the example of the specification.
+        // 0 to 7 in three bits each: the example of the specification.
         let group = [3, 0b1000_1000, 0b1100_0110, 0b1111_1010];
         assert_eq!(numbers(&group, 3, 8), Some((0..8).collect()));
         assert_eq!(numbers(&[4, 0x34, 0x12], 13, 2), Some(vec![0x1234; 2]));

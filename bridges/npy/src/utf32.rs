@@ -1,4 +1,4 @@
-//! NumPy's `U` strings: 32 bits a character. They are read as UTF-8, which is never longer.
+//! NumPy's `U` strings: UTF-32. They are read as UTF-8, which is never longer.
 
 use std::sync::Arc;
 
@@ -7,22 +7,23 @@ use spile_core::layout::{Codec, Layout};
 use spile_core::shape::Order;
 use spile_core::wire::ByteOrder;
 
-use crate::place::Place;
+use crate::location::Location;
 
-/// Texts that are decoded together, in bytes.
+/// Bytes decoded at once.
 const BLOCK: u64 = 1 << 20;
 
-/// `bytes` of texts of `count` characters from byte `at` of `place` on.
+/// The layout of `bytes` of strings of `count` characters at byte `at` of `location`. `endian` is the byte order
+/// of the characters.
 pub(crate) fn layout(
-    place: &Place<'_>,
+    location: &Location<'_>,
     at: u64,
     bytes: u64,
     count: u32,
-    letters: ByteOrder,
+    endian: ByteOrder,
     order: Order,
 ) -> Layout {
-    let codec = |before| Arc::new(Letters { count: count as usize, order: letters, before });
-    match place.layout(at, bytes, order) {
+    let codec = |before| Arc::new(Utf32 { count: count as usize, endian, before });
+    match location.layout(at, bytes, order) {
         Layout::Encoded { starts, decoded, data, codec: inflate, order } => {
             Layout::Encoded { starts, decoded, data, codec: codec(Some(inflate)), order }
         }
@@ -30,7 +31,7 @@ pub(crate) fn layout(
             let one = 4 * u64::from(count).max(1);
             let block = (BLOCK / one).max(1) * one;
             let blocks = (0..bytes.div_ceil(block)).map(|k| k * block);
-            // As long before as after.
+            // The decoded strings have the same size.
             let starts: Arc<[u64]> = blocks.chain([bytes]).collect();
             let decoded = starts.clone();
             Layout::Encoded { starts, decoded, data: extents, codec: codec(None), order }
@@ -39,14 +40,15 @@ pub(crate) fn layout(
     }
 }
 
-struct Letters {
+struct Utf32 {
+    /// Characters of a string.
     count: usize,
-    order: ByteOrder,
-    /// What is to be decoded first.
+    endian: ByteOrder,
+    /// Codec of the stored bytes.
     before: Option<Arc<dyn Codec>>,
 }
 
-impl Codec for Letters {
+impl Codec for Utf32 {
     fn name(&self) -> &'static str {
         "UTF-32"
     }
@@ -55,22 +57,25 @@ impl Codec for Letters {
         match &self.before {
             Some(before) => before.decode(stored, out)?,
             None if stored.len() == out.len() => out.copy_from_slice(stored),
-            None => return Err(Error::malformed("npy-005", "texts of another length")),
+            None => {
+                let message = format!("expected {} bytes, found {}", out.len(), stored.len());
+                return Err(Error::malformed("npy-005", message));
+            }
         }
-        // In place: the bytes of a character are written over those that have been read.
+        // In place: UTF-8 overwrites characters that have been decoded.
         for text in out.chunks_exact_mut(4 * self.count.max(1)) {
             let mut end = 0;
             for k in 0..text.len() / 4 {
                 let raw = [text[4 * k], text[4 * k + 1], text[4 * k + 2], text[4 * k + 3]];
-                let letter = match self.order {
+                let c = match self.endian {
                     ByteOrder::Little => u32::from_le_bytes(raw),
                     ByteOrder::Big => u32::from_be_bytes(raw),
                 };
-                if letter == 0 {
+                if c == 0 {
                     continue;
                 }
-                let letter = char::from_u32(letter).unwrap_or(char::REPLACEMENT_CHARACTER);
-                end += letter.encode_utf8(&mut text[end..]).len();
+                let c = char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER);
+                end += c.encode_utf8(&mut text[end..]).len();
             }
             text[end..].fill(0);
         }

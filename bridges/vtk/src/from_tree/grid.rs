@@ -1,4 +1,4 @@
-//! The file of a grid.
+//! Arrangement of a grid as `.vti` or `.vtr`.
 
 use std::fmt::Write as _;
 
@@ -10,22 +10,22 @@ use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{NodeId, Value};
 
-use crate::grid::{self, Axis, Grid, Line};
-use crate::read::LETTERS;
-use crate::write::{Form, Item, Kind, Moment, Numbers, Plan, unfit};
+use super::find_grid::{self, Axis, AxisCoord, Grid};
+use super::{Components, Item, Kind, Plan, Snapshot, Values, unsupported};
+use crate::to_tree::AXIS_NAMES;
 
-/// Steps of an axis may differ by this part of its length and still be called even: coordinates of
-/// four bytes do.
-const EVEN: f64 = 1e-6;
+/// Largest deviation from a uniform axis, as a fraction of its length; float32 coordinates need it.
+const TOLERANCE: f64 = 1e-6;
 
-impl Moment<'_> {
-    pub(crate) fn on_grid(&self, kind: Kind) -> Result<Plan> {
-        let grid = grid::find(self.tree()).ok_or_else(|| {
-            unfit("no array of one to three dimensions lies on a grid")
-                .hint("points are written as .vtu or .vtp")
+impl Snapshot<'_> {
+    /// Plans a file with the largest grid of the tree.
+    pub(super) fn grid_plan(&self, kind: Kind) -> Result<Plan> {
+        let grid = find_grid::find(self.tree()).ok_or_else(|| {
+            unsupported("no array of one to three dimensions on a grid")
+                .hint("write points as .vtu or .vtp")
         })?;
         let Grid { mut axes, points, cells } = grid;
-        // In a frame, lengths may be others.
+        // Lengths may differ between frames.
         for (ids, more) in [(&points, 0), (&cells, 1)] {
             if let Some(lengths) = self.lengths(ids)? {
                 for (axis, length) in axes.iter_mut().zip(lengths) {
@@ -43,11 +43,11 @@ impl Moment<'_> {
             grid: format!(" WholeExtent=\"{extent}\""),
             piece: format!(" Extent=\"{extent}\""),
             items: Vec::new(),
-            made: Vec::new(),
-            taken: Vec::new(),
+            generated: Vec::new(),
+            written: Vec::new(),
         };
         if kind == Kind::Image {
-            let lines = axes.iter().map(|axis| self.even(axis)).collect::<Result<Vec<_>>>()?;
+            let lines = axes.iter().map(|axis| self.uniform(axis)).collect::<Result<Vec<_>>>()?;
             let text = |of: &dyn Fn(&(f64, f64)) -> f64, or: f64| {
                 let rest = std::iter::repeat_n(or, 3 - lines.len());
                 let all = lines.iter().map(of).chain(rest);
@@ -56,7 +56,7 @@ impl Moment<'_> {
             let (origin, spacing) = (text(&|line| line.0, 0.0), text(&|line| line.1, 1.0));
             let _ = write!(plan.grid, " Origin=\"{origin}\" Spacing=\"{spacing}\"");
         } else {
-            self.lines(&axes, &mut plan)?;
+            self.coordinates(&axes, &mut plan)?;
         }
         let count = |shorter: u64| -> Option<u64> {
             let along = |axis: &Axis| {
@@ -66,18 +66,18 @@ impl Moment<'_> {
         };
         for (section, ids, shorter) in [("PointData", points, 0), ("CellData", cells, 1)] {
             for id in ids {
-                if let Some(item) = self.item(section, id, self.form(id)?)?
+                if let Some(item) = self.item(section, id, self.components(id)?)?
                     && Some(item.tuples) == count(shorter)
                 {
                     plan.items.push(item);
-                    plan.taken.push(id);
+                    plan.written.push(id);
                 }
             }
         }
         Ok(plan)
     }
 
-    /// Lengths along the axes of the first of some arrays that the frame has.
+    /// Lengths along the axes of the first array that exists in the frame.
     fn lengths(&self, ids: &[NodeId]) -> Result<Option<Vec<u64>>> {
         for id in ids {
             if let (Some(array), Some(desc)) = (self.open(*id)?, &self.tree().node(*id).array) {
@@ -88,18 +88,18 @@ impl Moment<'_> {
         Ok(None)
     }
 
-    fn form(&self, id: NodeId) -> Result<Form> {
+    fn components(&self, id: NodeId) -> Result<Components> {
         let (array, desc) = (self.open(id)?, &self.tree().node(id).array);
         let both = array.zip(desc.as_ref());
-        Ok(Form::Grid(both.map_or(1, |(array, desc)| axes(desc, &array).1)))
+        Ok(Components::Fastest(both.map_or(1, |(array, desc)| axes(desc, &array).1)))
     }
 
-    /// First point and distance of an axis that is evenly spaced.
-    fn even(&self, axis: &Axis) -> Result<(f64, f64)> {
-        let id = match axis.line {
-            Line::Index => return Ok((0.0, 1.0)),
-            Line::Uniform { start, step } => return Ok((start, step)),
-            Line::Nodes(id) => id,
+    /// Start and step of an axis. Fails if it is not uniform.
+    fn uniform(&self, axis: &Axis) -> Result<(f64, f64)> {
+        let id = match axis.coord {
+            AxisCoord::Index => return Ok((0.0, 1.0)),
+            AxisCoord::Uniform { start, step } => return Ok((start, step)),
+            AxisCoord::Nodes(id) => id,
         };
         let Some(array) = self.open(id)? else { return Ok((0.0, 1.0)) };
         let points = array.read_f64(&Selection::all(), Axes::Stored)?;
@@ -109,34 +109,37 @@ impl Moment<'_> {
         let step = (last - first) / (points.len().max(2) - 1) as f64;
         let off = |(k, x): (usize, &f64)| (first + k as f64 * step - x).abs();
         let worst = points.iter().enumerate().map(off).fold(0.0, f64::max);
-        // Not even numbers are never near enough.
-        if worst <= EVEN * (last - first).abs() {
+        // NaN is never within the tolerance.
+        if worst <= TOLERANCE * (last - first).abs() {
             return Ok((*first, step));
         }
         let path = &self.tree().node(id).path;
-        Err(unfit(format!("the points of \"{path}\" are not evenly spaced"))
-            .hint("write .vtr, which keeps them all"))
+        Err(unsupported(format!("coordinate \"{path}\" is not uniform"))
+            .hint("write .vtr, which stores all coordinates"))
     }
 
-    /// The coordinates of a rectilinear grid.
-    fn lines(&self, axes: &[Axis], plan: &mut Plan) -> Result<()> {
-        for (axis, letter) in LETTERS.into_iter().enumerate() {
+    /// Adds the coordinates of a rectilinear grid.
+    fn coordinates(&self, axes: &[Axis], plan: &mut Plan) -> Result<()> {
+        for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let section = "Coordinates";
-            let zero = Item::made(section, letter, DType::F64, 1, Numbers::Value(0.0));
+            let zero = Item::generated(section, name, DType::F64, 1, Values::Value(0.0));
             plan.items.push(match axes.get(axis) {
                 None => zero,
-                Some(Axis { line: Line::Nodes(id), points }) => {
-                    let item = self.item(section, *id, Form::Line)?;
+                Some(Axis { coord: AxisCoord::Nodes(id), points }) => {
+                    let item = self.item(section, *id, Components::One)?;
                     let item = item.filter(|item| item.tuples == *points);
-                    plan.taken.push(*id);
+                    plan.written.push(*id);
                     item.ok_or_else(|| {
-                        unfit(format!("\"{}\" has no points here", self.tree().node(*id).path))
+                        unsupported(format!(
+                            "coordinate \"{}\" has another length in this frame",
+                            self.tree().node(*id).path
+                        ))
                     })?
                 }
-                Some(Axis { line, points }) => {
-                    // Counted or evenly spaced: the description says so, the file has all points.
-                    let (start, step) = match line {
-                        Line::Uniform { start, step } => (*start, *step),
+                Some(Axis { coord, points }) => {
+                    // The metadata have start and step; the file has all points.
+                    let (start, step) = match coord {
+                        AxisCoord::Uniform { start, step } => (*start, *step),
                         _ => (0.0, 1.0),
                     };
                     let at = |k: u64| start + k as f64 * step;
@@ -146,9 +149,9 @@ impl Moment<'_> {
                     let desc = ArrayDesc::new(DType::F64, Shape::new([*points]), layout);
                     let (source, tree) = (self.content.source(), self.tree());
                     let array = Box::new(Array::open(source, tree, &desc, self.limits)?);
-                    let path = format!("{section}/{letter}");
-                    plan.made.extend([format!("{path}_mid"), path]);
-                    Item::made(section, letter, DType::F64, *points, Numbers::Array(array))
+                    let path = format!("{section}/{name}");
+                    plan.generated.extend([format!("{path}_mid"), path]);
+                    Item::generated(section, name, DType::F64, *points, Values::Array(array))
                 }
             });
         }
@@ -156,8 +159,8 @@ impl Moment<'_> {
     }
 }
 
-/// The dimensions of an array that are axes, and its components; only the frame knows its order.
+/// The dimensions of an array in a frame that are axes, and its number of components.
 fn axes(desc: &ArrayDesc, array: &Array) -> (Vec<usize>, u64) {
     let layout = Layout::Inline([].into(), array.order());
-    grid::axes(&ArrayDesc { layout, shape: array.shape().clone(), ..desc.clone() })
+    find_grid::axes(&ArrayDesc { layout, shape: array.shape().clone(), ..desc.clone() })
 }

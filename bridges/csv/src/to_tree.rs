@@ -1,0 +1,347 @@
+//! Columns to arrays. Values are parsed when they are read.
+
+use std::sync::Arc;
+
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Result};
+use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::frames::{FrameCell, FrameTable, Moments};
+use spile_core::layout::{ArrayDesc, Codec, Coord, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::records::Rows;
+use spile_core::report::{Finding, Report};
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{ROOT, Tree, Value};
+
+use crate::heading::{Heading, Tag};
+use crate::read::{self, Table};
+use crate::value::{self, Seen};
+use crate::wire::{Fields, records};
+
+pub(crate) struct File {
+    source: Source,
+    table: Table,
+    tree: Tree,
+    report: Report,
+}
+
+/// Adjacent columns that form one array.
+struct Column {
+    path: String,
+    /// Number of the first column.
+    first: usize,
+    /// Lengths of the dimensions after the first.
+    tail: Vec<u64>,
+    dtype: DType,
+    units: Option<String>,
+}
+
+impl Column {
+    /// Number of columns.
+    fn count(&self) -> usize {
+        self.tail.iter().product::<u64>() as usize
+    }
+}
+
+impl File {
+    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
+        let table = read::scan(&source, limits)?;
+        let mut tree = Tree::new(limits);
+        let mut first = 0;
+        let mut coordinate = None;
+        if let Some(Tag::Coordinate { start, step }) = table.headings[0].tag {
+            coordinate = Some((table.headings[0].path.clone(), Coord::Uniform { start, step }));
+            first = 1;
+        }
+        let positions = Positions::new(&table);
+        if table.frames.is_some() {
+            first = 1 + moments(&table, &mut tree);
+        }
+        while first < table.headings.len() {
+            let column = column(&table, first);
+            first += column.count().max(1);
+            let mut desc = describe(&table, &positions, &column)?;
+            if let (Some((name, coord)), Layout::Encoded { .. }) = (&coordinate, &desc.layout) {
+                desc.dims[0].clone_from(name);
+                desc.coords[0] = coord.clone();
+            }
+            let path = column.path.trim_start_matches('/');
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let parent = if above.is_empty() { ROOT } else { tree.group_at(above)? };
+            let id = tree.add_array(parent, name, desc)?;
+            if let Some(units) = column.units {
+                tree.node_mut(id).attrs.push(("units".into(), Value::Text(units)));
+            }
+        }
+        let mut report = Report::default();
+        table.rows.report_partial("csv-010", &mut report);
+        Ok(Self { source, table, tree, report })
+    }
+}
+
+/// Adds the frame axis to the tree. Returns the number of columns with steps and times.
+fn moments(table: &Table, tree: &mut Tree) -> usize {
+    let Some(frames) = &table.frames else { return 0 };
+    let mut lines: [Option<Vec<String>>; 2] = [None, None];
+    let mut taken = 0;
+    for (name, line) in ["step", "time"].iter().zip(&mut lines) {
+        let heading = table.headings.get(1 + taken);
+        let fields = frames.moments.get(taken).and_then(Option::as_ref);
+        let (Some(heading), Some(fields)) = (heading, fields) else { continue };
+        let text = |field: &Vec<u8>| {
+            let text = String::from_utf8(field.clone()).ok()?;
+            let fits = if *name == "step" {
+                text.parse::<u64>().is_ok()
+            } else {
+                text.parse::<f64>().is_ok()
+            };
+            fits.then_some(text)
+        };
+        if heading.path == *name && heading.index.is_empty() {
+            *line = fields.iter().map(text).collect();
+            taken += usize::from(line.is_some());
+        }
+    }
+    let moment = |k: usize| {
+        let at = |line: &Option<Vec<String>>| line.as_ref()?.get(k).cloned();
+        (at(&lines[0]).and_then(|t| t.parse().ok()), at(&lines[1]).and_then(|t| t.parse().ok()))
+    };
+    tree.set_frames(Arc::new(Moments((0..frames.starts.len()).map(moment).collect())));
+    taken
+}
+
+/// The array whose first column is `first`. Columns form an array if their indices are complete and in C
+/// order; otherwise each is an array.
+fn column(table: &Table, first: usize) -> Column {
+    let head = &table.headings[first];
+    let alike = |own: &&Heading| {
+        (&own.path, &own.units, own.tag, own.index.len())
+            == (&head.path, &head.units, head.tag, head.index.len())
+    };
+    let mut group: Vec<&Heading> = table.headings[first..].iter().take_while(alike).collect();
+    let tail: Vec<u64> = group.last().map_or(&[][..], |last| &last.index[..]).to_vec();
+    let tail: Vec<u64> = tail.iter().map(|n| n.saturating_add(1)).collect();
+    let in_order = |(k, own): (usize, &&Heading)| {
+        let mut rest = k as u64;
+        let digits = tail.iter().rev().map(|len| {
+            let digit = rest % len;
+            rest /= len;
+            digit
+        });
+        digits.eq(own.index.iter().rev().copied())
+    };
+    let product = tail.iter().try_fold(1_u64, |n, len| n.checked_mul(*len));
+    let complete = product == Some(group.len() as u64) && group.iter().enumerate().all(in_order);
+    let (mut path, mut tail) = (head.path.clone(), tail);
+    if !complete {
+        group.truncate(1);
+        tail.clear();
+        let bare = Heading { units: None, tag: None, ..head.clone() };
+        if !head.index.is_empty() {
+            path = bare.text();
+        }
+    }
+    let columns = first..first + group.len();
+    let seen = table.seen[columns.clone()].iter().fold(Seen::default(), |a, b| a.join(*b));
+    let gaps = match &table.frames {
+        None => seen.has(Seen::EMPTY),
+        Some(frames) => {
+            let width = table.headings.len();
+            let differ = frames.empty.chunks_exact(width).any(|frame| {
+                let mut own = frame[columns.clone()].iter();
+                let one = own.next();
+                own.any(|other| Some(other) != one)
+            });
+            differ || frames.gaps[columns].iter().any(|gap| *gap)
+        }
+    };
+    let dtype = match head.tag {
+        Some(Tag::Type(dtype)) if readable(dtype) => dtype,
+        _ => seen.dtype(gaps),
+    };
+    Column { path, first, tail, dtype, units: head.units.clone() }
+}
+
+/// Whether columns of this type can be parsed.
+fn readable(dtype: DType) -> bool {
+    match dtype.kind() {
+        Kind::Int | Kind::UInt | Kind::Bool => true,
+        Kind::Float => matches!(dtype.size(), 4 | 8),
+        // Limits the memory for a length that comes from the file.
+        Kind::Text => dtype.size() <= 1 << 20,
+        _ => false,
+    }
+}
+
+/// Byte positions shared by all arrays.
+struct Positions {
+    /// First byte of each block, relative to the first block, and the end of the last one.
+    blocks: Arc<[u64]>,
+    /// First byte of each frame and the rows before it, then the end of the rows.
+    frames: Arc<[(u64, u64)]>,
+}
+
+impl Positions {
+    fn new(table: &Table) -> Self {
+        let Rows { end, count, .. } = table.rows;
+        let from = table.blocks.first().map_or(end, |block| block.0);
+        let blocks = table.blocks.iter().map(|block| block.0).chain([end]);
+        let frames = table.frames.iter().flat_map(|frames| frames.starts.iter().copied());
+        Self {
+            blocks: blocks.map(|at| at - from).collect(),
+            frames: frames.chain([(end, count)]).collect(),
+        }
+    }
+}
+
+fn describe(table: &Table, positions: &Positions, column: &Column) -> Result<ArrayDesc> {
+    let Rows { end, count, .. } = table.rows;
+    let dtype = column.dtype.with_order(spile_core::wire::ByteOrder::Little);
+    let shape = |rows: u64| {
+        Shape::new(std::iter::once(rows).chain(column.tail.iter().copied()).collect::<Vec<_>>())
+    };
+    let codec = Arc::new(Parser { first: column.first, count: column.count(), dtype });
+    let row_bytes = shape(1).bytes(dtype.size())?;
+    shape(count).bytes(dtype.size())?;
+    let Some(frames) = &table.frames else {
+        let rows = table.blocks.iter().map(|block| block.1).chain([count]);
+        let from = table.blocks.first().map_or(end, |block| block.0);
+        let layout = Layout::Encoded {
+            starts: positions.blocks.clone(),
+            decoded: rows.map(|row| row * row_bytes).collect(),
+            data: Extents::one(from, end - from),
+            codec,
+            order: Order::C,
+        };
+        return Ok(ArrayDesc::new(dtype, shape(count), layout));
+    };
+    let width = table.headings.len();
+    let starts = positions.frames.clone();
+    let own = column.first..column.first + column.count().max(1);
+    let absent = |frame: &[bool]| frame[own.clone()].iter().all(|empty| *empty);
+    let present: Vec<bool> = frames.empty.chunks_exact(width).map(|frame| !absent(frame)).collect();
+    let first = present.iter().position(|present| *present).unwrap_or(0);
+    let rows = starts.get(first + 1).map_or(0, |next| next.1 - starts[first].1);
+    let cells = Cells { starts, present, tail: column.tail.clone(), row_bytes, codec };
+    Ok(ArrayDesc::new(dtype, shape(rows), Layout::PerFrame(Arc::new(cells))))
+}
+
+struct Cells {
+    /// First byte of each frame and the rows before it, then the end of the rows.
+    starts: Arc<[(u64, u64)]>,
+    /// Whether the array exists in a frame.
+    present: Vec<bool>,
+    tail: Vec<u64>,
+    row_bytes: u64,
+    codec: Arc<Parser>,
+}
+
+impl FrameTable for Cells {
+    fn len(&self) -> u64 {
+        self.present.len() as u64
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        let k = frame as usize;
+        if self.present.get(k) != Some(&true) {
+            return Ok(None);
+        }
+        let ((from, before), (to, after)) = (self.starts[k], self.starts[k + 1]);
+        let rows = std::iter::once(after - before).chain(self.tail.iter().copied());
+        let layout = Layout::Encoded {
+            starts: Arc::new([0, to - from]),
+            decoded: Arc::new([0, (after - before) * self.row_bytes]),
+            data: Extents::one(from, to - from),
+            codec: self.codec.clone(),
+            order: Order::C,
+        };
+        Ok(Some(FrameCell { shape: Shape::new(rows.collect::<Vec<_>>()), layout }))
+    }
+}
+
+/// Parses adjacent columns of complete rows.
+struct Parser {
+    first: usize,
+    count: usize,
+    dtype: DType,
+}
+
+impl Codec for Parser {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let size = self.dtype.size();
+        // Strings of length 0 have no bytes.
+        if size == 0 {
+            return Ok(());
+        }
+        let mut slots = out.chunks_exact_mut(size);
+        for record in records(stored) {
+            for field in Fields(Some(record)).skip(self.first).take(self.count) {
+                let Some(slot) = slots.next() else { return Err(changed()) };
+                if !value::parse(field, self.dtype, slot) {
+                    let message = format!(
+                        "expected {}, found \"{}\"",
+                        self.dtype,
+                        String::from_utf8_lossy(field)
+                    );
+                    return Err(Error::malformed("csv-004", message));
+                }
+            }
+        }
+        if slots.next().is_none() { Ok(()) } else { Err(changed()) }
+    }
+}
+
+fn changed() -> Error {
+    Rows::changed("csv-005")
+}
+
+impl Reader for File {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        let Rows { count, columns, .. } = self.table.rows;
+        let mut summary = vec![("rows".into(), count.into()), ("columns".into(), columns.into())];
+        if let Some(frames) = &self.table.frames {
+            summary.push(("frames".into(), (frames.starts.len() as u64).into()));
+        }
+        summary
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.report.findings
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.table.rows.regions((Role::Header, "names"), self.source.len(), each)
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (_, node, array) in self.tree.arrays() {
+            let frames = match &array.layout {
+                Layout::PerFrame(table) => (0..table.len()).map(Some).collect(),
+                _ => vec![None],
+            };
+            for frame in frames {
+                let mut array = array.clone();
+                if let (Some(k), Layout::PerFrame(table)) = (frame, &array.layout.clone()) {
+                    let Some(cell) = table.cell(k)? else { continue };
+                    (array.shape, array.layout) = (cell.shape, cell.layout);
+                }
+                let (path, kind) = (node.path.clone(), "text".into());
+                each(Object { path, id: None, frame, kind, array })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! Arrangement of points and cells as `.vtu` or `.vtp`.
+
+use std::fmt::Write as _;
+
+use spile_core::dtype::DType;
+use spile_core::error::Result;
+use spile_core::read::Array;
+use spile_core::tree::NodeId;
+use spile_core::wire::ByteOrder;
+
+use super::find_points::{self, Cells, PointSet, Points};
+use super::{Components, Item, Kind, Plan, Snapshot, Values, unsupported};
+use crate::xml::escape;
+
+/// VTK cell types.
+const VERTEX: u8 = 1;
+const TRIANGLE: u8 = 5;
+const POLYGON: u8 = 7;
+const QUAD: u8 = 9;
+
+impl Snapshot<'_> {
+    /// Plans a file with the points of the tree that have the most arrays.
+    pub(super) fn points_plan(&self, kind: Kind) -> Result<Plan> {
+        let set = find_points::find(self.tree()).ok_or_else(|| {
+            unsupported("no points: no array \"position\" of two or three components, no particles")
+                .hint("write grids as .vti or .vtr")
+        })?;
+        let mut plan = Plan {
+            kind,
+            grid: String::new(),
+            piece: String::new(),
+            items: Vec::new(),
+            generated: Vec::new(),
+            written: Vec::new(),
+        };
+        let points = self.points(&set, &mut plan)?;
+        let count = points.tuples;
+        plan.items.push(points);
+        let cells = self.cells(&set, count, &mut plan)?;
+        for (section, ids, rows) in
+            [("PointData", &set.on_points, count), ("CellData", &set.on_cells, cells)]
+        {
+            for id in ids {
+                if let Some(item) = self.item(section, *id, Components::Second)?
+                    && item.tuples == rows
+                {
+                    plan.items.push(item);
+                    plan.written.push(*id);
+                }
+            }
+        }
+        let numbers = std::mem::take(&mut plan.piece);
+        plan.piece = format!(" NumberOfPoints=\"{count}\"{numbers}");
+        Ok(plan)
+    }
+
+    fn points(&self, set: &PointSet, plan: &mut Plan) -> Result<Item> {
+        match &set.points {
+            Points::Array(id) => {
+                let path = self.tree().node(*id).path.clone();
+                let absent = || unsupported(format!("\"{path}\" does not exist in this frame"));
+                let mut item = self.item("Points", *id, Components::Second)?.ok_or_else(absent)?;
+                plan.written.push(*id);
+                if item.components == 2
+                    && let Values::Array(array) = item.values
+                {
+                    // VTK requires three components; the array of two is written in addition.
+                    plan.items.extend(self.item("PointData", *id, Components::Second)?);
+                    item = Item { values: Values::Flat(array), components: 3, ..item };
+                    item.attributes.clear();
+                    plan.generated.push("Points".into());
+                }
+                Ok(item)
+            }
+            Points::Columns(ids) => {
+                let mut arrays = Vec::new();
+                for id in ids {
+                    let path = &self.tree().node(*id).path;
+                    let array = self.open(*id)?;
+                    arrays.push(array.ok_or_else(|| {
+                        unsupported(format!("\"{path}\" does not exist in this frame"))
+                    })?);
+                }
+                let count = arrays.first().and_then(|array| array.shape().count()).unwrap_or(0);
+                let one = |array: &Array| {
+                    let dtype = array.dtype().with_order(ByteOrder::Little);
+                    if array.map().is_none() { dtype } else { DType::F64 }
+                };
+                let dtype = arrays.first().map_or(DType::F64, one);
+                let alike = matches!(dtype, DType::F32 | DType::F64)
+                    && arrays.iter().all(|array| one(array) == dtype);
+                let dtype = if alike { dtype } else { DType::F64 };
+                let names: Vec<&str> =
+                    ids.iter().map(|id| self.tree().node(*id).path.as_str()).collect();
+                let values = Values::Columns(arrays);
+                let mut item = Item::generated("Points", "Points", dtype, count, values);
+                item.components = 3;
+                item.attributes = format!(" Columns=\"{}\"", escape(&names.join("\n")));
+                plan.written.extend(ids);
+                Ok(item)
+            }
+        }
+    }
+
+    /// Adds the cells. Returns their number.
+    fn cells(&self, set: &PointSet, points: u64, plan: &mut Plan) -> Result<u64> {
+        let poly = plan.kind == Kind::Poly;
+        let (section, count, corners, cell) = match &set.cells {
+            Cells::Vertices => (if poly { "Verts" } else { "Cells" }, points, 1, VERTEX),
+            Cells::Faces(id) => {
+                let array = self.open(*id)?.ok_or_else(|| unsupported("surface without faces"))?;
+                let [count, corners] = *array.shape().lengths() else {
+                    return Err(unsupported("expected faces of two dimensions"));
+                };
+                let cell = match corners {
+                    3 => TRIANGLE,
+                    4 => QUAD,
+                    _ => POLYGON,
+                };
+                (if poly { "Polys" } else { "Cells" }, count, corners, cell)
+            }
+            Cells::Native(sections) => return self.native(sections, plan),
+        };
+        if let Cells::Faces(id) = &set.cells {
+            plan.written.push(*id);
+            let item = self
+                .item(section, *id, Components::Second)?
+                .ok_or_else(|| unsupported("surface without faces"))?;
+            // VTK has one component per corner.
+            let all = item.tuples.saturating_mul(item.components);
+            let name = "connectivity".to_string();
+            plan.items.push(Item { name, components: 1, tuples: all, ..item });
+        } else {
+            let all = Values::Steps { first: 0, step: 1 };
+            plan.items.push(Item::generated(section, "connectivity", DType::I64, points, all));
+            plan.generated.push(format!("{section}/connectivity"));
+        }
+        let ends = Values::Steps { first: corners, step: corners };
+        plan.items.push(Item::generated(section, "offsets", DType::I64, count, ends));
+        plan.generated.push(format!("{section}/offsets"));
+        if poly {
+            let name = if section == "Verts" { "Verts" } else { "Polys" };
+            let _ = write!(plan.piece, " NumberOf{name}=\"{count}\"");
+        } else {
+            let types = Values::Fill(cell);
+            plan.items.push(Item::generated(section, "types", DType::U8, count, types));
+            plan.generated.push(format!("{section}/types"));
+            let _ = write!(plan.piece, " NumberOfCells=\"{count}\"");
+        }
+        Ok(count)
+    }
+
+    /// Adds the cells of a tree that was read from a VTK file.
+    fn native(&self, sections: &[(&'static str, Vec<NodeId>)], plan: &mut Plan) -> Result<u64> {
+        let mut count = 0_u64;
+        for (section, ids) in sections {
+            if (*section == "Cells") == (plan.kind == Kind::Poly) {
+                let ending = if *section == "Cells" { ".vtu" } else { ".vtp" };
+                let message = format!("section {section} requires {ending}");
+                return Err(unsupported(message).hint(format!("write {ending}")));
+            }
+            for id in ids {
+                let Some(item) = self.item(section, *id, Components::Second)? else { continue };
+                if item.name == "offsets" {
+                    count = count.saturating_add(item.tuples);
+                    let _ = write!(plan.piece, " NumberOf{section}=\"{}\"", item.tuples);
+                }
+                plan.items.push(item);
+                plan.written.push(*id);
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,63 @@
+//! Arrays that cannot be read, and the memory budget.
+
+use spile_core::error::ErrorKind;
+use spile_core::format::{Format, Reader};
+use spile_core::limits::Limits;
+use spile_core::source::Source;
+use spile_vtk::Vtk;
+
+/// An image of three points with these point arrays.
+fn image(arrays: &str) -> Source {
+    Source::memory(format!(
+        "<VTKFile type=\"ImageData\"><ImageData WholeExtent=\"0 2 0 0 0 0\"><Piece><PointData>{arrays}\
+         </PointData></Piece></ImageData></VTKFile>"
+    ))
+}
+
+fn findings(file: &dyn Reader) -> Vec<(&str, &str, &str)> {
+    let findings = file.findings().iter();
+    findings.map(|f| (f.object.as_deref().unwrap(), f.severity.name(), f.code)).collect()
+}
+
+#[test]
+fn an_array_that_cannot_be_read_is_reported_and_hides_no_other() {
+    let array = |kind: &str, name: &str, format: &str, text: &str| {
+        format!("<DataArray type=\"{kind}\" Name=\"{name}\" format=\"{format}\">{text}</DataArray>")
+    };
+    let bad = [
+        array("String", "names", "ascii", "97 0"),
+        array("Int8", "future", "chunked", ""),
+        array("Int8", "short", "ascii", "1"),
+        array("Int8", "broken", "binary", "????"),
+        array("Int8", "lost", "appended", ""),
+    ];
+    let good = array("Int16", "t", "ascii", "7 8 9");
+    let file = Vtk.open(image(&(bad.concat() + &good)), &Limits::default()).unwrap();
+    let expected = [
+        ("\"PointData/names\"", "warning", "vtk-010"),
+        ("\"PointData/future\"", "warning", "vtk-006"),
+        ("\"PointData/short\"", "error", "vtk-005"),
+        ("\"PointData/broken\"", "error", "vtk-007"),
+        ("\"PointData/lost\"", "error", "vtk-002"),
+    ];
+    assert_eq!(findings(&*file), expected);
+    let paths: Vec<_> = file.tree().arrays().map(|(_, node, _)| node.path.clone()).collect();
+    assert_eq!(paths, ["PointData/t"]);
+    // Without a valid array opening fails.
+    let error = Vtk.open(image(&bad[2..].concat()), &Limits::default()).err().unwrap();
+    assert_eq!(error.code(), "vtk-005");
+}
+
+#[test]
+fn arrays_are_charged_to_the_memory_budget() {
+    let array = |k: u32| {
+        format!("<DataArray type=\"Int8\" Name=\"a{k}\" format=\"ascii\">1 2 3</DataArray>")
+    };
+    let source = image(&(0..100_000).map(array).collect::<String>());
+    let file = Vtk.open(source.clone(), &Limits::default()).unwrap();
+    assert_eq!(file.tree().arrays().count(), 100_000);
+    let small = Limits::default().with_memory(64 << 20);
+    for result in [Vtk.open(source.clone(), &small).err(), Vtk.check(&source, &small, true).err()] {
+        assert_eq!(result.unwrap().kind(), ErrorKind::Limit);
+    }
+}

@@ -1,0 +1,159 @@
+//! The rows as one array. Numbers are parsed when they are read.
+
+use std::sync::Arc;
+
+use spile_core::dtype::DType;
+use spile_core::error::{Error, Result};
+use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::layout::{ArrayDesc, COLUMN, Codec, Coord, Extents, Layout};
+use spile_core::limits::Limits;
+use spile_core::records::{Records, Rows, line_end};
+use spile_core::report::{Finding, Report};
+use spile_core::shape::{Order, Shape};
+use spile_core::source::Source;
+use spile_core::tree::{Attrs, ROOT, Tree, Value};
+
+use crate::read::{self, Line, Table};
+use crate::semantics::{self, Name};
+
+pub(crate) struct File {
+    source: Source,
+    table: Table,
+    tree: Tree,
+    report: Report,
+}
+
+impl File {
+    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
+        let table = read::scan(&source, limits)?;
+        let mut tree = Tree::new(limits);
+        let names = semantics::names(&table.header, table.rows.columns);
+        let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
+        tree.node_mut(data).attrs = attributes(&table, &names);
+        if !table.header.is_empty() {
+            let header = Value::Text(table.header.clone());
+            tree.node_mut(ROOT).attrs.push(("header".into(), header));
+        }
+        let mut report = Report::default();
+        table.rows.report_partial("columns-010", &mut report);
+        Ok(Self { source, table, tree, report })
+    }
+}
+
+/// The array of all columns, including a first column that is the coordinate of the rows.
+fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
+    let Rows { start, end, count, columns, .. } = table.rows;
+    let layout = Layout::Text {
+        extents: Extents::one(start, end - start),
+        codec: Arc::new(Parser { columns }),
+        order: Order::C,
+    };
+    let mut desc = ArrayDesc::new(DType::F64, Shape::new([count, columns]), layout);
+    desc.dims = vec![dimension(table, names), COLUMN.into()];
+    if let Some((start, step)) = table.grid {
+        desc.coords[0] = Coord::Uniform { start, step };
+    }
+    desc
+}
+
+/// Name of the first dimension.
+fn dimension(table: &Table, names: &[Name]) -> String {
+    match (table.grid, names.first()) {
+        // Names of dimensions are unique.
+        (Some(_), Some(name)) if name.text != COLUMN => name.text.clone(),
+        (Some(_), _) => "x".into(),
+        (None, _) => "row".into(),
+    }
+}
+
+/// Names and units given by the header.
+fn attributes(table: &Table, names: &[Name]) -> Attrs {
+    let mut attrs = Attrs::new();
+    let mut add = |name: String, text: &str| {
+        if !text.is_empty() {
+            attrs.push((name, text.into()));
+        }
+    };
+    let mut data = names;
+    if let (Some(_), [first, rest @ ..]) = (table.grid, names) {
+        add(format!("{}_units", dimension(table, names)), &first.unit);
+        data = rest;
+    }
+    if let [first, rest @ ..] = data
+        && rest.iter().all(|name| name.unit == first.unit)
+    {
+        add("units".into(), &first.unit);
+    }
+    if !names.is_empty() {
+        let names = names.iter().map(|name| Value::from(name.text.as_str())).collect();
+        attrs.push(("columns".into(), Value::List(names)));
+    }
+    attrs
+}
+
+/// Parses rows of `columns` numbers; other lines are ignored.
+struct Parser {
+    columns: u64,
+}
+
+impl Codec for Parser {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let mut slots = out.as_chunks_mut::<8>().0.iter_mut();
+        let mut numbers = Vec::new();
+        for line in Records::new(stored, line_end) {
+            if read::parse_line(line, &mut numbers) == Line::Numbers
+                && numbers.len() as u64 == self.columns
+            {
+                for number in &numbers {
+                    let Some(slot) = slots.next() else { return Err(changed()) };
+                    *slot = number.to_le_bytes();
+                }
+            }
+        }
+        if slots.next().is_none() { Ok(()) } else { Err(changed()) }
+    }
+}
+
+fn changed() -> Error {
+    Rows::changed("columns-004")
+}
+
+impl Reader for File {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn summary(&self) -> Vec<(String, Value)> {
+        let mut summary: Attrs = vec![
+            ("rows".into(), self.table.rows.count.into()),
+            ("columns".into(), self.table.rows.columns.into()),
+        ];
+        if let Some((start, step)) = self.table.grid {
+            let [start, step] = [start, step].map(|v| Value::from(v).to_string());
+            let text = format!("the first column, start {start}, step {step}");
+            summary.push(("grid".into(), text.into()));
+        }
+        summary
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.report.findings
+    }
+
+    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.table.rows.regions((Role::Text, "header"), self.source.len(), each)
+    }
+
+    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        let array = describe(&self.table, &[]);
+        each(Object { path: "data".into(), id: None, frame: None, kind: "text".into(), array })
+    }
+}
