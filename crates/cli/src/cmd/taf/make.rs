@@ -13,7 +13,7 @@ use spile::tree::Node;
 use spile::wire::ByteOrder;
 use spile_dig::Samples;
 use spile_taf::ops::{self, Create};
-use spile_taf::wire::type_named;
+use spile_taf::wire::parse_type;
 
 use super::super::{not_standard_output, overwrite};
 use super::{Done, input, pair};
@@ -50,7 +50,7 @@ pub(super) struct CreateArgs {
 }
 
 fn named(text: &str) -> std::result::Result<DType, String> {
-    type_named(text).map_err(|e| format!("{}; {}", e.message(), e.hint_text().unwrap_or_default()))
+    parse_type(text).map_err(|e| format!("{}; {}", e.message(), e.hint_text().unwrap_or_default()))
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
