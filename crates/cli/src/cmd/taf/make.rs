@@ -11,7 +11,7 @@ use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
 use spile::tree::Node;
 use spile::wire::ByteOrder;
-use spile_dig::Samples;
+use spile_dig::SampleFormat;
 use spile_taf::ops::{self, Create};
 use spile_taf::wire::parse_type;
 
@@ -125,7 +125,7 @@ impl ConvertArgs {
             return Ok(context.open(path)?.reader);
         }
         let order = if self.dig_big_endian { ByteOrder::Big } else { ByteOrder::Little };
-        let stored = Samples { signed: self.dig_signed, order };
+        let stored = SampleFormat { signed: self.dig_signed, order };
         let file = spile_dig::open(context.source(path)?, stored, &context.limits);
         let file = file.map_err(|e| e.with_path(path).with_format("dig"))?;
         context.tell(path, file.findings());
