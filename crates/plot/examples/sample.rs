@@ -1,22 +1,25 @@
-//! Draws one picture of each kind into the folder given as the only argument.
+//! Writes one figure of each kind to the folder given as the only argument.
 
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use spile_plot::{Axis, Figure, Screen, Series};
+use spile_plot::{Axis, ColourMode, Figure, Series};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args().nth(1).ok_or("which folder?")?);
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: sample FOLDER")?);
     fs::create_dir_all(&folder)?;
     for (name, figure) in figures() {
         fs::write(folder.join(format!("{name}.svg")), figure.to_svg())?;
         fs::write(folder.join(format!("{name}.png")), figure.to_png(2.0)?)?;
         fs::write(folder.join(format!("{name}-1x.png")), figure.to_png(1.0)?)?;
-        fs::write(folder.join(format!("{name}.txt")), figure.to_terminal(80, 24, Screen::Plain))?;
+        fs::write(
+            folder.join(format!("{name}.txt")),
+            figure.to_terminal(80, 24, ColourMode::Plain),
+        )?;
         fs::write(
             folder.join(format!("{name}.ansi")),
-            figure.to_terminal(80, 24, Screen::Palette),
+            figure.to_terminal(80, 24, ColourMode::Ansi256),
         )?;
     }
     Ok(())
@@ -124,7 +127,7 @@ fn figures() -> Vec<(&'static str, Figure)> {
     ]
 }
 
-/// A million steps of a random walk with two glitches, one bucket to a pixel.
+/// A million steps of a random walk with two spikes, one bucket per pixel.
 fn walk() -> Figure {
     let mut figure = Figure {
         title: "A random walk with two glitches".into(),
@@ -173,7 +176,7 @@ fn polynomials_small(t: &[f64]) -> Figure {
     }
 }
 
-/// Least and greatest of each bucket of a noisy burst, with a gap near its end.
+/// Minimum and maximum of each bucket of a noisy burst, with a gap near the end.
 fn burst(buckets: usize, samples: usize) -> (Vec<f64>, Vec<f64>) {
     let mut state = 1u64;
     let mut noise = move || {

@@ -1,61 +1,59 @@
-//! Colours: one ink per series, one theme per background.
+//! Line styles of series, and themes.
 
-/// How one series is told from the others.
+/// Line style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ink {
-    /// The colour as SVG writes it.
+pub(crate) struct Style {
+    /// SVG colour.
     pub(crate) hex: &'static str,
     /// SVG dash pattern; empty for a solid line.
     pub(crate) dash: &'static str,
 }
 
-/// The colours of everything that is not data.
+/// Colours of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Theme {
-    pub(crate) paper: &'static str,
+    pub(crate) background: &'static str,
     pub(crate) text: &'static str,
     pub(crate) frame: &'static str,
     pub(crate) grid: &'static str,
-    /// A missing value among coloured ones.
+    /// Missing values of a heat map.
     pub(crate) gap: [u8; 3],
-    inks: &'static [&'static str; 7],
+    colours: &'static [&'static str; 7],
 }
 
-// Both sets follow Okabe and Ito's palette, which stays distinct under the common forms of colour
-// blindness. Its yellow cannot be read on white and its black cannot be read on black, so each
-// theme leaves one of them out.
+// Both sets follow the palette of Okabe and Ito, which is distinct under the common forms of colour
+// blindness. Yellow has no contrast on white and black none on black, so each theme omits one.
 const ON_WHITE: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#404040"];
 const ON_BLACK: [&str; 7] =
     ["#56b4e9", "#e69f00", "#1fc79a", "#d98cb8", "#f0e442", "#f27533", "#e8e8e8"];
 
-// The same hues out of the 256 that terminals know, of a middle brightness because nobody can tell
-// what the background is.
+// Similar hues of the 256 ANSI colours with medium brightness, because the background is unknown.
 const TERMINAL: [u8; 7] = [33, 208, 36, 170, 44, 178, 244];
 
-/// The terminal colour of the series at `index`.
+/// ANSI colour of the series at `index`.
 pub(crate) fn ansi(index: usize) -> u8 {
     TERMINAL[index % TERMINAL.len()]
 }
 
-// A colour comes round again with another dash, so 28 lines remain distinct.
+// Colours repeat with another dash pattern, so 28 lines are distinct.
 const DASHES: [&str; 4] = ["", "6 3", "2 2.5", "8 3 2 3"];
 
 const LIGHT: Theme = Theme {
-    paper: "#fff",
+    background: "#fff",
     text: "#222",
     frame: "#7a7a7a",
     grid: "#e4e4e4",
     gap: [0xc4; 3],
-    inks: &ON_WHITE,
+    colours: &ON_WHITE,
 };
 const DARK: Theme = Theme {
-    paper: "#15181c",
+    background: "#15181c",
     text: "#dcdcdc",
     frame: "#8a8a8a",
     grid: "#2d3238",
     gap: [0x5a; 3],
-    inks: &ON_BLACK,
+    colours: &ON_BLACK,
 };
 
 impl Theme {
@@ -63,10 +61,10 @@ impl Theme {
         if dark { DARK } else { LIGHT }
     }
 
-    /// The ink of the series at `index`; repeats only after every colour has had every dash.
-    pub(crate) fn ink(&self, index: usize) -> Ink {
-        let hex = self.inks[index % self.inks.len()];
-        Ink { hex, dash: DASHES[index / self.inks.len() % DASHES.len()] }
+    /// Style of the series at `index`; repeats after 28 series.
+    pub(crate) fn style(&self, index: usize) -> Style {
+        let hex = self.colours[index % self.colours.len()];
+        Style { hex, dash: DASHES[index / self.colours.len() % DASHES.len()] }
     }
 }
 
@@ -75,14 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twenty_eight_series_are_all_told_apart() {
+    fn the_styles_of_28_series_are_distinct() {
         for dark in [false, true] {
             let theme = Theme::of(dark);
-            let inks: Vec<Ink> = (0..28).map(|i| theme.ink(i)).collect();
-            for (i, a) in inks.iter().enumerate() {
-                assert!(inks[i + 1..].iter().all(|b| (a.hex, a.dash) != (b.hex, b.dash)));
+            let colours: Vec<Style> = (0..28).map(|i| theme.style(i)).collect();
+            for (i, a) in colours.iter().enumerate() {
+                assert!(colours[i + 1..].iter().all(|b| (a.hex, a.dash) != (b.hex, b.dash)));
             }
-            assert_eq!(theme.ink(28), theme.ink(0));
+            assert_eq!(theme.style(28), theme.style(0));
         }
     }
 }

@@ -1,127 +1,128 @@
-//! What a picture is made of: series or a map of colours, two axes, a size.
+//! The model of a plot: series or a heat map, two axes, a size.
 
-use crate::layout::Layout;
+use crate::figure_layout::FigureLayout;
 use crate::range::{self, Range};
 use crate::{PlotError, graphics, png, svg, terminal};
 
-/// The numbers of one series.
+/// Data of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Points {
-    /// Points joined in the order given. A value that is not finite breaks the line; where the two
-    /// lists differ in length, the longer one's rest is ignored.
+    /// A line through the points in the given order. A value that is not finite interrupts the line.
+    /// Extra elements of the longer vector are ignored.
     Line {
-        /// Where the points lie along the axis.
+        /// X coordinates.
         x: Vec<f64>,
-        /// The value at each point.
+        /// Y coordinates.
         y: Vec<f64>,
     },
-    /// The least and the greatest value of each of many equal buckets, which is how a trace with
-    /// far more samples than pixels is drawn in full: bucket `k` covers `start + k * step` to
-    /// `start + (k + 1) * step`. A value that is not finite makes its bucket a gap.
+    /// Minimum and maximum of each of many equal buckets, for signals with far more samples than
+    /// pixels. Bucket `k` covers `start + k * step` to `start + (k + 1) * step`. A value that is not
+    /// finite makes its bucket a gap.
     Envelope {
-        /// Where the first bucket begins.
+        /// Start of the first bucket.
         start: f64,
-        /// How wide a bucket is.
+        /// Width of a bucket.
         step: f64,
-        /// The least value in each bucket.
+        /// Minimum of each bucket.
         low: Vec<f64>,
-        /// The greatest value in each bucket.
+        /// Maximum of each bucket.
         high: Vec<f64>,
     },
-    /// Points on their own. Those that are not finite are left out.
+    /// Unconnected points (a scatter plot). Points that are not finite are omitted.
     Dots {
-        /// Where the points lie along the axis.
+        /// X coordinates.
         x: Vec<f64>,
-        /// The value at each point.
+        /// Y coordinates.
         y: Vec<f64>,
     },
-    /// Bars that stand on zero, as of a histogram: bar `k` covers `start + k * step` to
+    /// Bars with the base at zero, for histograms. Bar `k` covers `start + k * step` to
     /// `start + (k + 1) * step`.
     Bars {
-        /// Where the first bar begins.
+        /// Start of the first bar.
         start: f64,
-        /// How wide a bar is.
+        /// Width of a bar.
         step: f64,
-        /// How high each bar is.
+        /// Height of each bar.
         high: Vec<f64>,
     },
 }
 
-/// A named set of points, drawn in one colour.
+/// A named data set, drawn in one colour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The name shown in the legend.
+    /// Name in the legend.
     pub label: String,
-    /// The numbers.
+    /// Data.
     pub points: Points,
 }
 
-/// What an axis shows.
+/// An axis: quantity, unit, range and scale.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Axis {
-    /// The name of the quantity, such as `time`.
+    /// Name of the quantity, such as `time`.
     pub label: String,
-    /// The unit the numbers are in, such as `s` or `V/m`; empty if there is none. Where the unit
-    /// takes SI prefixes the axis chooses a fitting one, so that seconds may be shown as `µs`.
+    /// Unit of the data, such as `s` or `V/m`; empty if there is none. If the unit takes SI prefixes,
+    /// the axis label uses a suitable one, such as `µs` for seconds.
     pub unit: String,
-    /// The first and last value to show; the data decide if this is `None` or not finite.
+    /// First and last value to show; the range of the data if `None` or not finite.
     pub range: Option<(f64, f64)>,
-    /// Equal distances are equal factors; what is not positive is a gap.
+    /// Logarithmic scale; values that are not positive are gaps.
     pub log: bool,
-    /// There is nothing between whole numbers, as on an axis that counts, so no tick stands there.
-    pub whole: bool,
+    /// Ticks only at integers, for an axis of indices or counts.
+    pub integer: bool,
 }
 
-/// Numbers over a grid of cells, drawn as colours.
+/// Values on a rectilinear grid of cells, drawn as colours.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HeatMap {
-    /// Where the cells begin along x and, at last, where they end: one more than there are
-    /// columns, all rising or all falling. They may be of any widths.
+    /// Cell edges along x: one more than the number of columns, strictly increasing or decreasing,
+    /// with any spacing.
     pub x: Vec<f64>,
-    /// The same along y.
+    /// Cell edges along y: one more than the number of rows, strictly increasing or decreasing, with
+    /// any spacing.
     pub y: Vec<f64>,
-    /// The value of each cell, row after row from the first of `y` on; what is not finite or not
-    /// there is a gap.
+    /// Cell values, row by row from the first of `y` on. Values that are missing or not finite are
+    /// gaps.
     pub values: Vec<f64>,
-    /// What the values are; shown beside a bar of the colours.
+    /// Axis of the colour bar.
     pub colour: Axis,
-    /// Colours that part at the middle, for values that have a sign. Without a range of its own
-    /// the bar then reaches as far below zero as above.
+    /// Diverging colour map, for signed values. Without a range, the colour bar is symmetric about
+    /// zero.
     pub diverging: bool,
-    /// A gap means there is nothing and shows the paper. Otherwise it is a missing value and grey.
+    /// Draw gaps in the background colour instead of grey.
     pub sparse: bool,
 }
 
-/// What a terminal can show.
+/// Colours of a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Screen {
-    /// Plain characters.
+pub enum ColourMode {
+    /// No colours.
     #[default]
     Plain,
-    /// The usual 256 colours.
-    Palette,
-    /// Any colour.
-    True,
+    /// The 256 indexed ANSI colours.
+    Ansi256,
+    /// 24-bit colours.
+    TrueColour,
 }
 
-/// A picture: a map of colours or any number of series over two axes.
+/// A plot: a heat map, any number of series, or both, over two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// The heading.
+    /// Title; omitted if empty.
     pub title: String,
-    /// The horizontal axis.
+    /// Horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
+    /// Vertical axis.
     pub y: Axis,
-    /// The data, the first drawn first. More than one get a legend.
+    /// Series, drawn in this order. More than one get a legend.
     pub series: Vec<Series>,
-    /// Colours behind the series, with their bar at the right.
+    /// Heat map behind the series, with a colour bar at the right.
     pub map: Option<HeatMap>,
-    /// Width of the whole picture in pixels.
+    /// Width of the figure in pixels.
     pub width: u32,
-    /// Height of the whole picture in pixels.
+    /// Height of the figure in pixels.
     pub height: u32,
-    /// Light on dark instead of dark on light.
+    /// Dark background.
     pub dark: bool,
 }
 
@@ -141,26 +142,26 @@ impl Default for Figure {
 }
 
 impl Axis {
-    /// An axis for the quantity `label` in `unit`; both may be empty.
+    /// A linear axis for the quantity `label` in `unit`; both can be empty.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
         Self { label: label.into(), unit: unit.into(), ..Self::default() }
     }
 
-    /// An axis that counts.
-    pub fn whole(label: impl Into<String>) -> Self {
-        Self { whole: true, ..Self::new(label, "") }
+    /// A linear axis without unit and with ticks only at integers.
+    pub fn integer(label: impl Into<String>) -> Self {
+        Self { integer: true, ..Self::new(label, "") }
     }
 
-    /// Where a value lies: the value itself, or its logarithm, which is not finite for what has
-    /// none.
-    pub(crate) fn place(&self, value: f64) -> f64 {
-        range::place(self.log, value)
+    /// Position of a value along the axis: the value, or its decimal logarithm on a logarithmic axis
+    /// (NaN if the value is not positive).
+    pub(crate) fn position(&self, value: f64) -> f64 {
+        range::position(self.log, value)
     }
 
-    /// The range asked for, if it can be shown.
-    pub(crate) fn asked(&self) -> Option<Range> {
+    /// Positions of the range set by the user, if they are finite.
+    pub(crate) fn requested_range(&self) -> Option<Range> {
         let (a, b) = self.range?;
-        let (a, b) = (self.place(a), self.place(b));
+        let (a, b) = (self.position(a), self.position(b));
         (a.is_finite() && b.is_finite()).then(|| Range::new(a, b))
     }
 }
@@ -182,17 +183,17 @@ impl Series {
         Self { label: label.into(), points: Points::Envelope { start, step, low, high } }
     }
 
-    /// Points on their own at `x`, `y`.
+    /// Unconnected points at `x`, `y`.
     pub fn dots(label: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Self {
         Self { label: label.into(), points: Points::Dots { x, y } }
     }
 
-    /// Bars from zero up to `high`; see [`Points::Bars`].
+    /// Bars from zero to `high`; see [`Points::Bars`].
     pub fn bars(label: impl Into<String>, start: f64, step: f64, high: Vec<f64>) -> Self {
         Self { label: label.into(), points: Points::Bars { start, step, high } }
     }
 
-    /// The name for the legend; a nameless series goes by its place.
+    /// Name in the legend: the label, or the number of the series if that is empty.
     pub(crate) fn name(&self, index: usize) -> String {
         if self.label.trim().is_empty() {
             format!("series {}", index + 1)
@@ -203,17 +204,17 @@ impl Series {
 }
 
 impl HeatMap {
-    /// Columns and rows, if the edges make cells.
+    /// Number of columns and rows; `None` if the edges are invalid.
     pub(crate) fn size(&self) -> Option<(usize, usize)> {
-        let sound = |edges: &[f64]| {
+        let valid = |edges: &[f64]| {
             edges.len() > 1
                 && edges.iter().all(|e| e.is_finite())
                 && (edges.is_sorted_by(|a, b| a < b) || edges.is_sorted_by(|a, b| a > b))
         };
-        (sound(&self.x) && sound(&self.y)).then(|| (self.x.len() - 1, self.y.len() - 1))
+        (valid(&self.x) && valid(&self.y)).then(|| (self.x.len() - 1, self.y.len() - 1))
     }
 
-    /// The value of a cell; NaN where there is none.
+    /// Value of a cell; NaN if missing.
     pub(crate) fn value(&self, column: usize, row: usize) -> f64 {
         let columns = self.x.len().saturating_sub(1);
         self.values.get(row * columns + column).copied().unwrap_or(f64::NAN)
@@ -221,50 +222,53 @@ impl HeatMap {
 }
 
 impl Figure {
-    /// The picture as an SVG document.
+    /// Draws the figure as an SVG document.
     #[must_use]
     pub fn to_svg(&self) -> String {
         svg::draw(self)
     }
 
-    /// The picture as a PNG file, `scale` times `width` by `height` pixels.
+    /// Draws the figure as a PNG file of `scale * width` by `scale * height` pixels.
+    ///
+    /// # Errors
+    /// The size is zero or more than 2^27 pixels, or the renderer fails.
     pub fn to_png(&self, scale: f32) -> Result<Vec<u8>, PlotError> {
         png::draw(self, scale)
     }
 
-    /// The picture as sixels, which some terminals show, with a line break at the end.
+    /// Draws the figure as a sixel image for terminals that support it, with a final newline. Fails
+    /// like [`Figure::to_png`].
     pub fn to_sixel(&self, scale: f32) -> Result<String, PlotError> {
         png::render(self, scale).map(|canvas| graphics::sixel(&canvas))
     }
 
-    /// The picture as text: `rows` lines of at most `columns` characters, without a line break at
-    /// the end. Colours are ANSI escapes of the kind that `screen` says. More than 1000 columns or
-    /// rows are not used.
+    /// Draws the figure as text: `rows` lines of at most `columns` characters, without a final
+    /// newline. Colours are ANSI escape sequences according to `mode`. At most 1000 columns and rows
+    /// are used.
     #[must_use]
-    pub fn to_terminal(&self, columns: usize, rows: usize, screen: Screen) -> String {
-        terminal::draw(self, columns, rows, screen)
+    pub fn to_terminal(&self, columns: usize, rows: usize, mode: ColourMode) -> String {
+        terminal::draw(self, columns, rows, mode)
     }
 
-    /// How many pixel columns lie inside the axes: the number of buckets that an envelope should
-    /// have. The room that labels take depends on the values, so this is nearly, not exactly, the
-    /// same before and after the series are added.
+    /// Width of the plot area in pixels, a good number of buckets for an envelope. The width depends on
+    /// the tick labels and can therefore change slightly when series are added.
     #[must_use]
     pub fn plot_width(&self) -> u32 {
-        Layout::of(self).frame.width.max(1.0) as u32
+        FigureLayout::of(self).frame.width.max(1.0) as u32
     }
 
-    /// How many pixel rows lie inside the axes.
+    /// Height of the plot area in pixels.
     #[must_use]
     pub fn plot_height(&self) -> u32 {
-        Layout::of(self).frame.height.max(1.0) as u32
+        FigureLayout::of(self).frame.height.max(1.0) as u32
     }
 
-    /// Makes the picture narrower or lower, so that a distance is as long along x as along y.
-    /// Where one axis is much longer than the other it is left as it is.
-    pub fn with_equal_steps(mut self) -> Self {
-        const LEAST: u32 = 420;
+    /// Reduces width or height so that one unit has the same length along x and y. The figure is
+    /// unchanged if one axis range is more than four times the other.
+    pub fn with_equal_aspect(mut self) -> Self {
+        const MIN_WIDTH: u32 = 420;
         for _ in 0..2 {
-            let layout = Layout::of(&self);
+            let layout = FigureLayout::of(&self);
             let Some(view) = layout.view else { return self };
             let ratio = view.y.span() / view.x.span();
             if !(0.25..=4.0).contains(&ratio) {
@@ -275,7 +279,7 @@ impl Figure {
                 self.height -= ((height - width * ratio) as u32).min(self.height - 1);
             } else {
                 let less = (width - height / ratio) as u32;
-                self.width -= less.min(self.width.saturating_sub(LEAST));
+                self.width -= less.min(self.width.saturating_sub(MIN_WIDTH));
             }
         }
         self

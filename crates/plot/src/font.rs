@@ -1,4 +1,4 @@
-//! The embedded font: how wide a text is, and how to make it fit.
+//! The embedded font: widths of text, and shortening to a width.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,19 +6,19 @@ use std::sync::OnceLock;
 use skrifa::instance::{LocationRef, Size};
 use skrifa::{FontRef, MetadataProvider};
 
-/// The font file itself; see the crate documentation for what it is.
+/// The font file; see the crate documentation.
 pub(crate) static FONT: &[u8] = include_bytes!("../font/DejaVuSans-subset.ttf");
 
-/// What SVG text asks for: the embedded family, then a close relative, then anything plain.
+/// SVG font family: the embedded font, a similar one, any sans-serif.
 pub(crate) const FAMILY: &str = "DejaVu Sans,Verdana,sans-serif";
 
-/// Height above the baseline as a part of the font size, enough for capitals and digits.
+/// Height of capitals and digits above the baseline, relative to the font size.
 pub(crate) const ASCENT: f64 = 0.76;
-/// Depth below the baseline as a part of the font size.
+/// Depth below the baseline, relative to the font size.
 #[cfg(test)]
 pub(crate) const DESCENT: f64 = 0.24;
 
-/// Advances at size 1 of every character the font has.
+/// Advance widths at size 1 of all characters of the font.
 fn advances() -> &'static HashMap<char, f64> {
     static ADVANCES: OnceLock<HashMap<char, f64>> = OnceLock::new();
     ADVANCES.get_or_init(|| {
@@ -33,79 +33,80 @@ fn advances() -> &'static HashMap<char, f64> {
     })
 }
 
-/// Advance of one character at size 1. The subset has no kerning, so widths simply add up.
+/// Advance width of a character at size 1. The font has no kerning, so widths add up.
 fn advance(c: char) -> f64 {
-    // What the font lacks is drawn as its box for missing characters, or by a browser in some
-    // other font; this is about as wide as either.
+    // Approximate width of the box for missing characters, or of the fallback font of a browser.
     const MISSING: f64 = 0.7;
     advances().get(&c).copied().unwrap_or(MISSING)
 }
 
-/// Width in pixels of `text` set at `size`.
+/// Width in pixels of `text` at font size `size`.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(advance).sum::<f64>() * size
 }
 
-/// `text` on one line and without characters that XML or a terminal would choke on.
+/// Characters of `text` with line breaks replaced by spaces, and characters that are not allowed in XML or
+/// that control a terminal replaced by U+FFFD.
 pub(crate) fn clean(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|c| match c {
         '\t' | '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => ' ',
-        // Directional overrides would rearrange what follows; the last two are not allowed in XML.
+        // Directional overrides, and two characters that are not allowed in XML.
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
         c if c.is_control() => '\u{fffd}',
         c => c,
     })
 }
 
-/// The cleaned `text`, shortened with an ellipsis where it is wider than `room` pixels.
-pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
-    shorten(text, room, at_size(size))
+/// The cleaned `text`, shortened at the end with an ellipsis to at most `max_width` pixels.
+pub(crate) fn fit(text: &str, size: f64, max_width: f64) -> String {
+    shorten(text, max_width, at_size(size))
 }
 
-/// The cleaned `text`, shortened in the middle: names that share a long beginning, as paths do,
-/// differ at their end.
-pub(crate) fn fit_middle(text: &str, room: f64, wide: impl Fn(char) -> f64) -> String {
+/// The cleaned `text`, shortened in the middle with an ellipsis to at most `max_width`, because paths often
+/// differ only at the end. `char_width` gives the width of a character.
+pub(crate) fn fit_middle(text: &str, max_width: f64, char_width: impl Fn(char) -> f64) -> String {
     let text: String = clean(text).collect();
-    let whole: f64 = text.chars().map(&wide).sum();
-    if whole <= room {
+    let total: f64 = text.chars().map(&char_width).sum();
+    if total <= max_width {
         return text;
     }
     let mut used = 0.0;
     let mut tail = text.len();
     for (at, c) in text.char_indices().rev() {
-        used += wide(c);
-        if used > room * 0.6 {
+        used += char_width(c);
+        if used > max_width * 0.6 {
             break;
         }
         tail = at;
     }
-    let used: f64 = text[tail..].chars().map(&wide).sum();
-    format!("{}{}", shorten(&text, room - used, wide), &text[tail..])
+    let used: f64 = text[tail..].chars().map(&char_width).sum();
+    format!("{}{}", shorten(&text, max_width - used, char_width), &text[tail..])
 }
 
-/// The measure of characters set at `size`.
+/// Width in pixels of a character at font size `size`.
 pub(crate) fn at_size(size: f64) -> impl Fn(char) -> f64 {
     move |c| advance(c) * size
 }
 
-/// The longest beginning of the cleaned `text` that fits into `room` by the measure `wide`.
-pub(crate) fn shorten(text: &str, room: f64, wide: impl Fn(char) -> f64) -> String {
-    let ellipsis = wide('…');
+/// The cleaned `text`, shortened at the end with an ellipsis to at most `max_width`. `char_width` gives the
+/// width of a character.
+pub(crate) fn shorten(text: &str, max_width: f64, char_width: impl Fn(char) -> f64) -> String {
+    let ellipsis = char_width('…');
     let mut out = String::new();
     let mut used = 0.0;
-    // Where to cut if the rest turns out not to fit: the last place with room for the ellipsis.
+    // Length of the text before the ellipsis if the text does not fit.
     let mut cut = 0;
     for c in clean(text) {
-        used += wide(c);
-        if used > room {
+        used += char_width(c);
+        if used > max_width {
             out.truncate(cut);
-            if ellipsis <= room {
+            if ellipsis <= max_width {
                 out.push('…');
             }
             return out;
         }
         out.push(c);
-        if used + ellipsis <= room {
+        if used + ellipsis <= max_width {
             cut = out.len();
         }
     }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_font_has_every_sign_the_labels_use() {
+    fn the_font_has_all_characters_of_the_labels() {
         for c in "0123456789.−×⁻⁰¹²³⁴⁵⁶⁷⁸⁹µΩ+…°αω√∞≤→₀Åħ\u{fffd}".chars()
         {
             assert!(advances().contains_key(&c), "{c} is missing");
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_to_fit() {
+    fn long_texts_are_shortened() {
         let long = "measurement ".repeat(1000);
         let cut = fit(&long, 12.0, 100.0);
         assert!(cut.ends_with('…') && width(&cut, 12.0) <= 100.0);

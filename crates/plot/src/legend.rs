@@ -1,18 +1,18 @@
-//! The legend: outside the frame, so that it never covers data.
+//! The legend, outside the frame so that it does not cover data.
 
+use crate::figure_layout::{Anchor, PAD, Rect, Text};
 use crate::font;
-use crate::layout::{Anchor, PAD, Rect, Text};
 
 const SIZE: f64 = 11.5;
-/// Length of the sample of line.
-pub(crate) const SAMPLE: f64 = 22.0;
-const AFTER_SAMPLE: f64 = 6.0;
+/// Length of a legend handle.
+pub(crate) const HANDLE: f64 = 22.0;
+const AFTER_HANDLE: f64 = 6.0;
 const BETWEEN: f64 = 18.0;
 const ROW: f64 = 18.0;
-/// No name is wider than this.
-const WIDEST: f64 = 220.0;
+/// Maximum width of a name in pixels.
+const MAX_NAME_WIDTH: f64 = 220.0;
 
-/// Where the sample of a series is drawn: from `x` to `x + SAMPLE` at height `y`.
+/// Legend handle of a series, drawn from `x` to `x + HANDLE` at height `y`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Key {
     pub(crate) series: usize,
@@ -20,81 +20,83 @@ pub(crate) struct Key {
     pub(crate) y: f64,
 }
 
-/// A legend whose size is known but not yet its place.
+/// A legend before its position is known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Legend {
-    /// Height taken above the frame.
+    /// Height above the frame.
     pub(crate) above: f64,
-    /// Width taken right of the frame.
+    /// Width to the right of the frame.
     pub(crate) beside: f64,
-    /// Each name with its place relative to the legend's corner; no series for "more".
+    /// Position relative to the corner of the legend, series and name of each entry; no series for
+    /// "more".
     entries: Vec<(f64, f64, Option<usize>, String)>,
 }
 
-/// Up to two rows above the frame if the names fit, else columns to its right.
-pub(crate) fn arrange(names: &[String], plot: f64, tall: f64, width: f64) -> Legend {
+/// Legend of up to two rows above the frame if the names fit, otherwise of columns to its right.
+pub(crate) fn arrange(names: &[String], plot_width: f64, height: f64, width: f64) -> Legend {
     if names.is_empty() {
         return Legend::default();
     }
-    above(names, plot).unwrap_or_else(|| beside(names, tall, width))
+    above(names, plot_width).unwrap_or_else(|| beside(names, height, width))
 }
 
 fn entry_width(text: &str) -> f64 {
-    SAMPLE + AFTER_SAMPLE + font::width(text, SIZE)
+    HANDLE + AFTER_HANDLE + font::width(text, SIZE)
 }
 
-fn above(names: &[String], plot: f64) -> Option<Legend> {
+fn above(names: &[String], plot_width: f64) -> Option<Legend> {
     let mut legend = Legend::default();
     let (mut x, mut row) = (0.0, 0.0);
     for (i, name) in names.iter().enumerate() {
-        let text = font::fit_middle(name, WIDEST, font::at_size(SIZE));
-        let wide = entry_width(&text);
-        if x > 0.0 && x + wide > plot {
+        let text = font::fit_middle(name, MAX_NAME_WIDTH, font::at_size(SIZE));
+        let entry = entry_width(&text);
+        if x > 0.0 && x + entry > plot_width {
             (x, row) = (0.0, row + 1.0);
         }
-        if row > 1.0 || x + wide > plot {
+        if row > 1.0 || x + entry > plot_width {
             return None;
         }
         legend.entries.push((x, row * ROW, Some(i), text));
-        x += wide + BETWEEN;
+        x += entry + BETWEEN;
     }
     legend.above = (row + 1.0) * ROW + 2.0;
     Some(legend)
 }
 
-fn beside(names: &[String], tall: f64, width: f64) -> Legend {
+fn beside(names: &[String], height: f64, width: f64) -> Legend {
     let mut legend = Legend::default();
-    let rows = ((tall / ROW) as usize).max(1);
-    let room = (width * 0.28 - SAMPLE - AFTER_SAMPLE - BETWEEN).clamp(0.0, WIDEST);
+    let rows = ((height / ROW) as usize).max(1);
+    let max_width = (width * 0.28 - HANDLE - AFTER_HANDLE - BETWEEN).clamp(0.0, MAX_NAME_WIDTH);
     let columns = if names.len() > rows { 2 } else { 1 };
-    let room = if columns == 2 { (width * 0.2 - SAMPLE - AFTER_SAMPLE).max(0.0) } else { room };
+    let max_width =
+        if columns == 2 { (width * 0.2 - HANDLE - AFTER_HANDLE).max(0.0) } else { max_width };
     let slots = rows * columns;
     let shown = if names.len() > slots { slots - 1 } else { names.len() };
     let mut texts: Vec<(Option<usize>, String)> = names
         .iter()
         .take(shown)
         .enumerate()
-        .map(|(i, name)| (Some(i), font::fit_middle(name, room, font::at_size(SIZE))))
+        .map(|(i, name)| (Some(i), font::fit_middle(name, max_width, font::at_size(SIZE))))
         .collect();
     if shown < names.len() {
         let more = format!("+ {} more", names.len() - shown);
-        texts.push((None, font::fit(&more, SIZE, room)));
+        texts.push((None, font::fit(&more, SIZE, max_width)));
     }
     let mut x = BETWEEN;
     for column in texts.chunks(rows) {
-        let wide = column.iter().map(|t| entry_width(&t.1)).fold(0.0, f64::max);
+        let entry = column.iter().map(|t| entry_width(&t.1)).fold(0.0, f64::max);
         for (row, (series, text)) in column.iter().enumerate() {
             legend.entries.push((x, row as f64 * ROW, *series, text.clone()));
         }
-        x += wide + BETWEEN;
+        x += entry + BETWEEN;
     }
     legend.beside = x - BETWEEN + PAD - 6.0;
     legend
 }
 
 impl Legend {
-    /// Adds the names to `texts` and says where the samples go. A legend above the frame begins at
-    /// height `head`.
+    /// Adds the names to `texts` and returns the handles. A legend above the frame starts at height
+    /// `head`.
     pub(crate) fn place(&self, frame: Rect, head: f64, texts: &mut Vec<Text>) -> Vec<Key> {
         let (left, top) =
             if self.above > 0.0 { (frame.left, head) } else { (frame.right(), frame.top) };
@@ -105,11 +107,11 @@ impl Legend {
                 keys.push(Key { series, x, y });
             }
             texts.push(Text {
-                x: x + SAMPLE + AFTER_SAMPLE,
+                x: x + HANDLE + AFTER_HANDLE,
                 y: y + SIZE * 0.36,
                 size: SIZE,
                 anchor: Anchor::Start,
-                turned: false,
+                rotated: false,
                 content: text.clone(),
             });
         }

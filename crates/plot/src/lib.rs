@@ -1,14 +1,11 @@
-//! Pictures of numbers, as lines, points, bars or a map of colours: as SVG, as PNG, or as text for
-//! a terminal.
+//! Plots of lines, points, bars and heat maps as SVG, PNG, or text for a terminal.
 //!
-//! The caller hands over plain numbers and gets a finished picture with ticks at round values,
-//! axes labelled in fitting units, a bar beside colours, and a legend where there is more than one
-//! series. The crate reads
-//! no files, needs no fonts on the machine, and takes any number that a float can hold: what is not
-//! finite is a gap.
+//! The caller passes plain numbers and gets a complete figure with ticks at round values, axis labels
+//! with SI prefixes, a colour bar for heat maps, and a legend for more than one series. The crate
+//! reads no files, needs no system fonts, and accepts any float; values that are not finite are gaps.
 //!
 //! ```
-//! use spile_plot::{Axis, Figure, Screen, Series};
+//! use spile_plot::{Axis, Figure, ColourMode, Series};
 //!
 //! let t: Vec<f64> = (0..200).map(|i| f64::from(i) * 1e-7).collect();
 //! let u = t.iter().map(|t| 0.02 * (t * 1e6).sin()).collect();
@@ -20,51 +17,51 @@
 //!     ..Figure::default()
 //! };
 //! assert!(figure.to_svg().contains("time (µs)"));
-//! assert!(figure.to_terminal(80, 24, Screen::Plain).contains("voltage (mV)"));
+//! assert!(figure.to_terminal(80, 24, ColourMode::Plain).contains("voltage (mV)"));
 //! assert!(figure.to_png(2.0)?.starts_with(b"\x89PNG"));
 //! # Ok::<(), spile_plot::PlotError>(())
 //! ```
 //!
 //! # Map
 //!
-//! | room | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `figure.rs` | the model: [`Figure`], [`Axis`], [`Series`], [`Points`], [`HeatMap`] |
-//! | `range.rs` | which part of the number plane is shown |
-//! | `ticks.rs` | round tick positions and their exact labels |
-//! | `unit.rs` | SI prefixes and shared powers of ten |
-//! | `trace.rs` | series in pixels: clipped, broken at gaps, no denser than the eye sees |
-//! | `shade.rs`, `image.rs` | the colours of numbers, and cells as an image |
-//! | `layout.rs`, `legend.rs`, `bar.rs` | the place of every part and every text |
-//! | `svg.rs`, `png.rs`, `terminal.rs` | the three ways out |
-//! | `graphics.rs` | pixels inside a terminal: kitty and sixel |
-//! | `font.rs`, `colour.rs` | widths of text, and the inks |
+//! | `range.rs` | axis ranges |
+//! | `ticks.rs` | tick positions and labels |
+//! | `unit.rs` | SI prefixes and powers of ten |
+//! | `geometry.rs` | series in pixel coordinates: clipped, split at gaps, decimated |
+//! | `colourmap.rs`, `image.rs` | colours of values, and heat maps as images |
+//! | `figure_layout.rs`, `legend.rs`, `colourbar.rs` | positions of all parts and labels |
+//! | `svg.rs`, `png.rs`, `terminal.rs` | output formats |
+//! | `graphics.rs` | images in a terminal: kitty and sixel |
+//! | `font.rs`, `colour.rs` | text widths; line colours and themes |
 //!
-//! # The font
+//! # Font
 //!
-//! `font/DejaVuSans-subset.ttf` is DejaVu Sans 2.37 cut down to Latin, Greek, raised and lowered
-//! digits, arrows and mathematical signs, without hints and kerning; `font/LICENSE` is its licence.
-//! SVG text names that family first and falls back to any plain one.
+//! `font/DejaVuSans-subset.ttf` is a subset of DejaVu Sans 2.37 with Latin, Greek, superscript and
+//! subscript digits, arrows and mathematical symbols, without hinting and kerning; `font/LICENSE` is
+//! its licence. SVG text requests this family first and falls back to any sans-serif font.
 
 #![forbid(unsafe_code)]
 
-mod bar;
 mod colour;
+mod colourbar;
+mod colourmap;
 mod figure;
+mod figure_layout;
 mod font;
+mod geometry;
 mod graphics;
 mod image;
-mod layout;
 mod legend;
 mod png;
 mod range;
-mod shade;
 mod svg;
 mod terminal;
 mod ticks;
-mod trace;
 mod unit;
 
-pub use figure::{Axis, Figure, HeatMap, Points, Screen, Series};
+pub use figure::{Axis, ColourMode, Figure, HeatMap, Points, Series};
 pub use graphics::kitty;
 pub use png::PlotError;

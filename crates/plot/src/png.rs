@@ -1,4 +1,4 @@
-//! A figure as a PNG file: its SVG, drawn by resvg with the embedded font and no other.
+//! PNG output: the SVG, rendered by resvg with the embedded font.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,23 +11,23 @@ use crate::figure::Figure;
 use crate::font::FONT;
 use crate::svg;
 
-/// A picture may have this many pixels at most; it takes four times as many bytes to draw.
-const MOST_PIXELS: u64 = 1 << 27;
+/// Maximum number of pixels; rendering needs four bytes per pixel.
+const MAX_PIXELS: u64 = 1 << 27;
 
-/// Why there is no picture.
+/// Errors of rendering.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PlotError {
-    /// The size asked for is nothing or far too much.
+    /// The size is zero or too large.
     Size {
         /// Width of the figure.
         width: u32,
         /// Height of the figure.
         height: u32,
-        /// What both were to be multiplied with.
+        /// Scale factor.
         scale: f32,
     },
-    /// The drawing library refused, in its own words.
+    /// Message of the rendering library.
     Render(String),
 }
 
@@ -36,21 +36,22 @@ impl fmt::Display for PlotError {
         match self {
             Self::Size { width, height, scale } => write!(
                 f,
-                "a picture of {width} by {height} pixels at scale {scale} cannot be drawn; \
-                 it needs at least one pixel and at most {MOST_PIXELS}"
+                "cannot render {width} x {height} pixels at scale {scale}: \
+                 expected at least one pixel and at most {MAX_PIXELS}"
             ),
-            Self::Render(why) => write!(f, "the picture cannot be drawn: {why}"),
+            Self::Render(message) => write!(f, "cannot render the figure: {message}"),
         }
     }
 }
 
 impl std::error::Error for PlotError {}
 
+/// Renders a figure to a PNG file.
 pub(crate) fn draw(figure: &Figure, scale: f32) -> Result<Vec<u8>, PlotError> {
     render(figure, scale)?.encode_png().map_err(|e| PlotError::Render(e.to_string()))
 }
 
-/// The pixels themselves.
+/// Renders a figure to pixels.
 pub(crate) fn render(figure: &Figure, scale: f32) -> Result<Pixmap, PlotError> {
     let size = || PlotError::Size { width: figure.width, height: figure.height, scale };
     let pixels = |length: u32| {
@@ -59,7 +60,7 @@ pub(crate) fn render(figure: &Figure, scale: f32) -> Result<Pixmap, PlotError> {
     };
     let width = pixels(figure.width).ok_or_else(size)?;
     let height = pixels(figure.height).ok_or_else(size)?;
-    if u64::from(width) * u64::from(height) > MOST_PIXELS {
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
         return Err(size());
     }
     let options = Options { fontdb: fonts(), ..Options::default() };
@@ -74,7 +75,7 @@ pub(crate) fn render(figure: &Figure, scale: f32) -> Result<Pixmap, PlotError> {
     Ok(canvas)
 }
 
-/// The embedded font under every generic name, so that no text is ever left out.
+/// Font database with the embedded font as default for all text.
 fn fonts() -> Arc<Database> {
     static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
     let load = || {

@@ -1,62 +1,63 @@
-//! Which part of the number plane a figure shows.
+//! Axis ranges of a figure.
 
 use crate::figure::{Figure, HeatMap, Points, Series};
 
-/// The ends of an axis: finite, in order, and far enough apart to put ticks between.
+/// Range of an axis: finite, `low < high`, and wide enough for distinct ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Range {
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
 
-/// Beyond this a span would overflow.
-const LARGEST: f64 = f64::MAX / 8.0;
-/// Below this a step between ticks would no longer be a normal number.
-const LEAST_SPAN: f64 = 1e-300;
-/// Ends closer than this part of their size are apart by rounding errors only.
-const LEAST_PART: f64 = 1e-13;
+/// Largest absolute value; the span of larger values would overflow.
+const MAX_ABS: f64 = f64::MAX / 8.0;
+/// Minimum span, so that the step between ticks is a normal number.
+const MIN_SPAN: f64 = 1e-300;
+/// Minimum span relative to the largest absolute value; smaller spans are rounding errors.
+const MIN_RELATIVE_SPAN: f64 = 1e-13;
 
 impl Range {
-    /// The range from `a` to `b` in either order, moved apart if they are too close.
+    /// Range from `a` to `b` in either order, widened to the minimum span.
     pub(crate) fn new(a: f64, b: f64) -> Self {
-        let [a, b] = [a, b].map(|v| if v.is_nan() { 0.0 } else { v.clamp(-LARGEST, LARGEST) });
+        let [a, b] = [a, b].map(|v| if v.is_nan() { 0.0 } else { v.clamp(-MAX_ABS, MAX_ABS) });
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
         let size = low.abs().max(high.abs());
-        if high - low >= LEAST_SPAN.max(LEAST_PART * size) {
+        if high - low >= MIN_SPAN.max(MIN_RELATIVE_SPAN * size) {
             return Self { low, high };
         }
         let middle = low + (high - low) / 2.0;
-        let half = if size < LEAST_SPAN { 1.0 } else { size * 0.05 };
-        // Values that differ at all stay in the middle of a narrow range, equal ones get a wide one.
-        let half = if low < high { half.min(size * LEAST_PART).max(LEAST_SPAN) } else { half };
+        let half = if size < MIN_SPAN { 1.0 } else { size * 0.05 };
+        // Different values get a narrow range, equal ones a wide one.
+        let half = if low < high { half.min(size * MIN_RELATIVE_SPAN).max(MIN_SPAN) } else { half };
         Self { low: middle - half, high: middle + half }
     }
 
+    /// `high - low`.
     pub(crate) fn span(self) -> f64 {
         self.high - self.low
     }
 
-    /// The same with a little air at both ends.
+    /// Range extended by 5 % of the span at both ends.
     fn padded(self) -> Self {
-        let air = self.span() * 0.05;
-        Self { low: self.low - air, high: self.high + air }
+        let margin = self.span() * 0.05;
+        Self { low: self.low - margin, high: self.high + margin }
     }
 }
 
-/// The ranges to show along x and y, of the logarithms where the axis shows those; `None` where
-/// neither the axis nor the data decide.
+/// Ranges along x and y, in logarithms for logarithmic axes; `None` if neither the axis nor the data
+/// define one.
 pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
-    let asked_x = figure.x.asked();
-    let asked_y = figure.y.asked();
+    let requested_x = figure.x.requested_range();
+    let requested_y = figure.y.requested_range();
     let mut x = Extent::default();
     let mut y = Extent::default();
-    each(figure, |x0, x1, low, high| {
-        // Only what is in sight counts for the other axis.
-        if asked_x.is_none_or(|r| x1 >= r.low && x0 <= r.high) {
+    for_each_extent(figure, |x0, x1, low, high| {
+        // Data outside the requested range of one axis do not affect the other.
+        if requested_x.is_none_or(|r| x1 >= r.low && x0 <= r.high) {
             y.add(low);
             y.add(high);
         }
-        if asked_y.is_none_or(|r| high >= r.low && low <= r.high) {
+        if requested_y.is_none_or(|r| high >= r.low && low <= r.high) {
             x.add(x0);
             x.add(x1);
         }
@@ -68,20 +69,21 @@ pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
     let padded = |e: &Extent, r: Range| {
         if e.low < e.high && e.high - e.low == r.span() { r.padded() } else { r }
     };
-    // Along x the data fill the frame from edge to edge; along y a curve should not touch it.
-    // Cells fill the frame both ways, and points should touch it nowhere.
+    // Heat maps fill the frame. Lines fill it along x and have a margin along y. Dots have a margin
+    // along both.
     let filled = figure.map.as_ref().is_some_and(|m| m.size().is_some());
-    let x = asked_x.or_else(|| x.range().map(|r| if dots && !filled { padded(&x, r) } else { r }));
-    let y = asked_y.or_else(|| {
+    let x =
+        requested_x.or_else(|| x.range().map(|r| if dots && !filled { padded(&x, r) } else { r }));
+    let y = requested_y.or_else(|| {
         let range = y.range()?;
         let mut wide = if filled { range } else { padded(&y, range) };
         if bars && !figure.y.log {
-            // Bars stand on the axis, or hang from it.
+            // No margin at the base of the bars.
             wide.low = if range.low >= 0.0 { 0.0 } else { wide.low };
             wide.high = if range.high <= 0.0 { 0.0 } else { wide.high };
             wide = Range::new(wide.low, wide.high);
         } else if bars {
-            // The lowest bar of a logarithmic axis has to have some height.
+            // The lowest bar of a logarithmic axis needs a visible height.
             wide = Range::new(y.low - 0.3, y.high + (0.05 * (y.high - y.low)).max(0.1));
         }
         Some(wide)
@@ -89,23 +91,24 @@ pub(crate) fn ranges(figure: &Figure) -> (Option<Range>, Option<Range>) {
     (x, y)
 }
 
-/// Whether there is anything to draw at all.
+/// Whether there is no finite value to draw.
 pub(crate) fn is_empty(figure: &Figure) -> bool {
     let mut empty = true;
-    each_series(figure, |_, _, _, high| empty &= !high.is_finite());
-    let coloured =
-        |m: &HeatMap| m.size().is_some() && m.values.iter().any(|v| m.colour.place(*v).is_finite());
+    for_each_series_extent(figure, |_, _, _, high| empty &= !high.is_finite());
+    let coloured = |m: &HeatMap| {
+        m.size().is_some() && m.values.iter().any(|v| m.colour.position(*v).is_finite())
+    };
     empty && !figure.map.as_ref().is_some_and(coloured)
 }
 
-/// What an empty picture says.
-pub(crate) fn nothing(figure: &Figure) -> &'static str {
+/// Message shown in an empty figure.
+pub(crate) fn empty_message(figure: &Figure) -> &'static str {
     let log = figure.x.log || figure.y.log || figure.map.as_ref().is_some_and(|m| m.colour.log);
     if log { "no positive values" } else { "no finite values" }
 }
 
-/// A value as its axis places it.
-pub(crate) fn place(log: bool, value: f64) -> f64 {
+/// Position of a value on a linear or logarithmic axis; NaN if it has no logarithm.
+pub(crate) fn position(log: bool, value: f64) -> f64 {
     match log {
         false => value,
         true if value > 0.0 => value.log10(),
@@ -113,25 +116,26 @@ pub(crate) fn place(log: bool, value: f64) -> f64 {
     }
 }
 
-/// Calls `see` with the x and y extent, as placed by the axes, of all there is to see.
-fn each(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
-    each_series(figure, &mut see);
+/// Calls `visit` with the extent `x0, x1, y0, y1` of every finite point, bucket and bar and of the heat
+/// map, in axis positions.
+fn for_each_extent(figure: &Figure, mut visit: impl FnMut(f64, f64, f64, f64)) {
+    for_each_series_extent(figure, &mut visit);
     let Some(map) = &figure.map else { return };
     if let (Some(_), [x0, .., x1], [y0, .., y1]) = (map.size(), &map.x[..], &map.y[..]) {
-        let [x0, x1] = [*x0, *x1].map(|v| figure.x.place(v));
-        let [y0, y1] = [*y0, *y1].map(|v| figure.y.place(v));
+        let [x0, x1] = [*x0, *x1].map(|v| figure.x.position(v));
+        let [y0, y1] = [*y0, *y1].map(|v| figure.y.position(v));
         if [x0, x1, y0, y1].iter().all(|v| v.is_finite()) {
-            see(x0.min(x1), x0.max(x1), y0.min(y1), y0.max(y1));
+            visit(x0.min(x1), x0.max(x1), y0.min(y1), y0.max(y1));
         }
     }
 }
 
-/// The same for every point, bucket and bar of the series that is finite. A bar without a logarithm
-/// has no height but still its place along x.
-fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
-    let (px, py) = (|v| figure.x.place(v), |v| figure.y.place(v));
+/// Calls `visit` with the extent `x0, x1, y0, y1` of every finite point, bucket and bar. A bar whose
+/// height has no logarithm still has an extent along x.
+fn for_each_series_extent(figure: &Figure, mut visit: impl FnMut(f64, f64, f64, f64)) {
+    let (px, py) = (|v| figure.x.position(v), |v| figure.y.position(v));
     for series in &figure.series {
-        // The ends of bucket `k` along x.
+        // Extent of bucket `k` along x.
         let ends = |start: f64, step: f64, k: usize| {
             let [a, b] = [k, k + 1].map(|k| px(start + k as f64 * step));
             (a.is_finite() && b.is_finite()).then(|| (a.min(b), a.max(b)))
@@ -140,7 +144,7 @@ fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
             Points::Line { x, y } | Points::Dots { x, y } => {
                 for (x, y) in x.iter().zip(y).map(|(x, y)| (px(*x), py(*y))) {
                     if x.is_finite() && y.is_finite() {
-                        see(x, x, y, y);
+                        visit(x, x, y, y);
                     }
                 }
             }
@@ -148,12 +152,12 @@ fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
                 for (k, (&low, &high)) in low.iter().zip(high).enumerate() {
                     let finite = low.is_finite() && high.is_finite();
                     let (low, high) = (py(low.min(high)), py(low.max(high)));
-                    // The foot of a band may have no logarithm; its head counts all the same.
+                    // The minimum of a bucket can be without logarithm.
                     let low = if low.is_finite() { low } else { high };
                     if let (Some((a, b)), true) =
                         (ends(*start, *step, k), finite && high.is_finite())
                     {
-                        see(a, b, low, high);
+                        visit(a, b, low, high);
                     }
                 }
             }
@@ -162,7 +166,7 @@ fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
                     let (foot, head) = (py(high.min(0.0)), py(high.max(0.0)));
                     let foot = if foot.is_finite() { foot } else { head };
                     if let Some((a, b)) = ends(*start, *step, k) {
-                        see(a, b, foot, head);
+                        visit(a, b, foot, head);
                     }
                 }
             }
@@ -170,7 +174,7 @@ fn each_series(figure: &Figure, mut see: impl FnMut(f64, f64, f64, f64)) {
     }
 }
 
-/// Least and greatest of the values seen so far.
+/// Minimum and maximum of values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
     low: f64,
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_lies_in_the_middle() {
+    fn a_constant_is_centred() {
         let (x, y) = ranges(&line(&[0.0, 1.0], &[3.0, 3.0]));
         assert_eq!(x, Some(Range { low: 0.0, high: 1.0 }));
         let y = y.unwrap();
@@ -213,24 +217,24 @@ mod tests {
     }
 
     #[test]
-    fn only_points_in_sight_set_the_height() {
+    fn only_visible_points_affect_the_y_range() {
         let mut figure = line(&[0.0, 1.0, 2.0], &[1.0, 2.0, 1000.0]);
         figure.x.range = Some((0.0, 1.5));
         assert!(ranges(&figure).1.unwrap().high < 3.0);
     }
 
     #[test]
-    fn nothing_finite_means_no_range() {
+    fn without_finite_values_there_is_no_range() {
         assert_eq!(ranges(&line(&[f64::NAN, 1.0], &[1.0, f64::INFINITY])), (None, None));
         assert_eq!(ranges(&Figure::default()), (None, None));
     }
 
     proptest! {
         #[test]
-        fn every_range_is_usable(a: f64, b: f64) {
+        fn every_range_is_finite_and_has_a_span(a: f64, b: f64) {
             let r = Range::new(a, b);
             prop_assert!(r.low.is_finite() && r.high.is_finite() && r.padded().span().is_finite());
-            prop_assert!(r.span() > 0.0 && r.span() >= 0.5 * LEAST_PART * r.high.abs());
+            prop_assert!(r.span() > 0.0 && r.span() >= 0.5 * MIN_RELATIVE_SPAN * r.high.abs());
         }
     }
 }

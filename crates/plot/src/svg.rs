@@ -1,20 +1,21 @@
-//! A figure as an SVG document.
+//! SVG output.
 
 use std::fmt::Write as _;
 
-use crate::bar;
-use crate::colour::{Ink, Theme};
+use crate::colour::{Style, Theme};
+use crate::colourbar;
+use crate::colourmap::ColourMap;
 use crate::figure::{Figure, HeatMap, Points};
+use crate::figure_layout::{Anchor, FigureLayout, MARK, Rect, TICK, Text};
 use crate::font;
+use crate::geometry::{Slice, Trace, View};
 use crate::image::Image;
-use crate::layout::{Anchor, Layout, MARK, Rect, TICK, Text};
-use crate::legend::{Key, SAMPLE};
+use crate::legend::{HANDLE, Key};
 use crate::range;
-use crate::shade::Shades;
-use crate::trace::{Slice, Trace, View};
 
+/// Draws a figure as an SVG document.
 pub(crate) fn draw(figure: &Figure) -> String {
-    let layout = Layout::of(figure);
+    let layout = FigureLayout::of(figure);
     let theme = Theme::of(figure.dark);
     let (width, height) = (figure.width.max(1), figure.height.max(1));
     let mut out = Doc(String::new());
@@ -24,7 +25,7 @@ pub(crate) fn draw(figure: &Figure) -> String {
          viewBox=\"0 0 {width} {height}\" font-family=\"{}\">\
          <rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>",
         font::FAMILY,
-        theme.paper,
+        theme.background,
     );
     out.grid(&layout, theme);
     if let Some(view) = &layout.view {
@@ -36,7 +37,7 @@ pub(crate) fn draw(figure: &Figure) -> String {
     }
     for key in &layout.keys {
         if let Some(series) = figure.series.get(key.series) {
-            out.sample(*key, &series.points, theme.ink(key.series));
+            out.legend_handle(*key, &series.points, theme.style(key.series));
         }
     }
     out.texts(figure, &layout, theme);
@@ -44,21 +45,21 @@ pub(crate) fn draw(figure: &Figure) -> String {
     out.0
 }
 
-/// The document so far.
+/// The document under construction.
 struct Doc(String);
 
 impl Doc {
-    /// A number with at most two decimals and no needless character.
+    /// Writes a number with at most two decimals and no trailing zeros.
     fn num(&mut self, value: f64) {
         let cents = (value * 100.0).round() as i64;
         if cents < 0 {
             self.0.push('-');
         }
-        let (whole, rest) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
+        let (integer, rest) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
         let _ = match (rest, rest % 10) {
-            (0, _) => write!(self.0, "{whole}"),
-            (_, 0) => write!(self.0, "{whole}.{}", rest / 10),
-            _ => write!(self.0, "{whole}.{rest:02}"),
+            (0, _) => write!(self.0, "{integer}"),
+            (_, 0) => write!(self.0, "{integer}.{}", rest / 10),
+            _ => write!(self.0, "{integer}.{rest:02}"),
         };
     }
 
@@ -68,8 +69,8 @@ impl Doc {
         self.0.push('"');
     }
 
-    /// A command of a path with its numbers.
-    fn step(&mut self, command: &str, numbers: &[f64]) {
+    /// Writes a path command with its arguments.
+    fn path_command(&mut self, command: &str, numbers: &[f64]) {
         self.0.push_str(command);
         for (i, &n) in numbers.iter().enumerate() {
             if i > 0 {
@@ -88,47 +89,47 @@ impl Doc {
         let _ = write!(self.0, " {style}/>");
     }
 
-    fn grid(&mut self, layout: &Layout, theme: Theme) {
+    fn grid(&mut self, layout: &FigureLayout, theme: Theme) {
         let (Some(view), frame) = (&layout.view, layout.frame) else { return };
         let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.grid);
         for tick in &layout.x {
-            self.step("M", &[crisp(view.px(tick.value), frame.left), frame.top]);
-            self.step("v", &[frame.height]);
+            self.path_command("M", &[crisp(view.px(tick.value), frame.left), frame.top]);
+            self.path_command("v", &[frame.height]);
         }
         for tick in &layout.y {
-            self.step("M", &[frame.left, crisp(view.py(tick.value), frame.top)]);
-            self.step("h", &[frame.width]);
+            self.path_command("M", &[frame.left, crisp(view.py(tick.value), frame.top)]);
+            self.path_command("h", &[frame.width]);
         }
         self.0.push_str("\"/>");
     }
 
-    fn frame(&mut self, layout: &Layout, theme: Theme) {
+    fn frame(&mut self, layout: &FigureLayout, theme: Theme) {
         let frame = layout.frame;
         self.rect(frame, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
         let Some(view) = &layout.view else { return };
         let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame);
         for tick in &layout.x {
-            self.step("M", &[crisp(view.px(tick.value), frame.left), frame.bottom()]);
-            self.step("v", &[MARK]);
+            self.path_command("M", &[crisp(view.px(tick.value), frame.left), frame.bottom()]);
+            self.path_command("v", &[MARK]);
         }
         for tick in &layout.y {
-            self.step("M", &[frame.left, crisp(view.py(tick.value), frame.top)]);
-            self.step("h", &[-MARK]);
+            self.path_command("M", &[frame.left, crisp(view.py(tick.value), frame.top)]);
+            self.path_command("h", &[-MARK]);
         }
         self.0.push_str("\"/>");
     }
 
-    fn data(&mut self, figure: &Figure, layout: &Layout, view: &View, theme: Theme) {
-        // A nested document cuts off what sticks out, and unlike a clip path it needs no name that
-        // could clash when several pictures end up on one page.
+    fn data(&mut self, figure: &Figure, layout: &FigureLayout, view: &View, theme: Theme) {
+        // A nested document clips the data. Unlike a clip path it needs no id, which could clash with
+        // other figures on the same page.
         let f = layout.frame;
-        let cut = [f.left, f.top, f.width, f.height];
+        let clip = [f.left, f.top, f.width, f.height];
         self.0.push_str("<svg");
-        for (name, value) in ["x", "y", "width", "height"].into_iter().zip(cut) {
+        for (name, value) in ["x", "y", "width", "height"].into_iter().zip(clip) {
             self.attr(name, value);
         }
         self.0.push_str(" viewBox=\"");
-        self.step("", &cut);
+        self.path_command("", &clip);
         self.0.push_str("\" stroke-linejoin=\"round\">");
         if let Some(map) = &figure.map {
             let gap = (!map.sparse).then_some(theme.gap);
@@ -138,72 +139,72 @@ impl Doc {
         }
         let several = figure.series.len() > 1;
         for (i, series) in figure.series.iter().enumerate() {
-            let ink = theme.ink(i);
+            let style = theme.style(i);
             match view.trace(&series.points) {
-                Trace::Lines(runs) => self.lines(&runs, ink, f.width),
-                Trace::Bands(runs) => self.bands(&runs, ink, several),
-                Trace::Dots(dots) => self.dots(&dots, ink),
+                Trace::Lines(runs) => self.lines(&runs, style, f.width),
+                Trace::Bands(runs) => self.bands(&runs, style, several),
+                Trace::Dots(dots) => self.dots(&dots, style),
             }
         }
         self.0.push_str("</svg>");
     }
 
-    fn lines(&mut self, runs: &[Vec<(f64, f64)>], ink: Ink, width: f64) {
+    fn lines(&mut self, runs: &[Vec<(f64, f64)>], style: Style, width: f64) {
         let joined: usize = runs.iter().filter(|r| r.len() > 1).map(Vec::len).sum();
         if joined > 0 {
-            // A line that goes up and down in every pixel would be a blot if it were any thicker.
+            // Dense lines are thin.
             let thick = if joined as f64 > 2.0 * width { 1.0 } else { 1.6 };
-            let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\"", ink.hex);
+            let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\"", style.hex);
             self.attr("stroke-width", thick);
-            if !ink.dash.is_empty() {
-                let _ = write!(self.0, " stroke-dasharray=\"{}\"", ink.dash);
+            if !style.dash.is_empty() {
+                let _ = write!(self.0, " stroke-dasharray=\"{}\"", style.dash);
             }
             self.0.push_str(" d=\"");
             for run in runs.iter().filter(|r| r.len() > 1) {
                 for (i, &(x, y)) in run.iter().enumerate() {
-                    self.step(if i == 0 { "M" } else { " " }, &[x, y]);
+                    self.path_command(if i == 0 { "M" } else { " " }, &[x, y]);
                 }
             }
             self.0.push_str("\"/>");
         }
-        // Points with a gap on both sides: a path of arcs draws them all as discs.
+        // Single points between gaps are drawn as discs.
         if runs.iter().any(|r| r.len() == 1) {
-            let _ = write!(self.0, "<path fill=\"{}\" d=\"", ink.hex);
+            let _ = write!(self.0, "<path fill=\"{}\" d=\"", style.hex);
             for &(x, y) in runs.iter().filter(|r| r.len() == 1).flatten() {
-                self.step("M", &[x - 2.0, y]);
+                self.path_command("M", &[x - 2.0, y]);
                 self.0.push_str("a2 2 0 1 0 4 0a2 2 0 1 0-4 0z");
             }
             self.0.push_str("\"/>");
         }
     }
 
-    fn bands(&mut self, runs: &[Vec<Slice>], ink: Ink, several: bool) {
+    fn bands(&mut self, runs: &[Vec<Slice>], style: Style, several: bool) {
         if runs.is_empty() {
             return;
         }
-        // The stroke keeps a flat band visible and closes the steps between neighbouring buckets.
-        let _ = write!(self.0, "<path fill=\"{0}\" stroke=\"{0}\"", ink.hex);
+        // The stroke keeps flat bands visible and closes gaps between neighbouring buckets.
+        let _ = write!(self.0, "<path fill=\"{0}\" stroke=\"{0}\"", style.hex);
         if several {
             self.0.push_str(" opacity=\"0.8\"");
         }
         self.0.push_str(" d=\"");
         for run in runs {
             for (i, s) in run.iter().enumerate() {
-                self.step(if i == 0 { "M" } else { " " }, &[s.x, s.top]);
+                self.path_command(if i == 0 { "M" } else { " " }, &[s.x, s.top]);
             }
             for s in run.iter().rev() {
-                self.step(" ", &[s.x, s.bottom]);
+                self.path_command(" ", &[s.x, s.bottom]);
             }
             self.0.push('z');
         }
         self.0.push_str("\"/>");
     }
 
-    fn dots(&mut self, dots: &[(f64, f64)], ink: Ink) {
+    fn dots(&mut self, dots: &[(f64, f64)], style: Style) {
         if dots.is_empty() {
             return;
         }
-        // Many points are drawn small and thin, so that crowds look denser than loners.
+        // Many points are drawn small and translucent to show the density.
         let (size, opacity) = match dots.len() {
             0..300 => (5.0, 0.85),
             300..2000 => (3.5, 0.7),
@@ -212,65 +213,65 @@ impl Doc {
         self.0.push_str("<g");
         self.attr("stroke-width", size);
         self.attr("stroke-opacity", opacity);
-        let _ = write!(self.0, " stroke=\"{}\" stroke-linecap=\"round\" fill=\"none\">", ink.hex);
-        // A path is painted in one go, so points of one path do not darken each other.
+        let _ = write!(self.0, " stroke=\"{}\" stroke-linecap=\"round\" fill=\"none\">", style.hex);
+        // One path per point, because overlapping parts of one path do not add up.
         for (x, y) in dots {
-            self.step("<path d=\"M", &[*x, *y]);
+            self.path_command("<path d=\"M", &[*x, *y]);
             self.0.push_str("h0\"/>");
         }
         self.0.push_str("</g>");
     }
 
-    /// An image stretched over `rect`.
+    /// Writes an image stretched to `rect`.
     fn image(&mut self, image: &Image, rect: Rect, rendering: &str) {
-        let Some(address) = image.address() else { return };
+        let Some(url) = image.data_url() else { return };
         self.0.push_str("<image");
         self.attr("x", rect.left);
         self.attr("y", rect.top);
         self.attr("width", rect.width);
         self.attr("height", rect.height);
-        // The attribute is what older programs know, the style what the others go by.
+        // Older programs use the attribute, newer ones the style.
         let _ = write!(
             self.0,
             " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" \
-             style=\"image-rendering:{rendering}\" href=\"{address}\"/>"
+             style=\"image-rendering:{rendering}\" href=\"{url}\"/>"
         );
     }
 
-    fn bar(&mut self, map: &HeatMap, bar: &bar::Placed, theme: Theme) {
-        if let Some(shades) = Shades::of(map) {
-            self.image(&Image::bar(&shades), bar.rect, "pixelated");
+    fn bar(&mut self, map: &HeatMap, bar: &colourbar::Placed, theme: Theme) {
+        if let Some(colours) = ColourMap::of(map) {
+            self.image(&Image::bar(&colours), bar.rect, "pixelated");
         }
         self.rect(bar.rect, &format!("fill=\"none\" stroke=\"{}\"", theme.frame));
         let _ = write!(self.0, "<path fill=\"none\" stroke=\"{}\" d=\"", theme.frame);
         for tick in &bar.ticks {
-            self.step("M", &[bar.rect.right(), crisp(bar.py(tick), bar.rect.top)]);
-            self.step("h", &[MARK]);
+            self.path_command("M", &[bar.rect.right(), crisp(bar.py(tick), bar.rect.top)]);
+            self.path_command("h", &[MARK]);
         }
         self.0.push_str("\"/>");
     }
 
-    fn sample(&mut self, key: Key, points: &Points, ink: Ink) {
+    fn legend_handle(&mut self, key: Key, points: &Points, style: Style) {
         if let Points::Dots { .. } = points {
-            self.dots(&[(key.x + SAMPLE / 2.0, key.y)], ink);
+            self.dots(&[(key.x + HANDLE / 2.0, key.y)], style);
             return;
         }
         if matches!(points, Points::Envelope { .. } | Points::Bars { .. }) {
-            let r = Rect { left: key.x + 3.0, top: key.y - 5.0, width: SAMPLE - 6.0, height: 10.0 };
-            self.rect(r, &format!("fill=\"{}\"", ink.hex));
+            let r = Rect { left: key.x + 3.0, top: key.y - 5.0, width: HANDLE - 6.0, height: 10.0 };
+            self.rect(r, &format!("fill=\"{}\"", style.hex));
             return;
         }
-        let _ = write!(self.0, "<path stroke=\"{}\" stroke-width=\"2\"", ink.hex);
-        if !ink.dash.is_empty() {
-            let _ = write!(self.0, " stroke-dasharray=\"{}\"", ink.dash);
+        let _ = write!(self.0, "<path stroke=\"{}\" stroke-width=\"2\"", style.hex);
+        if !style.dash.is_empty() {
+            let _ = write!(self.0, " stroke-dasharray=\"{}\"", style.dash);
         }
         self.0.push_str(" d=\"");
-        self.step("M", &[key.x, key.y]);
-        self.step("h", &[SAMPLE]);
+        self.path_command("M", &[key.x, key.y]);
+        self.path_command("h", &[HANDLE]);
         self.0.push_str("\"/>");
     }
 
-    fn texts(&mut self, figure: &Figure, layout: &Layout, theme: Theme) {
+    fn texts(&mut self, figure: &Figure, layout: &FigureLayout, theme: Theme) {
         let _ = write!(self.0, "<g fill=\"{}\">", theme.text);
         for text in &layout.texts {
             self.text(text);
@@ -282,8 +283,8 @@ impl Doc {
                 y: f.top + f.height / 2.0,
                 size: 13.0,
                 anchor: Anchor::Middle,
-                turned: false,
-                content: range::nothing(figure).to_owned(),
+                rotated: false,
+                content: range::empty_message(figure).to_owned(),
             });
         }
         self.0.push_str("</g>");
@@ -291,9 +292,9 @@ impl Doc {
 
     fn text(&mut self, text: &Text) {
         self.0.push_str("<text");
-        if text.turned {
+        if text.rotated {
             self.0.push_str(" transform=\"");
-            self.step("translate(", &[text.x, text.y]);
+            self.path_command("translate(", &[text.x, text.y]);
             self.0.push_str(")rotate(-90)\"");
         } else {
             self.attr("x", text.x);
@@ -321,8 +322,7 @@ impl Doc {
     }
 }
 
-/// `value` moved so that a thin line there fills whole pixels, as the frame that begins at `edge`
-/// does.
+/// `value` aligned to the pixel grid of the frame that starts at `edge`, so that thin lines are sharp.
 fn crisp(value: f64, edge: f64) -> f64 {
     edge + (value - edge).round()
 }

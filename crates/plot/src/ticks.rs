@@ -1,12 +1,12 @@
-//! Where the ticks of an axis go and what stands beside them.
+//! Tick positions and labels.
 //!
-//! A tick is a whole number times a power of ten, so its label is exact: no float is ever printed.
+//! A tick is an integer times a power of ten, so its label is exact: no float is formatted.
 
 use crate::figure::Axis;
 use crate::range::Range;
 use crate::unit::{self, Scale};
 
-/// One tick.
+/// A tick: its position on the axis and its label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) value: f64,
@@ -17,46 +17,46 @@ pub(crate) struct Tick {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Ticks {
     pub(crate) marks: Vec<Tick>,
-    /// The unit of the labels, with the prefix that was chosen.
+    /// Unit of the labels, including the SI prefix.
     pub(crate) unit: String,
-    /// What turns a label into the value if the unit does not say it: `×10⁻⁶ + 10⁹`.
+    /// Factor and offset from labels to values that the unit does not express: `×10⁻⁶ + 10⁹`.
     pub(crate) note: String,
 }
 
-/// More digits than this in a label are moved into a shared offset.
-const MOST_DIGITS: u32 = 6;
+/// Labels with more digits get a common offset.
+const MAX_DIGITS: u32 = 6;
 
 impl Ticks {
-    /// At most about `most` ticks of an axis that shows `range`, of logarithms where it is one of
-    /// those; a tick's value is its place in that range.
-    pub(crate) fn of(axis: &Axis, range: Range, most: usize) -> Self {
+    /// About `max_count` ticks, or fewer, of an axis. `range` and the values of the ticks are positions:
+    /// logarithms for a logarithmic axis.
+    pub(crate) fn of(axis: &Axis, range: Range, max_count: usize) -> Self {
         if axis.log {
-            Self::log(range, &axis.unit, most)
+            Self::log(range, &axis.unit, max_count)
         } else {
-            let least = if axis.whole { 1.0 } else { 0.0 };
-            Self::steps(range, &axis.unit, most, least)
+            let min_step = if axis.integer { 1.0 } else { 0.0 };
+            Self::steps(range, &axis.unit, max_count, min_step)
         }
     }
 
-    /// Powers of ten, with twice and five times as much between them where there is room; where
-    /// hardly one of these fits, other round values.
-    fn log(range: Range, unit: &str, most: usize) -> Self {
+    /// Ticks of a logarithmic axis: powers of ten, with 2 and 5 times a power if there is space, or other
+    /// round values if the range has fewer than two powers of ten.
+    fn log(range: Range, unit: &str, max_count: usize) -> Self {
         let first = (range.low - 1e-9).ceil() as i32;
         let last = (range.high + 1e-9).floor() as i32;
         let unit_only = |marks| Self { marks, unit: unit.trim().to_owned(), note: String::new() };
         let inside =
             |tick: &Tick| tick.value >= range.low - 1e-9 && tick.value <= range.high + 1e-9;
-        // These are not equally far apart, and no label may touch the next.
-        let gap = 0.45 * range.span() / most.clamp(1, 100) as f64;
-        if last - first <= most as i32 {
-            // Small powers are written out, unless others beside them would be long.
-            let written = (first - 1..=last).all(|power| (-3..=3).contains(&power));
+        // These ticks are not uniform; this is the minimum distance between labels.
+        let gap = 0.45 * range.span() / max_count.clamp(1, 100) as f64;
+        if last - first <= max_count as i32 {
+            // Write out small powers if all labels are short.
+            let decimals = (first - 1..=last).all(|power| (-3..=3).contains(&power));
             let marks: Vec<Tick> = (first - 1..=last)
                 .flat_map(|power| [1, 2, 5].map(|number| (number, power)))
                 .map(|(number, power)| Tick {
                     value: f64::from(number).log10() + f64::from(power),
                     label: match number {
-                        _ if written => decimal(i64::from(number), power),
+                        _ if decimals => decimal(i64::from(number), power),
                         1 => format!("10{}", unit::superscript(power)),
                         _ => format!("{number}×10{}", unit::superscript(power)),
                     },
@@ -64,13 +64,13 @@ impl Ticks {
                 .filter(inside)
                 .collect();
             let crowded = marks.windows(2).any(|w| w[1].value - w[0].value < gap);
-            if (3..=most.max(4)).contains(&marks.len()) && !crowded {
+            if (3..=max_count.max(4)).contains(&marks.len()) && !crowded {
                 return unit_only(marks);
             }
         }
         if last <= first {
             let values = Range::new(10f64.powf(range.low), 10f64.powf(range.high));
-            let mut ticks = Self::new(values, unit, most);
+            let mut ticks = Self::new(values, unit, max_count);
             let mut last = f64::NEG_INFINITY;
             ticks.marks.retain_mut(|tick| {
                 tick.value = tick.value.log10();
@@ -80,7 +80,7 @@ impl Ticks {
             });
             return ticks;
         }
-        let step = 1 + (last - first) / most.clamp(1, 100) as i32;
+        let step = 1 + (last - first) / max_count.clamp(1, 100) as i32;
         let power = |power: i32| Tick {
             value: f64::from(power),
             label: format!("10{}", unit::superscript(power)),
@@ -88,21 +88,21 @@ impl Ticks {
         unit_only((first..=last).filter(|p| p.rem_euclid(step) == 0).map(power).collect())
     }
 
-    /// At most about `most` ticks inside `range`, labelled in `unit` or a multiple of it.
-    pub(crate) fn new(range: Range, unit: &str, most: usize) -> Self {
-        Self::steps(range, unit, most, 0.0)
+    /// About `max_count` ticks, or fewer, of a linear axis, labelled in `unit` with an SI prefix.
+    pub(crate) fn new(range: Range, unit: &str, max_count: usize) -> Self {
+        Self::steps(range, unit, max_count, 0.0)
     }
 
-    /// The same, at least `least` apart.
-    fn steps(range: Range, unit: &str, most: usize, least: f64) -> Self {
+    /// Ticks of a linear axis with a step of at least `min_step`; 1 restricts them to integers.
+    fn steps(range: Range, unit: &str, max_count: usize, min_step: f64) -> Self {
         let (mut factor, mut power) =
-            nice_step((range.span() / most.clamp(1, 100) as f64).max(least));
-        if least == 1.0 && power < 0 {
-            // The one step of these that is no whole number is 2.5.
+            nice_step((range.span() / max_count.clamp(1, 100) as f64).max(min_step));
+        if min_step == 1.0 && power < 0 {
+            // 2.5 is the only step above 1 that is not an integer.
             (factor, power) = (5, 0);
         }
         let step = value(factor, power);
-        // A tick that misses an end by a rounding error belongs to it.
+        // Include ticks that are outside by a rounding error.
         let first = (range.low / step - 1e-6).ceil() as i64;
         let last = (range.high / step + 1e-6).floor() as i64;
         let numbers: Vec<i64> =
@@ -111,13 +111,13 @@ impl Ticks {
             return Self { unit: unit.to_owned(), ..Self::default() };
         };
 
-        let wide = numbers.iter().any(|&n| digits(n) > MOST_DIGITS);
-        let offset = if wide { round_offset(low, high) } else { 0 };
+        let long = numbers.iter().any(|&n| digits(n) > MAX_DIGITS);
+        let offset = if long { round_offset(low, high) } else { 0 };
         let largest = (low - offset).unsigned_abs().max((high - offset).unsigned_abs());
         let lead = power + largest.checked_ilog10().unwrap_or(0) as i32;
         let Scale { power: shown, unit: prefixed, mut note } = unit::scale(unit, lead, power);
         if offset != 0 {
-            // The offset is in the axis' own unit, whatever prefix the labels have.
+            // The offset is in the unit of the data, without the prefix of the labels.
             if !note.is_empty() {
                 note.push(' ');
             }
@@ -136,8 +136,8 @@ impl Ticks {
     }
 }
 
-/// The least of 1, 2, 2.5, 5 times a power of ten that is not below `raw`, as a whole number and a
-/// power of ten.
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `raw`, as an integer and an
+/// exponent of ten.
 fn nice_step(raw: f64) -> (i64, i32) {
     let power = raw.log10().floor() as i32;
     let lead = raw / 10f64.powi(power);
@@ -147,7 +147,7 @@ fn nice_step(raw: f64) -> (i64, i32) {
         .map_or((1, power + 2), |(n, p)| (n, power + p))
 }
 
-/// `number * 10^power`, rounded once where the power is exact.
+/// `number * 10^power`, rounded once if the power is exact.
 fn value(number: i64, power: i32) -> f64 {
     if power < 0 { number as f64 / 10f64.powi(-power) } else { number as f64 * 10f64.powi(power) }
 }
@@ -156,8 +156,8 @@ fn digits(number: i64) -> u32 {
     number.unsigned_abs().checked_ilog10().map_or(1, |d| d + 1)
 }
 
-/// A round number near `low..=high`, which do not contain zero, to measure the labels from: the
-/// roundest one between them, or else what their leading digits have in common.
+/// Offset for the labels of `low..=high`, a range without zero: the roundest number in the range, or
+/// the common leading digits.
 fn round_offset(low: i64, high: i64) -> i64 {
     let span = high - low;
     let mut common = 0;
@@ -172,7 +172,7 @@ fn round_offset(low: i64, high: i64) -> i64 {
     common
 }
 
-/// `number * 10^power` written out, with a true minus sign and as many decimals as the power says.
+/// `number * 10^power` in decimal notation with `-power` decimals and the sign U+2212.
 fn decimal(number: i64, power: i32) -> String {
     let mut text = number.unsigned_abs().to_string();
     if power < 0 {
@@ -190,7 +190,7 @@ fn decimal(number: i64, power: i32) -> String {
     text
 }
 
-/// `number * 10^power` written as short as it can be.
+/// `number * 10^power` in decimal or scientific notation, whichever is easier to read.
 fn plain(mut number: u64, mut power: i32) -> String {
     while number != 0 && number.is_multiple_of(10) {
         number /= 10;
@@ -198,14 +198,14 @@ fn plain(mut number: u64, mut power: i32) -> String {
     }
     let text = number.to_string();
     let lead = power + text.len() as i32 - 1;
-    let raised = unit::superscript(lead);
+    let exponent = unit::superscript(lead);
     let (head, tail) = text.split_at(1);
     let short = match tail {
-        "" if head == "1" => format!("10{raised}"),
-        "" => format!("{head}×10{raised}"),
-        _ => format!("{head}.{tail}×10{raised}"),
+        "" if head == "1" => format!("10{exponent}"),
+        "" => format!("{head}×10{exponent}"),
+        _ => format!("{head}.{tail}×10{exponent}"),
     };
-    // Many zeros are hard to count; other digits are easier to read in one go.
+    // Scientific notation for many zeros.
     let zeros = power.max(-lead);
     if zeros >= 6 || lead > 15 { short } else { decimal(number as i64, power) }
 }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn large_offsets_are_taken_out() {
+    fn large_offsets_are_moved_to_the_note() {
         let (l, _, note) = labels(1e9, 1e9 + 1e-3, "");
         assert_eq!(note, "×10⁻³ + 10⁹");
         assert_eq!(l, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
@@ -250,22 +250,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_between_whole_numbers() {
-        let whole = |low, high, most| {
-            let t = Ticks::of(&Axis::whole("index"), Range::new(low, high), most);
+    fn an_integer_axis_has_ticks_only_at_integers() {
+        let integer = |low, high, max_count| {
+            let t = Ticks::of(&Axis::integer("index"), Range::new(low, high), max_count);
             t.marks.into_iter().map(|t| t.label).collect::<Vec<_>>()
         };
-        assert_eq!(whole(-0.5, 0.5, 6), ["0"]);
-        assert_eq!(whole(-0.5, 3.5, 8), ["0", "1", "2", "3"]);
-        assert_eq!(whole(0.0, 15.0, 6), ["0", "5", "10", "15"]);
-        assert_eq!(whole(0.0, 150.0, 6), ["0", "25", "50", "75", "100", "125", "150"]);
+        assert_eq!(integer(-0.5, 0.5, 6), ["0"]);
+        assert_eq!(integer(-0.5, 3.5, 8), ["0", "1", "2", "3"]);
+        assert_eq!(integer(0.0, 15.0, 6), ["0", "5", "10", "15"]);
+        assert_eq!(integer(0.0, 150.0, 6), ["0", "25", "50", "75", "100", "125", "150"]);
     }
 
     #[test]
-    fn logarithms_get_powers_of_ten_or_round_values() {
-        let log = |low: f64, high: f64, most| {
+    fn logarithmic_axes_have_powers_of_ten_or_round_values() {
+        let log = |low: f64, high: f64, max_count| {
             let axis = Axis { log: true, ..Axis::new("", "V") };
-            Ticks::of(&axis, Range::new(low.log10(), high.log10()), most)
+            Ticks::of(&axis, Range::new(low.log10(), high.log10()), max_count)
         };
         let all = |t: &Ticks| t.marks.iter().map(|t| t.label.clone()).collect::<Vec<_>>();
         let wide = log(1e-3, 1e3, 8);
@@ -281,18 +281,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ticks_are_nice_and_inside(
+        fn ticks_are_round_and_inside_the_range(
             low in prop_oneof![any::<f64>(), -10.0..10.0, Just(0.0)],
             span in prop_oneof![any::<f64>(), 0.0..10.0, Just(1e-9), Just(1e-3)],
-            most in 1usize..30,
+            max_count in 1usize..30,
         ) {
             let range = Range::new(low, low + span);
-            let t = Ticks::new(range, "V", most);
-            prop_assert!(t.marks.len() <= most + 2, "{} for {most}", t.marks.len());
-            prop_assert!(most < 2 || !t.marks.is_empty());
-            let slack = range.span() * 1e-3;
+            let t = Ticks::new(range, "V", max_count);
+            prop_assert!(t.marks.len() <= max_count + 2, "{} for {max_count}", t.marks.len());
+            prop_assert!(max_count < 2 || !t.marks.is_empty());
+            let tolerance = range.span() * 1e-3;
             for tick in &t.marks {
-                prop_assert!(tick.value >= range.low - slack && tick.value <= range.high + slack);
+                prop_assert!(tick.value >= range.low - tolerance && tick.value <= range.high + tolerance);
                 prop_assert!(tick.label.chars().count() <= 12, "{}", tick.label);
             }
             for pair in t.marks.windows(2) {

@@ -1,6 +1,6 @@
-//! Units and the powers of ten that go with them.
+//! SI prefixes and powers of ten of units.
 
-/// SI prefixes with the power of ten they stand for; `u` is only read, never written.
+/// SI prefixes with their powers of ten.
 const PREFIXES: [(&str, i32); 20] = [
     ("q", -30),
     ("r", -27),
@@ -23,49 +23,49 @@ const PREFIXES: [(&str, i32); 20] = [
     ("R", 27),
     ("Q", 30),
 ];
-/// Other spellings of micro: the Greek letter and the letter of plain typewriters.
+/// Other spellings of micro, accepted on input: Greek mu and the letter u.
 const MICRO: [&str; 2] = ["μ", "u"];
 
-/// Units that people write prefixes in front of.
+/// Units that are used with SI prefixes.
 const TAKES_PREFIX: [&str; 31] = [
     "s", "m", "g", "A", "K", "mol", "cd", "V", "W", "J", "N", "Pa", "Hz", "C", "F", "H", "T", "S",
     "Wb", "Ω", "ohm", "eV", "rad", "lm", "lx", "Bq", "Gy", "Sv", "bar", "B", "L",
 ];
 
-/// The power of ten shown by an axis and how the axis says so.
+/// Power of ten of the labels of an axis, and its notation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
     /// A tick's label is its value divided by ten to this power.
     pub(crate) power: i32,
-    /// The unit to write after the axis label.
+    /// Unit for the axis label.
     pub(crate) unit: String,
-    /// What to put at the end of the axis when no prefix says it, such as `×10⁻⁶`.
+    /// Factor at the end of the axis if there is no prefix for it, such as `×10⁻⁶`.
     pub(crate) note: String,
 }
 
-/// The scale for labels whose largest has its first digit at `10^lead` and that all end at or
-/// before `10^last`.
+/// Scale for labels with the first digit of the largest one at `10^lead` and the last digit of all at
+/// `10^last` or above.
 pub(crate) fn scale(unit: &str, lead: i32, last: i32) -> Scale {
     let unit = unit.trim();
-    let plain = |power: i32| Scale {
+    let unprefixed = |power: i32| Scale {
         power,
         unit: unit.to_owned(),
         note: if power == 0 { String::new() } else { format!("×10{}", superscript(power)) },
     };
     if let Some((own, base)) = split(unit) {
-        let bare = (0..=3).contains(&lead) || (lead == -1 && last >= -1);
-        if bare {
-            return plain(0);
+        let in_range = (0..=3).contains(&lead) || (lead == -1 && last >= -1);
+        if in_range {
+            return unprefixed(0);
         }
         let total = (lead + own).div_euclid(3) * 3;
-        // Nobody counts in kiloseconds.
-        let spoken = total <= 0 || base != "s";
-        if let Some(prefix) = prefix(total).filter(|_| spoken) {
+        // Kiloseconds are not used.
+        let common = total <= 0 || base != "s";
+        if let Some(prefix) = prefix(total).filter(|_| common) {
             let unit = format!("{prefix}{base}");
             return Scale { power: total - own, unit, note: String::new() };
         }
     }
-    if (-2..=4).contains(&lead) { plain(0) } else { plain(lead.div_euclid(3) * 3) }
+    if (-2..=4).contains(&lead) { unprefixed(0) } else { unprefixed(lead.div_euclid(3) * 3) }
 }
 
 fn prefix(power: i32) -> Option<&'static str> {
@@ -75,17 +75,17 @@ fn prefix(power: i32) -> Option<&'static str> {
     PREFIXES.iter().find(|p| p.1 == power).map(|p| p.0)
 }
 
-/// The power of the prefix that `unit` already has and the unit without it; `None` if a prefix in
-/// front would not mean a plain factor, as in `m²`, or would look odd, as in `m%`.
+/// Power of the prefix of `unit` and the unit without it; `None` if the unit takes no prefix, such as
+/// `m²` or `%`.
 fn split(unit: &str) -> Option<(i32, &str)> {
-    // `kV/m` and `N·m` scale with their first factor, as long as that is not raised to a power.
+    // `kV/m` and `N·m` scale with their first factor unless that has an exponent.
     let end = unit.find(['/', '·', '*', ' ']).unwrap_or(unit.len());
     let first = &unit[..end];
     if TAKES_PREFIX.contains(&first) {
         return Some((0, unit));
     }
-    let read = PREFIXES.iter().copied().chain(MICRO.map(|u| (u, -6)));
-    for (prefix, power) in read {
+    let prefixes = PREFIXES.iter().copied().chain(MICRO.map(|u| (u, -6)));
+    for (prefix, power) in prefixes {
         if first.strip_prefix(prefix).is_some_and(|base| TAKES_PREFIX.contains(&base)) {
             return Some((power, &unit[prefix.len()..]));
         }
@@ -93,30 +93,30 @@ fn split(unit: &str) -> Option<(i32, &str)> {
     None
 }
 
-/// A unit as it is printed: `A/m^2` as `A/m²`, `kg.m/s` as `kg·m/s`.
+/// Typographic form of a unit: `A/m^2` becomes `A/m²`, `kg.m/s` becomes `kg·m/s`.
 pub(crate) fn pretty(unit: &str) -> String {
     let mut parts = unit.split('^');
-    let mut raised = parts.next().unwrap_or("").to_owned();
+    let mut out = parts.next().unwrap_or("").to_owned();
     for part in parts {
         let digits = part.strip_prefix('-').unwrap_or(part);
         let after = digits.trim_start_matches(|c: char| c.is_ascii_digit());
         let power = &part[..part.len() - after.len()];
         if let Ok(power) = power.parse() {
-            raised.push_str(&superscript(power));
+            out.push_str(&superscript(power));
         } else {
-            raised.push('^');
-            raised.push_str(power);
+            out.push('^');
+            out.push_str(power);
         }
-        raised.push_str(after);
+        out.push_str(after);
     }
-    let signs: Vec<char> = raised.chars().collect();
-    let letter = |k: Option<usize>| k.and_then(|k| signs.get(k)).is_some_and(|c| c.is_alphabetic());
-    // A full stop between two letters multiplies; in a number it is something else.
-    let dot = |k: usize| signs[k] == '.' && letter(k.checked_sub(1)) && letter(Some(k + 1));
-    (0..signs.len()).map(|k| if dot(k) { '·' } else { signs[k] }).collect()
+    let chars: Vec<char> = out.chars().collect();
+    let letter = |k: Option<usize>| k.and_then(|k| chars.get(k)).is_some_and(|c| c.is_alphabetic());
+    // A full stop between two letters is a multiplication, elsewhere a decimal point.
+    let dot = |k: usize| chars[k] == '.' && letter(k.checked_sub(1)) && letter(Some(k + 1));
+    (0..chars.len()).map(|k| if dot(k) { '·' } else { chars[k] }).collect()
 }
 
-/// A whole number in raised digits.
+/// An integer in superscript digits.
 pub(crate) fn superscript(number: i32) -> String {
     number
         .to_string()
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_already_there_is_replaced() {
+    fn an_existing_prefix_is_replaced() {
         assert_eq!(shown("ms", -2), want(-3, "µs", ""));
         assert_eq!(shown("us", 4), want(3, "ms", ""));
         assert_eq!(shown("kHz", 7), want(6, "GHz", ""));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_printed_as_people_write_them() {
+    fn units_are_printed_in_typographic_form() {
         for (plain, printed) in [
             ("A/m^2", "A/m²"),
             ("kg.m/s", "kg·m/s"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn raised_digits() {
+    fn superscript_digits() {
         assert_eq!(superscript(-1_234_567_890), "⁻¹²³⁴⁵⁶⁷⁸⁹⁰");
     }
 }

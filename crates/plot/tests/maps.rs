@@ -1,13 +1,13 @@
-//! Heat maps, points and bars: every colour where its number is.
+//! Heat maps, dots and bars: colours and positions.
 
 use resvg::tiny_skia::Pixmap;
 use resvg::usvg::roxmltree::Document;
-use spile_plot::{Axis, Figure, HeatMap, Screen, Series};
+use spile_plot::{Axis, ColourMode, Figure, HeatMap, Series};
 
 const LOW: [u8; 3] = [0x44, 0x01, 0x54];
 const MIDDLE: [u8; 3] = [0x21, 0x91, 0x8c];
 const HIGH: [u8; 3] = [0xfd, 0xe7, 0x25];
-const PAPER: [u8; 3] = [0xff; 3];
+const BACKGROUND: [u8; 3] = [0xff; 3];
 
 fn map(x: &[f64], y: &[f64], values: &[f64]) -> HeatMap {
     HeatMap { x: x.to_vec(), y: y.to_vec(), values: values.to_vec(), ..HeatMap::default() }
@@ -17,7 +17,7 @@ fn figure(map: HeatMap) -> Figure {
     Figure { map: Some(map), ..Figure::default() }
 }
 
-/// The rectangle of each image in the drawing: the map, then the bar.
+/// Rectangles of the images: heat map, then colour bar.
 fn images(figure: &Figure) -> Vec<[f64; 4]> {
     let svg = figure.to_svg();
     let document = Document::parse(&svg).unwrap();
@@ -34,7 +34,7 @@ fn pixel(figure: &Figure, x: f64, y: f64) -> [u8; 3] {
     [pixel.red(), pixel.green(), pixel.blue()]
 }
 
-/// The colour at a part of the map from its left and its lower edge.
+/// Colour at a relative position of the map from its left and lower edge.
 fn at(figure: &Figure, right: f64, up: f64) -> [u8; 3] {
     let [x, y, width, height] = images(figure)[0];
     pixel(figure, x + right * width, y + (1.0 - up) * height)
@@ -46,33 +46,33 @@ fn near(a: [u8; 3], b: [u8; 3]) {
 }
 
 #[test]
-fn the_first_row_is_at_the_bottom_and_every_cell_has_its_colour() {
+fn the_first_row_is_at_the_bottom_and_cells_have_their_colours() {
     let figure = figure(map(&[0.0, 1.0, 2.0], &[0.0, 1.0, 2.0], &[0.0, 1.0, 2.0, 2.0]));
     near(at(&figure, 0.25, 0.25), LOW);
     near(at(&figure, 0.75, 0.25), MIDDLE);
     near(at(&figure, 0.25, 0.75), HIGH);
-    // Cells are sharp: right beside the edge between two of them the colour is pure.
+    // Cells are not interpolated.
     near(at(&figure, 0.497, 0.25), LOW);
     near(at(&figure, 0.503, 0.25), MIDDLE);
 }
 
 #[test]
-fn falling_edges_turn_the_picture_round() {
-    let rising = figure(map(&[0.0, 1.0, 2.0], &[0.0, 1.0], &[0.0, 2.0]));
-    let falling = figure(map(&[2.0, 1.0, 0.0], &[0.0, 1.0], &[0.0, 2.0]));
-    near(at(&rising, 0.25, 0.5), LOW);
-    near(at(&falling, 0.25, 0.5), HIGH);
-    let upside_down = figure(map(&[0.0, 1.0], &[2.0, 1.0, 0.0], &[0.0, 2.0]));
-    near(at(&upside_down, 0.5, 0.75), LOW);
+fn decreasing_edges_flip_the_image() {
+    let increasing = figure(map(&[0.0, 1.0, 2.0], &[0.0, 1.0], &[0.0, 2.0]));
+    let decreasing = figure(map(&[2.0, 1.0, 0.0], &[0.0, 1.0], &[0.0, 2.0]));
+    near(at(&increasing, 0.25, 0.5), LOW);
+    near(at(&decreasing, 0.25, 0.5), HIGH);
+    let flipped = figure(map(&[0.0, 1.0], &[2.0, 1.0, 0.0], &[0.0, 2.0]));
+    near(at(&flipped, 0.5, 0.75), LOW);
 }
 
 #[test]
-fn cells_of_different_widths_are_drawn_at_their_true_size() {
+fn non_uniform_cells_have_their_true_size() {
     let figure = figure(map(&[0.0, 1.0, 10.0], &[0.0, 2.0, 20.0], &[0.0, 2.0, 1.0, 2.0]));
     near(at(&figure, 0.08, 0.05), LOW);
     near(at(&figure, 0.12, 0.05), HIGH);
     near(at(&figure, 0.08, 0.12), MIDDLE);
-    // The same on a logarithmic axis, where both columns are as wide.
+    // Both columns have the same width on a logarithmic axis.
     let mut log = Figure { map: figure.map.clone(), ..Figure::default() };
     log.map.as_mut().unwrap().x = vec![0.1, 1.0, 10.0];
     log.x.log = true;
@@ -81,19 +81,19 @@ fn cells_of_different_widths_are_drawn_at_their_true_size() {
 }
 
 #[test]
-fn a_missing_value_is_grey_and_nothing_at_all_is_paper() {
+fn gaps_are_grey_or_transparent_if_sparse() {
     let values = [0.0, f64::NAN, f64::INFINITY, 2.0];
     let mut figure = figure(map(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0], &values));
     for gap in [0.375, 0.625] {
         near(at(&figure, gap, 0.5), [0xc4; 3]);
     }
     figure.map.as_mut().unwrap().sparse = true;
-    near(at(&figure, 0.41, 0.45), PAPER);
+    near(at(&figure, 0.41, 0.45), BACKGROUND);
     near(at(&figure, 0.91, 0.45), HIGH);
 }
 
 #[test]
-fn logarithms_share_the_colours_by_factors() {
+fn a_logarithmic_colour_axis_maps_factors_to_colours() {
     let mut figure = figure(map(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0], &[1.0, 1e3, 1e6, -5.0]));
     figure.map.as_mut().unwrap().colour = Axis { log: true, ..Axis::new("density", "m^-3") };
     near(at(&figure, 0.375, 0.5), MIDDLE);
@@ -107,27 +107,27 @@ fn logarithms_share_the_colours_by_factors() {
 }
 
 #[test]
-fn signs_are_told_by_colour_and_zero_is_in_the_middle() {
+fn a_diverging_map_is_symmetric_about_zero() {
     let mut figure = figure(map(&[0.0, 1.0, 2.0, 3.0], &[0.0, 1.0], &[-1.0, 0.0, 4.0]));
     figure.map.as_mut().unwrap().diverging = true;
     let [low, zero, high] = [1.0, 3.0, 5.0].map(|k| at(&figure, k / 6.0, 0.5));
     assert!(low[2] > low[0] && high[0] > high[2], "{low:?} {high:?}");
     assert!(zero.iter().all(|v| *v > 235), "{zero:?}");
-    // A quarter as far from zero is much paler.
+    // A quarter of the distance from zero is much paler.
     assert!(low[0] > 160 && high[2] < 40, "{low:?} {high:?}");
     let svg = figure.to_svg();
     assert!(svg.contains(">−4<") && svg.contains(">4<"), "the bar is symmetric");
 }
 
 #[test]
-fn the_bar_has_the_ends_that_were_asked_for() {
+fn the_colour_bar_has_the_requested_range() {
     let mut figure = figure(map(&[0.0, 1.0, 2.0], &[0.0, 1.0], &[-50.0, 50.0]));
     let map = figure.map.as_mut().unwrap();
     map.colour = Axis { range: Some((0.0, 10.0)), ..Axis::new("n", "") };
     let [x, y, width, height] = images(&figure)[1];
     near(pixel(&figure, x + width / 2.0, y + 1.0), HIGH);
     near(pixel(&figure, x + width / 2.0, y + height - 1.0), LOW);
-    // What lies beyond has the colour of the end.
+    // Values outside the range have the colour of the end.
     near(at(&figure, 0.25, 0.5), LOW);
     near(at(&figure, 0.75, 0.5), HIGH);
     let svg = figure.to_svg();
@@ -135,11 +135,11 @@ fn the_bar_has_the_ends_that_were_asked_for() {
 }
 
 #[test]
-fn a_part_of_the_map_fills_the_frame() {
+fn an_axis_range_crops_the_map() {
     let mut figure = figure(map(&[0.0, 1.0, 2.0], &[0.0, 1.0], &[0.0, 2.0]));
     figure.x.range = Some((0.5, 1.0));
     let [x, _, width, _] = images(&figure)[0];
-    assert!(x < 0.0 && width > 800.0, "the image is larger than the picture");
+    assert!(x < 0.0 && width > 800.0, "the image is larger than the figure");
     near(pixel(&figure, 400.0, 200.0), LOW);
 }
 
@@ -153,62 +153,62 @@ fn a_map_of_many_cells_stays_small_in_svg() {
 }
 
 #[test]
-fn an_enormous_drawing_of_uneven_cells_stays_small() {
-    let uneven = figure(map(&[0.0, 1.0, 3.0], &[0.0, 1.0], &[1.0, 2.0]));
-    let svg = Figure { width: 4_000_000, height: 400, ..uneven }.to_svg();
+fn a_huge_figure_of_non_uniform_cells_stays_small() {
+    let non_uniform = figure(map(&[0.0, 1.0, 3.0], &[0.0, 1.0], &[1.0, 2.0]));
+    let svg = Figure { width: 4_000_000, height: 400, ..non_uniform }.to_svg();
     assert!(svg.len() < 200_000, "{}", svg.len());
 }
 
 #[test]
-fn edges_that_make_no_cells_make_no_map() {
+fn invalid_edges_give_an_empty_figure() {
     for x in [&[][..], &[1.0], &[0.0, 0.0], &[0.0, 2.0, 1.0], &[0.0, f64::NAN]] {
         let figure = figure(map(x, &[0.0, 1.0], &[1.0, 2.0]));
         assert!(images(&figure).is_empty());
         assert!(figure.to_svg().contains("no finite values"));
-        assert!(figure.to_terminal(60, 12, Screen::True).contains("no finite values"));
+        assert!(figure.to_terminal(60, 12, ColourMode::TrueColour).contains("no finite values"));
     }
 }
 
 #[test]
-fn distances_can_be_made_alike() {
-    let square = figure(map(&[0.0, 1.0], &[0.0, 1.0], &[1.0])).with_equal_steps();
+fn equal_aspect_changes_the_size_of_the_figure() {
+    let square = figure(map(&[0.0, 1.0], &[0.0, 1.0], &[1.0])).with_equal_aspect();
     let [_, _, width, height] = images(&square)[0];
     assert!((width - height).abs() <= 3.0, "{width} {height}");
     let flat = figure(map(&[0.0, 2.0], &[0.0, 1.0], &[1.0]));
-    let flat = Figure { height: 700, ..flat }.with_equal_steps();
+    let flat = Figure { height: 700, ..flat }.with_equal_aspect();
     let [_, _, width, height] = images(&flat)[0];
     assert!((width - 2.0 * height).abs() <= 4.0 && flat.width == 800, "{width} {height}");
     let thin = figure(map(&[0.0, 1e-6], &[0.0, 1.0], &[1.0]));
-    assert_eq!((thin.clone().with_equal_steps().width, thin.width), (800, 800));
+    assert_eq!((thin.clone().with_equal_aspect().width, thin.width), (800, 800));
 }
 
 #[test]
-fn a_character_shows_two_cells() {
+fn a_character_has_two_cells() {
     let figure = figure(map(&[0.0, 1.0], &[0.0, 1.0, 2.0], &[0.0, 2.0]));
-    let text = figure.to_terminal(60, 3, Screen::True);
-    // Of three rows the middle one has the upper cell above the lower.
+    let text = figure.to_terminal(60, 3, ColourMode::TrueColour);
+    // The middle one of three rows shows both cells.
     let row = text.lines().nth(1).unwrap();
     assert!(row.contains("\x1b[38;2;253;231;37m\x1b[48;2;68;1;84m▀▀▀▀"), "{row:?}");
-    let text = figure.to_terminal(60, 3, Screen::Palette);
+    let text = figure.to_terminal(60, 3, ColourMode::Ansi256);
     assert!(text.contains("\x1b[38;5;220m\x1b[48;5;53m▀▀▀▀"), "{text:?}");
-    let text = figure.to_terminal(60, 4, Screen::Plain);
+    let text = figure.to_terminal(60, 4, ColourMode::Plain);
     assert!(text.lines().next().unwrap().contains("@@@@"), "{text}");
     assert!(text.lines().nth(1).unwrap().contains("...."), "{text}");
 }
 
 #[test]
-fn the_bar_stands_beside_the_map_on_the_screen() {
+fn a_terminal_figure_has_a_colour_bar() {
     let mut figure = figure(map(&[0.0, 1.0], &[0.0, 1.0, 2.0], &[0.0, 2e-3]));
     figure.map.as_mut().unwrap().colour = Axis::new("field", "V/m");
     figure.y = Axis::new("height", "m");
-    let text = figure.to_terminal(60, 14, Screen::Plain);
+    let text = figure.to_terminal(60, 14, ColourMode::Plain);
     let head = text.lines().next().unwrap();
     assert!(head.starts_with("height (m)") && head.ends_with("field (mV/m)"), "{text}");
     assert!(text.contains("@@ 2") && text.contains(".. 0"), "{text}");
 }
 
 #[test]
-fn points_are_dots_where_they_belong() {
+fn dots_are_drawn_at_their_positions() {
     let figure = Figure {
         series: vec![Series::dots("p", vec![0.0, 1.0, f64::NAN], vec![0.0, 1.0, 0.5])],
         x: Axis { range: Some((-1.0, 3.0)), ..Axis::default() },
@@ -228,29 +228,29 @@ fn points_are_dots_where_they_belong() {
         let [r, g, b] = pixel(&figure, x, y);
         assert!(b > 150 && r < 90 && g < 160, "a blue dot: {r} {g} {b}");
     }
-    assert_eq!(figure.to_terminal(60, 12, Screen::Plain).matches(is_dots).count(), 2);
+    assert_eq!(figure.to_terminal(60, 12, ColourMode::Plain).matches(is_braille).count(), 2);
 }
 
-fn is_dots(c: char) -> bool {
+fn is_braille(c: char) -> bool {
     ('\u{2801}'..='\u{28ff}').contains(&c)
 }
 
 #[test]
-fn bars_stand_on_zero() {
+fn bars_start_at_zero() {
     let mut figure = Figure {
         series: vec![Series::bars("h", 0.0, 1.0, vec![5.0, 0.0, 10.0])],
         ..Figure::default()
     };
     let svg = figure.to_svg();
     assert!(svg.contains(">0<") && svg.contains(">10<") && !svg.contains(">−"), "{svg}");
-    // A third of the way is nothing, left of it and right of it there are bars.
+    // The middle bar has height 0.
     let [left, middle, right] = [200.0, 420.0, 640.0].map(|x| pixel(&figure, x, 395.0));
     assert!(left[2] > left[0] && right[2] > right[0], "{left:?} {right:?}");
-    near(middle, PAPER);
+    near(middle, BACKGROUND);
     figure.y.log = true;
     let svg = figure.to_svg();
     assert!(svg.contains(">4<") && svg.contains(">10<"), "{svg}");
-    // What has no logarithm still has its place along x.
+    // Bars of height 0 still extend the x axis.
     let sides = Series::bars("h", 0.0, 1.0, vec![0.0, 0.0, 7.0, 0.0]);
     figure.series = vec![sides];
     let svg = figure.to_svg();

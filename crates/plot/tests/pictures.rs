@@ -1,11 +1,11 @@
-//! Whatever the numbers and texts are, there is a picture, and it is a sound one.
+//! Any numbers and texts give valid output.
 
 use proptest::prelude::*;
 use resvg::usvg::roxmltree::Document;
-use spile_plot::{Axis, Figure, HeatMap, PlotError, Screen, Series};
+use spile_plot::{Axis, ColourMode, Figure, HeatMap, PlotError, Series};
 use unicode_width::UnicodeWidthChar;
 
-const NASTY: [f64; 14] = [
+const SPECIAL: [f64; 14] = [
     f64::NAN,
     f64::INFINITY,
     f64::NEG_INFINITY,
@@ -23,7 +23,7 @@ const NASTY: [f64; 14] = [
 ];
 
 fn value() -> impl Strategy<Value = f64> {
-    prop_oneof![prop::sample::select(&NASTY[..]), any::<f64>(), -1.0..1.0f64]
+    prop_oneof![prop::sample::select(&SPECIAL[..]), any::<f64>(), -1.0..1.0f64]
 }
 
 fn series() -> impl Strategy<Value = Series> {
@@ -41,24 +41,24 @@ fn series() -> impl Strategy<Value = Series> {
 fn axis() -> impl Strategy<Value = Axis> {
     let range = prop::option::of((value(), value()));
     (any::<String>(), any::<String>(), range, any::<bool>(), any::<bool>()).prop_map(
-        |(label, unit, range, log, whole)| Axis { range, log, whole, ..Axis::new(label, unit) },
+        |(label, unit, range, log, integer)| Axis { range, log, integer, ..Axis::new(label, unit) },
     )
 }
 
-/// Maps with sound edges, rising or falling, and with any others.
+/// Maps with increasing, decreasing or invalid edges.
 fn map() -> impl Strategy<Value = HeatMap> {
     let edges = || {
-        let sorted = |turn: bool, mut edges: Vec<f64>| {
+        let sorted = |reverse: bool, mut edges: Vec<f64>| {
             edges.sort_by(f64::total_cmp);
             edges.dedup();
-            if turn {
+            if reverse {
                 edges.reverse();
             }
             edges
         };
         let finite = prop::collection::vec(prop_oneof![-1e3..1e3f64, -1e300..1e300f64], 0..12);
         prop_oneof![
-            4 => (any::<bool>(), finite).prop_map(move |(turn, e)| sorted(turn, e)),
+            4 => (any::<bool>(), finite).prop_map(move |(reverse, e)| sorted(reverse, e)),
             1 => prop::collection::vec(value(), 0..12),
         ]
     };
@@ -75,8 +75,8 @@ fn map() -> impl Strategy<Value = HeatMap> {
     )
 }
 
-fn screen() -> impl Strategy<Value = Screen> {
-    prop::sample::select(&[Screen::Plain, Screen::Palette, Screen::True][..])
+fn mode() -> impl Strategy<Value = ColourMode> {
+    prop::sample::select(&[ColourMode::Plain, ColourMode::Ansi256, ColourMode::TrueColour][..])
 }
 
 fn figure() -> impl Strategy<Value = Figure> {
@@ -97,7 +97,7 @@ fn figure() -> impl Strategy<Value = Figure> {
     )
 }
 
-/// Checks that `text` has `rows` lines of at most `columns` characters, escapes aside.
+/// Checks that `text` has `rows` lines of at most `columns` characters, without escape sequences.
 fn fits(text: &str, columns: usize, rows: usize) -> Result<(), String> {
     let lines: Vec<&str> = text.split('\n').collect();
     if lines.len() != rows {
@@ -122,7 +122,7 @@ fn fits(text: &str, columns: usize, rows: usize) -> Result<(), String> {
 
 proptest! {
     #[test]
-    fn any_figure_gives_sound_xml(figure in figure()) {
+    fn any_figure_gives_valid_xml(figure in figure()) {
         let svg = figure.to_svg();
         prop_assert!(Document::parse(&svg).is_ok(), "{}", svg);
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf,"));
@@ -130,24 +130,24 @@ proptest! {
     }
 
     #[test]
-    fn any_figure_fits_the_screen(
+    fn any_figure_fits_the_terminal(
         figure in figure(),
         columns in 1usize..130,
         rows in 1usize..50,
-        screen in screen(),
+        mode in mode(),
     ) {
-        let text = figure.to_terminal(columns, rows, screen);
-        if let Err(why) = fits(&text, columns, rows) {
-            prop_assert!(false, "{}\n{}", why, text);
+        let text = figure.to_terminal(columns, rows, mode);
+        if let Err(message) = fits(&text, columns, rows) {
+            prop_assert!(false, "{}\n{}", message, text);
         }
-        prop_assert!(screen != Screen::Plain || !text.contains('\x1b'));
+        prop_assert!(mode != ColourMode::Plain || !text.contains('\x1b'));
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn any_figure_gives_a_png_of_the_size_asked_for(figure in figure(), scale in 0.2..2.5f32) {
+    fn any_figure_gives_a_png_of_the_requested_size(figure in figure(), scale in 0.2..2.5f32) {
         let want = [figure.width, figure.height]
             .map(|v| (f64::from(v) * f64::from(scale)).round() as u32);
         match figure.to_png(scale) {
@@ -157,7 +157,7 @@ proptest! {
     }
 }
 
-/// Width and height from the header chunk, which comes right after the eight signature bytes.
+/// Width and height of the header chunk, which follows the signature of eight bytes.
 fn size(png: &[u8]) -> [u32; 2] {
     let field = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
     [field(16), field(20)]
@@ -171,17 +171,17 @@ fn ramp() -> Figure {
 }
 
 #[test]
-fn sizes_that_make_no_picture_are_refused() {
+fn invalid_sizes_are_errors() {
     for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e6] {
         assert!(matches!(ramp().to_png(scale), Err(PlotError::Size { .. })), "{scale}");
     }
-    let none = Figure { width: 0, ..ramp() };
-    assert!(none.to_png(1.0).unwrap_err().to_string().contains("at least one pixel"));
+    let empty = Figure { width: 0, ..ramp() };
+    assert!(empty.to_png(1.0).unwrap_err().to_string().contains("at least one pixel"));
     assert_eq!(size(&ramp().to_png(2.0).unwrap()), [1600, 900]);
 }
 
 #[test]
-fn hostile_texts_stay_texts() {
+fn markup_and_control_characters_are_escaped() {
     let hostile = "</text><script>&amp;\"'\u{0}\u{1b}[2J\u{202e}\u{ffff}]]>";
     let figure = Figure {
         title: hostile.into(),
@@ -195,22 +195,22 @@ fn hostile_texts_stay_texts() {
     assert!(document.descendants().all(|n| !n.has_tag_name("script")));
     let title = document.descendants().filter_map(|n| n.text()).find(|t| t.contains("<script>"));
     assert_eq!(title, Some("</text><script>&amp;\"'\u{fffd}\u{fffd}[2J\u{fffd}\u{fffd}]]>"));
-    assert!(!figure.to_terminal(80, 24, Screen::Plain).contains('\x1b'));
+    assert!(!figure.to_terminal(80, 24, ColourMode::Plain).contains('\x1b'));
 }
 
 #[test]
-fn an_empty_figure_says_so() {
+fn an_empty_figure_has_a_message() {
     let nan = Series::line("n", vec![0.0, 1.0], vec![f64::NAN, f64::INFINITY]);
     for series in [vec![], vec![nan]] {
         let figure = Figure { series, ..Figure::default() };
         assert!(figure.to_svg().contains("no finite values"));
-        assert!(figure.to_terminal(60, 12, Screen::Plain).contains("no finite values"));
+        assert!(figure.to_terminal(60, 12, ColourMode::Plain).contains("no finite values"));
     }
     assert!(!ramp().to_svg().contains("no finite values"));
 }
 
 #[test]
-fn a_full_trace_stays_small() {
+fn the_svg_of_a_long_line_stays_small() {
     let n = 2_000_000;
     let x = (0..n).map(f64::from).collect();
     let y = (0..n).map(|i| f64::from(i % 1000 * 619 % 1000)).collect();
@@ -220,7 +220,7 @@ fn a_full_trace_stays_small() {
 }
 
 #[test]
-fn numbers_have_two_decimals_at_most() {
+fn numbers_have_at_most_two_decimals() {
     let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 7.0).collect();
     let y = x.iter().map(|x| x.sin()).collect();
     let figure = Figure { series: vec![Series::line("", x, y)], ..Figure::default() };
@@ -230,14 +230,14 @@ fn numbers_have_two_decimals_at_most() {
 }
 
 #[test]
-fn neighbouring_buckets_are_joined_on_the_screen() {
-    // Two flat levels: the jump between them must show as an unbroken column of dots.
+fn neighbouring_buckets_are_connected_in_a_terminal() {
+    // The step between two constant levels is a continuous column of dots.
     let level: Vec<f64> = (0..40).map(|k| f64::from(k / 20)).collect();
     let figure = Figure {
         series: vec![Series::envelope("step", 0.0, 1.0, level.clone(), level)],
         ..Figure::default()
     };
-    let text = figure.to_terminal(60, 14, Screen::Plain);
+    let text = figure.to_terminal(60, 14, ColourMode::Plain);
     let drawn = |l: &str| l.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
     let rows: Vec<bool> = text.lines().map(drawn).collect();
     let first = rows.iter().position(|&d| d).unwrap();

@@ -1,11 +1,11 @@
 //! NTS `.dig`: one channel of a transient digitizer.
 //!
-//! There is no published specification; `FORMAT.md` says what is known.
+//! There is no published specification; `FORMAT.md` describes what is known.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | eight lines of text before byte 1024 |
-//! | `read` | the samples behind them as a recording |
+//! | `wire` | on-disk structures: eight lines of text before byte 1024 |
+//! | `read` | header and samples as a recording |
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
@@ -26,7 +26,7 @@
 mod read;
 mod wire;
 
-pub use read::{Samples, open};
+pub use read::{SampleFormat, open};
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
@@ -35,7 +35,7 @@ use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-/// The format, for the registry.
+/// The NTS `.dig` format, for the registry.
 pub struct Dig;
 
 static INFO: FormatInfo = FormatInfo {
@@ -55,8 +55,8 @@ impl Format for Dig {
         &INFO
     }
 
-    /// There are no letters to know it by: six numbers in lines before byte 1024 are the mark, and samples
-    /// that just fill the file make it sure. Otherwise it may as well be a column of numbers.
+    /// There is no magic. Six numeric lines before byte 1024 give a low score, because they can also be a column
+    /// of numbers; samples that end exactly at the end of the file give a high one.
     fn probe(&self, head: Head<'_>) -> Score {
         match wire::Header::parse(head.bytes) {
             Ok(header) if header.end().is_some_and(|end| end == head.len) => 80,
@@ -66,10 +66,10 @@ impl Format for Dig {
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(open(source, Samples::default(), limits)?))
+        Ok(Box::new(open(source, SampleFormat::default(), limits)?))
     }
 
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(open(source.clone(), Samples::default(), limits))
+        recording::report(open(source.clone(), SampleFormat::default(), limits))
     }
 }

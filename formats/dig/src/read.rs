@@ -1,4 +1,4 @@
-//! The samples as a recording.
+//! Header and samples as a recording.
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
@@ -10,32 +10,36 @@ use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 
-use crate::wire::{Header, SAMPLES};
+use crate::wire::{Header, SAMPLES_OFFSET, TEXT_OFFSET};
 
-/// How samples are stored. The file does not say; all but a few are unsigned and little-endian.
+/// Sample format, which is not stored in the file. The default is unsigned and little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Samples {
-    /// They have a sign.
+pub struct SampleFormat {
+    /// Whether samples are signed.
     pub signed: bool,
-    /// Their byte order.
+    /// Byte order of the samples.
     pub order: ByteOrder,
 }
 
-impl Default for Samples {
+impl Default for SampleFormat {
     fn default() -> Self {
         Self { signed: false, order: ByteOrder::Little }
     }
 }
 
-/// Opens a file whose samples are stored like that.
-pub fn open(source: Source, stored: Samples, limits: &Limits) -> Result<Recording> {
+/// Opens a file with samples of the given format as a recording.
+///
+/// # Errors
+/// Not such a file, or a file that ends inside the header or the samples.
+pub fn open(source: Source, format: SampleFormat, limits: &Limits) -> Result<Recording> {
     let header = Header::read(&source).map_err(recording::in_header)?;
-    let kind = if stored.signed { Kind::Int } else { Kind::UInt };
-    let dtype = DType::new(kind, header.bits / 8, stored.order);
+    let kind = if format.signed { Kind::Int } else { Kind::UInt };
+    let dtype = DType::new(kind, header.bits / 8, format.order);
     let dtype = dtype.ok_or_else(|| {
-        Error::unsupported("dig-003", format!("samples of {} bits", header.bits)).at(512)
+        Error::unsupported("dig-003", format!("unsupported sample size: {} bits", header.bits))
+            .at(TEXT_OFFSET)
     })?;
-    let array = samples(&source, dtype, header.count, SAMPLES, "dig-004")?;
+    let array = samples(&source, dtype, header.count, SAMPLES_OFFSET, "dig-004")?;
     let record = Record::new("", array)
         .scaled(header.intercept, header.slope)
         .on_grid(header.start, header.step, "s")
@@ -44,12 +48,12 @@ pub fn open(source: Source, stored: Samples, limits: &Limits) -> Result<Recordin
         .say("trigger_time", header.time.as_str());
     let mut report = Report::default();
     if let Some(end) = header.end().filter(|end| *end < source.len()) {
-        let message = format!("{} bytes behind the last sample", source.len() - end);
+        let message = format!("{} bytes after the last sample", source.len() - end);
         report.note("dig-010", message).at(end);
     }
     let headers = vec![
         region(0, 512, Role::Unknown, "preamble", ""),
-        region(512, 512, Role::Text, "lines", ""),
+        region(512, 512, Role::Text, "text header", ""),
     ];
     let summary = vec![
         ("system".to_string(), Value::from(header.system.as_str())),

@@ -1,4 +1,4 @@
-//! Every golden file gives the samples, scale, grid and counts of the manifest.
+//! Golden files match the manifest in samples, scale, grid and counts; variants without a golden file are built here.
 
 #[path = "../../../crates/core/tests/support/recordings.rs"]
 mod recordings;
@@ -8,14 +8,14 @@ use spile_core::format::{Format as _, Head};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
-use spile_dig::{Dig, Samples};
+use spile_dig::{Dig, SampleFormat};
 
 #[test]
-fn golden_files_give_what_the_manifest_says() {
+fn golden_files_match_the_manifest() {
     check_all(&Dig, &folder("dig"));
 }
 
-fn made(text: &str, at: usize, samples: &[u8]) -> Vec<u8> {
+fn file(text: &str, at: usize, samples: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 1024];
     bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
     bytes.extend(samples);
@@ -23,10 +23,10 @@ fn made(text: &str, at: usize, samples: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_last_six_lines_count_whatever_stands_before() {
+fn the_header_is_the_last_six_lines_at_any_offset() {
     let text = "one\n\ntwo\n   \nsystem 7\r\nsome time\r\n2\r\n16\r\n1e-9\r\n-5e-9\r\n0.5\r\n1\r\n";
     for at in [512, 600, 768] {
-        let bytes = made(text, at, &[1, 0, 0, 1]);
+        let bytes = file(text, at, &[1, 0, 0, 1]);
         let found = &read(&Dig, Source::memory(bytes))[0];
         assert_eq!((found.values.as_slice(), found.grid()), (&[1.5, 129.0][..], (-5e-9, 1e-9)));
         assert_eq!(found.said("instrument").as_deref(), Some("system 7"));
@@ -35,11 +35,12 @@ fn the_last_six_lines_count_whatever_stands_before() {
 }
 
 #[test]
-fn the_odd_ones_are_told_how_they_are_stored() {
-    let bytes = made("s\nt\n2\n16\n1\n0\n1\n0\n", 768, &[0xff, 0xfe, 0, 3]);
+fn the_caller_can_set_sign_and_byte_order() {
+    let bytes = file("s\nt\n2\n16\n1\n0\n1\n0\n", 768, &[0xff, 0xfe, 0, 3]);
     let limits = Limits::default();
     let values = |signed, order| {
-        let file = spile_dig::open(Source::memory(&bytes[..]), Samples { signed, order }, &limits);
+        let file =
+            spile_dig::open(Source::memory(&bytes[..]), SampleFormat { signed, order }, &limits);
         read_all(&file.unwrap())[0].values.clone()
     };
     assert_eq!(values(true, ByteOrder::Big), [-2.0, 3.0]);
@@ -48,8 +49,8 @@ fn the_odd_ones_are_told_how_they_are_stored() {
 }
 
 #[test]
-fn what_is_no_such_file_is_not_taken_for_one() {
-    let good = made("s\nt\n2\n8\n1\n0\n1\n0\n", 768, &[1, 2]);
+fn other_files_are_rejected() {
+    let good = file("s\nt\n2\n8\n1\n0\n1\n0\n", 768, &[1, 2]);
     let score = |bytes: &[u8]| Dig.probe(Head { bytes, len: bytes.len() as u64 });
     assert_eq!((score(&good), score(&good[..1025]), score(&good[..1000])), (80, 10, 0));
     let bad = [
@@ -62,9 +63,9 @@ fn what_is_no_such_file_is_not_taken_for_one() {
         ("s\nt\n8e15\n32\n1\n0\n1\n0\n", "dig-004"),
     ];
     for (text, code) in bad {
-        let error = Dig.open(Source::memory(made(text, 768, &[1, 2])), &Limits::default());
+        let error = Dig.open(Source::memory(file(text, 768, &[1, 2])), &Limits::default());
         assert_eq!(error.err().unwrap().code(), code, "{text}");
     }
-    let cut = Dig.open(Source::memory(&good[..900]), &Limits::default()).err().unwrap();
-    assert_eq!((cut.code(), cut.offset()), ("dig-001", Some(900)));
+    let truncated = Dig.open(Source::memory(&good[..900]), &Limits::default()).err().unwrap();
+    assert_eq!((truncated.code(), truncated.offset()), ("dig-001", Some(900)));
 }

@@ -1,15 +1,16 @@
 //! Keysight and Agilent `.bin` and `.h5`: channels of an oscilloscope.
 //!
-//! Specification: the user's guides of the instruments; `FORMAT.md` says how they are read.
+//! Specification: the user's guides of the instruments. `FORMAT.md` lists the offsets and the decisions on
+//! unclear points.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` `bin` | headers of a `.bin` file; its buffers as records |
-//! | `h5` | the view of an HDF5 file that has such waveforms |
-//! | `words` | units and dates |
+//! | `wire` | on-disk structures: headers of a `.bin` file |
+//! | `read/bin` | `.bin` file as a recording |
+//! | `read/hdf5` | HDF5 file with waveforms as a recording |
+//! | `semantics` | unit codes and names, dates |
 //!
-//! An `.h5` file is one of HDF5 first: [`Keysight`] is given the format that opens it and never sees more
-//! of it than a tree.
+//! An `.h5` file is opened by the HDF5 format that [`Keysight`] is given; this crate sees only its tree.
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
@@ -32,10 +33,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod bin;
-mod h5;
+mod read;
+mod semantics;
 mod wire;
-mod words;
 
 use spile_core::error::Result;
 use spile_core::format::{Format, FormatInfo, Grade, Guest, Head, Reader, Score};
@@ -45,9 +45,11 @@ use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
-/// The format, for the registry.
+use crate::read::{bin, hdf5};
+
+/// The Keysight format, for the registry.
 pub struct Keysight {
-    /// Opens HDF5 files.
+    /// The format that opens HDF5 files.
     pub hdf5: &'static dyn Format,
 }
 
@@ -64,8 +66,8 @@ static INFO: FormatInfo = FormatInfo {
 };
 
 impl Keysight {
-    /// The file is one of the host's.
-    fn is_h5(&self, source: &Source) -> Result<bool> {
+    /// Whether the file is HDF5.
+    fn is_hdf5(&self, source: &Source) -> Result<bool> {
         let head = fetch(source, 0, spile_core::format::HEAD_BYTES)?;
         Ok(self.hdf5.probe(Head { bytes: &head, len: source.len() }) > 0)
     }
@@ -80,25 +82,28 @@ impl Format for Keysight {
         match head.bytes {
             [b'A', b'G', b'0', b'1' | b'3', ..] | [b'A', b'G', b'1', b'0', ..] => 100,
             [b'A', b'G', b'0'..=b'9', b'0'..=b'9', ..] => 40,
-            // An HDF5 file may be one; only its content tells.
+            // Only the content of an HDF5 file decides.
             _ => self.hdf5.probe(head).min(1),
         }
     }
 
     fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        if !self.is_h5(&source)? {
+        if !self.is_hdf5(&source)? {
             return Ok(Box::new(bin::open(source, limits)?));
         }
         self.view(self.hdf5.open(source, limits)?, limits)
     }
 
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        if !self.is_h5(source)? {
+        if !self.is_hdf5(source)? {
             return recording::report(bin::open(source.clone(), limits));
         }
-        // What is wrong with the file as HDF5 comes first.
+        // Findings about the HDF5 structure first.
         let mut report = self.hdf5.check(source, limits, strict)?;
-        let view = self.hdf5.open(source.clone(), limits).and_then(|file| h5::view(&*file, limits));
+        let view = self
+            .hdf5
+            .open(source.clone(), limits)
+            .and_then(|file| hdf5::to_recording(&*file, limits));
         report.findings.extend(recording::report(view)?.findings);
         Ok(report)
     }
@@ -114,10 +119,10 @@ impl Guest for Keysight {
     }
 
     fn recognises(&self, content: &dyn Reader) -> bool {
-        h5::is_one(content.tree())
+        hdf5::has_waveforms(content.tree())
     }
 
     fn view(&self, content: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(h5::view(&*content, limits)?))
+        Ok(Box::new(hdf5::to_recording(&*content, limits)?))
     }
 }

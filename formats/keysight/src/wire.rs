@@ -1,40 +1,40 @@
-//! The headers of a `.bin` file as they lie in it, always little-endian.
+//! On-disk structures: headers of a `.bin` file, always little-endian.
 
 use spile_core::error::{Error, Result};
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire, fetch};
 
-/// Bytes of a waveform's header up to its label, which the oldest instruments end with; the newer ones
-/// write 140.
-const SHORTEST: u32 = 128;
+/// Minimum size of a waveform header in bytes, up to the label. Newer instruments write 140 bytes.
+const MIN_WAVEFORM_BYTES: u32 = 128;
 
-/// The first bytes of a file.
+/// File header.
 pub(crate) struct FileHeader {
     pub(crate) version: String,
-    /// Lengths are 64 bits wide (AG03).
+    /// Whether sizes have 64 bits (AG03).
     pub(crate) wide: bool,
     pub(crate) size: u64,
     pub(crate) waveforms: u32,
-    /// Its own bytes.
+    /// Size of the header in bytes.
     pub(crate) len: u64,
 }
 
 impl FileHeader {
+    /// Reads the header at the start of the file.
     pub(crate) fn read(source: &Source) -> Result<Self> {
         let head = fetch(source, 0, 16)?;
         let mut wire = Wire::new(&head, 0, ByteOrder::Little, "keysight-002");
         if wire.take(2).ok() != Some(b"AG") {
-            let error = Error::not_this_format("keysight-001", "does not begin with \"AG\"");
-            return Err(error.at(0));
+            let message = "expected \"AG\" at the start of the file";
+            return Err(Error::not_this_format("keysight-001", message).at(0));
         }
         let version = wire.text(2)?;
         let wide = match version.as_str() {
             "01" | "10" => false,
             "03" => true,
             other => {
-                let message = format!("version \"{other}\" is not known");
+                let message = format!("unknown version \"{other}\"");
                 let error = Error::unsupported("keysight-003", message).at(2);
-                return Err(error.hint("01, 03 and 10 are read"));
+                return Err(error.hint("supported versions: 01, 03, 10"));
             }
         };
         let size = if wide { wire.u64()? } else { wire.u32()?.into() };
@@ -43,14 +43,14 @@ impl FileHeader {
     }
 }
 
-/// The header of a waveform.
+/// Waveform header.
 pub(crate) struct Waveform {
-    /// Its own bytes.
+    /// Size of the header in bytes.
     pub(crate) len: u64,
     pub(crate) kind: u32,
     pub(crate) buffers: u32,
     pub(crate) points: u32,
-    /// How many acquisitions are in it.
+    /// Number of acquisitions.
     pub(crate) count: u32,
     pub(crate) step: f64,
     pub(crate) start: f64,
@@ -66,17 +66,19 @@ pub(crate) struct Waveform {
 }
 
 impl Waveform {
+    /// Reads the header at offset `at`.
     pub(crate) fn read(source: &Source, at: u64) -> Result<Self> {
         let bytes = fetch(source, at, 140)?;
         let mut wire = Wire::new(&bytes, at, ByteOrder::Little, "keysight-002");
         let len = wire.u32()?;
-        if len < SHORTEST {
-            let message =
-                format!("the header of a waveform has {SHORTEST} bytes or more, not {len}");
+        if len < MIN_WAVEFORM_BYTES {
+            let message = format!(
+                "expected a waveform header of at least {MIN_WAVEFORM_BYTES} bytes, found {len}"
+            );
             return Err(Error::malformed("keysight-004", message).at(at));
         }
         let [kind, buffers, points, count] = [wire.u32()?, wire.u32()?, wire.u32()?, wire.u32()?];
-        // How it was shown: range and origin of the display.
+        // Range and origin of the display.
         wire.skip(4 + 8)?;
         let (step, start) = (wire.f64()?, wire.f64()?);
         let (x_units, y_units) = (wire.u32()?, wire.u32()?);
@@ -103,28 +105,31 @@ impl Waveform {
     }
 }
 
-/// The header of a buffer of samples.
+/// Buffer header.
 pub(crate) struct Buffer {
-    /// Its own bytes.
+    /// Size of the header in bytes.
     pub(crate) len: u64,
     pub(crate) kind: u16,
-    /// Bytes of a sample, and of all.
-    pub(crate) sample: u16,
+    /// Size of a sample in bytes.
+    pub(crate) sample_bytes: u16,
+    /// Size of all samples in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Buffer {
+    /// Reads the header at offset `at`.
     pub(crate) fn read(source: &Source, at: u64, wide: bool) -> Result<Self> {
-        let shortest = if wide { 16 } else { 12 };
-        let bytes = fetch(source, at, shortest)?;
+        let min_bytes = if wide { 16 } else { 12 };
+        let bytes = fetch(source, at, min_bytes)?;
         let mut wire = Wire::new(&bytes, at, ByteOrder::Little, "keysight-002");
         let len = u64::from(wire.u32()?);
-        if len < shortest as u64 {
-            let message = format!("the header of a buffer has {shortest} bytes or more, not {len}");
+        if len < min_bytes as u64 {
+            let message =
+                format!("expected a buffer header of at least {min_bytes} bytes, found {len}");
             return Err(Error::malformed("keysight-004", message).at(at));
         }
-        let (kind, sample) = (wire.u16()?, wire.u16()?);
+        let (kind, sample_bytes) = (wire.u16()?, wire.u16()?);
         let bytes = if wide { wire.u64()? } else { wire.u32()?.into() };
-        Ok(Self { len, kind, sample, bytes })
+        Ok(Self { len, kind, sample_bytes, bytes })
     }
 }

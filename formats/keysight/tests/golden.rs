@@ -1,4 +1,4 @@
-//! Every golden file gives the samples, scale, grid and counts of the manifest.
+//! Golden files match the manifest in samples, scale, grid and counts; variants without a golden file are built here.
 
 #[path = "../../../crates/core/tests/support/recordings.rs"]
 mod recordings;
@@ -13,12 +13,12 @@ use spile_keysight::Keysight;
 static FORMAT: Keysight = Keysight { hdf5: &spile_hdf5::Hdf5 };
 
 #[test]
-fn golden_files_give_what_the_manifest_says() {
+fn golden_files_match_the_manifest() {
     check_all(&FORMAT, &folder("keysight"));
 }
 
 #[test]
-fn an_h5_file_is_known_by_its_content_and_others_stay_what_they_are() {
+fn an_hdf5_file_is_recognised_by_its_content() {
     static REGISTRY: Registry = Registry(&[&spile_hdf5::Hdf5, &FORMAT]);
     let name = |path: &std::path::Path| {
         let source = Source::open(path).unwrap();
@@ -35,7 +35,7 @@ fn an_h5_file_is_known_by_its_content_and_others_stay_what_they_are() {
 }
 
 #[test]
-fn records_of_h5_files_are_named_like_those_of_others() {
+fn records_of_hdf5_files_have_the_common_names_and_attributes() {
     let file = folder("keysight").join("keysight_i16_seg3_onegroup.h5");
     let found = read(&FORMAT, Source::open(file).unwrap());
     let paths: Vec<&str> = found.iter().map(|f| f.path.as_str()).collect();
@@ -45,10 +45,10 @@ fn records_of_h5_files_are_named_like_those_of_others() {
     assert_eq!(found[0].said("instrument").as_deref(), Some("MSOS804A"));
 }
 
-/// A waveform: its kind, its segment, and buffers of (kind, bytes).
+/// A waveform: type, segment number, and buffers of (type, bytes).
 type Wave<'a> = (u32, u32, &'a [(u16, Vec<u8>)]);
 
-fn made(version: &str, header: u32, waves: &[Wave<'_>]) -> Vec<u8> {
+fn file(version: &str, header: u32, waves: &[Wave<'_>]) -> Vec<u8> {
     let wide = version == "03";
     let length = |out: &mut Vec<u8>, n: u64| {
         out.extend(&n.to_le_bytes()[..if wide { 8 } else { 4 }]);
@@ -95,7 +95,7 @@ fn every_version_and_header_length_is_read() {
     for version in ["01", "03", "10"] {
         for header in [128, 140, 152] {
             let buffers = [(1, floats(&[1.5, -2.5]))];
-            let bytes = made(version, header, &[(1, 0, &buffers), (3, 0, &buffers)]);
+            let bytes = file(version, header, &[(1, 0, &buffers), (3, 0, &buffers)]);
             let found = read(&FORMAT, Source::memory(&bytes[..]));
             assert_eq!(found.len(), 2);
             assert_eq!((found[0].path.as_str(), found[1].path.as_str()), ("Ch1", "Ch1~2"));
@@ -110,10 +110,10 @@ fn every_version_and_header_length_is_read() {
 }
 
 #[test]
-fn peaks_segments_and_logic_have_names_of_their_own() {
+fn segments_extremes_and_logic_have_distinct_names() {
     let peaks = [(3, floats(&[0.0, -1.0])), (2, floats(&[2.0, 3.0]))];
     let logic = [(6, vec![1, 2, 255])];
-    let bytes = made("03", 140, &[(2, 1, &peaks), (2, 2, &peaks), (6, 0, &logic)]);
+    let bytes = file("03", 140, &[(2, 1, &peaks), (2, 2, &peaks), (6, 0, &logic)]);
     let found = read(&FORMAT, Source::memory(bytes));
     let paths: Vec<&str> = found.iter().map(|f| f.path.as_str()).collect();
     let names = ["segment1_min", "segment1_max", "segment2_min", "segment2_max"];
@@ -125,15 +125,15 @@ fn peaks_segments_and_logic_have_names_of_their_own() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn malformed_files_give_the_right_error() {
     let one = [(1, floats(&[1.0, 2.0]))];
-    let good = made("10", 140, &[(1, 0, &one)]);
+    let valid = file("10", 140, &[(1, 0, &one)]);
     let change = |at: usize, value: u8| {
-        let mut bytes = good.clone();
+        let mut bytes = valid.clone();
         bytes[at] = value;
         bytes
     };
-    // The buffer's header is at byte 152.
+    // The buffer header is at byte 152.
     let cases = [
         (change(2, b'2'), "keysight-003", ErrorKind::Unsupported),
         (change(8, 2), "keysight-002", ErrorKind::Truncated),
@@ -150,9 +150,9 @@ fn what_is_wrong_is_said() {
         assert_eq!((error.code(), error.kind()), (code, kind), "{error}");
         assert!(error.offset().is_some());
     }
-    // Four thousand million waveforms or buffers that are not there cost nothing.
+    // Huge numbers of absent waveforms or buffers use no memory.
     for at in [8, 20] {
-        let mut bytes = good.clone();
+        let mut bytes = valid.clone();
         bytes[at..at + 4].fill(0xff);
         assert!(FORMAT.open(Source::memory(bytes), &Limits::default()).is_err());
     }

@@ -1,17 +1,18 @@
-//! LeCroy `.trc`: one channel of an oscilloscope, in one record or many segments.
+//! LeCroy `.trc`: one channel of an oscilloscope, as a single record or as segments.
 //!
-//! Specification: the templates `LECROY_2_3` and `LECROY_1_0` that the instruments print themselves;
-//! `FORMAT.md` says how they are read.
+//! Specification: the templates `LECROY_2_3` and `LECROY_1_0`, which the instruments output on request.
+//! `FORMAT.md` lists the offsets and the decisions on unclear points.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | the wave descriptor, both templates |
-//! | `read` | the blocks behind it as a recording |
+//! | `wire` | on-disk structures: the wave descriptor of both templates |
+//! | `read` | descriptor and data blocks as a recording |
+//! | `semantics` | names of record types |
 //!
 //! ```
 //! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
 //!
-//! // A little-endian descriptor, most of it empty, and two samples of a byte.
+//! // A little-endian descriptor and two 8-bit samples.
 //! let mut bytes = vec![0; 346];
 //! bytes[..8].copy_from_slice(b"WAVEDESC");
 //! bytes[16..26].copy_from_slice(b"LECROY_2_3");
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod read;
+mod semantics;
 mod wire;
 
 use spile_core::error::Result;
@@ -40,7 +42,7 @@ use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
-/// The format, for the registry.
+/// The LeCroy format, for the registry.
 pub struct LeCroy;
 
 static INFO: FormatInfo = FormatInfo {
@@ -61,7 +63,7 @@ impl Format for LeCroy {
     }
 
     fn probe(&self, head: Head<'_>) -> Score {
-        match wire::find(head.bytes) {
+        match wire::find_descriptor(head.bytes) {
             Some(at) if head.bytes[at..].get(16..23) == Some(b"LECROY_") => 100,
             Some(0) => 40,
             _ => 0,

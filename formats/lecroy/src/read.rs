@@ -1,7 +1,7 @@
-//! Descriptor and blocks as a recording.
+//! Descriptor and data blocks as a recording.
 //!
-//! Blocks follow each other without gaps: descriptor, user text, trigger times, RIS times, first and second
-//! array. A file without one of them says 0 for its length.
+//! The blocks are contiguous: descriptor, user text, trigger times, RIS times, first array, second array. An
+//! absent block has length 0.
 
 use spile_core::error::{Error, Result};
 use spile_core::format::{Region, Role};
@@ -12,61 +12,64 @@ use spile_core::source::Source;
 use spile_core::tree::Value;
 use spile_core::wire::{ByteOrder, Wire};
 
-use crate::wire::{Descriptor, record_type};
+use crate::semantics::record_type;
+use crate::wire::Descriptor;
 
-/// Bytes of a trigger time and its offset.
-const TRIGGER: u64 = 16;
+/// Size in bytes of a trigger entry: time and offset.
+const TRIGGER_BYTES: u64 = 16;
 
-/// User text up to this length is an attribute.
-const USER_TEXT: u64 = 64 << 10;
+/// Longer user text is truncated to this number of bytes.
+const MAX_USER_TEXT: u64 = 64 << 10;
 
+/// Opens a file as a recording with one record per segment and array.
 pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     let desc = Descriptor::read(&source).map_err(recording::in_header)?;
     let mut report = Report::default();
-    let [descriptor, user, triggers, ris, first, second] = desc.blocks;
+    let [descriptor, user, trigger_times, ris, first, second] = desc.blocks;
     let names = ["descriptor", "user text", "trigger times", "RIS times"];
     let mut headers = vec![region(0, desc.at, Role::Text, "prefix", "")];
     let mut at = desc.at;
-    for (name, len) in names.into_iter().zip([descriptor, user, triggers, ris]) {
+    for (name, len) in names.into_iter().zip([descriptor, user, trigger_times, ris]) {
         within(&source, at, len, name, "lecroy-002")?;
         let role = if name == "user text" { Role::Text } else { Role::Header };
         headers.push(region(at, len, role, name, ""));
         at += len;
     }
     let text = user_text(&source, desc.at + descriptor, user, limits)?;
-    let times = Triggers::read(&source, &desc, desc.at + descriptor + user, limits)?;
+    let triggers = Triggers::read(&source, &desc, desc.at + descriptor + user, limits)?;
     let size = desc.dtype.size() as u64;
     if desc.segments > desc.count.max(1) {
-        let message = format!("{} samples in {} segments", desc.count, desc.segments);
+        let message = format!("{} segments, but only {} samples", desc.segments, desc.count);
         return Err(Error::malformed("lecroy-008", message).at(desc.at));
     }
     if first != desc.count * size {
-        let message =
-            format!("the array has {first} bytes, {} samples of {size} are read", desc.count);
+        let message = format!("expected an array of {} bytes, found {first}", desc.count * size);
         report.warn("lecroy-010", message).at(desc.at);
     }
     if desc.count % desc.segments != 0 {
-        let message = format!("{} samples are not {} equal segments", desc.count, desc.segments);
+        let message =
+            format!("{} samples in {} segments of unequal length", desc.count, desc.segments);
         report.warn("lecroy-011", message).at(desc.at);
     }
-    // A second array holds what belongs to the first: maxima to minima, imaginary to real parts.
+    // The second array complements the first: minima and maxima, or real and imaginary parts.
     let arrays: &[(u64, &str)] = if second == 0 {
         &[(at, "")]
     } else {
         &[(at, "first"), (at.saturating_add(first), "second")]
     };
-    // All of it first: a lying count is found before the first of a million segments is made.
+    // Check the total size before creating records for a possibly wrong number of segments.
     for (start, _) in arrays {
         samples(&source, desc.dtype, desc.count, *start, "lecroy-006")?;
     }
     recording::allow(desc.segments.saturating_mul(arrays.len() as u64), limits)?;
     let mut records = Vec::new();
     let points = desc.count / desc.segments;
-    for (start, which) in arrays {
+    for (start, array_name) in arrays {
         for k in 0..desc.segments {
             let array =
                 samples(&source, desc.dtype, points, start + k * points * size, "lecroy-006")?;
-            records.push(times.say(k, &desc, Record::new(desc.label.as_str(), array), which));
+            let record = Record::new(desc.label.as_str(), array);
+            records.push(triggers.annotate(record, k, &desc, array_name));
         }
     }
     let mut summary = vec![
@@ -86,14 +89,15 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     Ok(file.with_summary(summary).with_attrs(attrs).with_findings(report))
 }
 
+/// The user text, truncated to [`MAX_USER_TEXT`].
 fn user_text(source: &Source, at: u64, len: u64, limits: &Limits) -> Result<String> {
-    let kept = limits.allow(len.min(USER_TEXT), "the user text")?;
-    let bytes = source.read_vec(at, kept as u64)?;
+    let len = limits.allow(len.min(MAX_USER_TEXT), "the user text")?;
+    let bytes = source.read_vec(at, len as u64)?;
     Wire::new(&bytes, at, ByteOrder::Little, "lecroy-002").text(bytes.len())
 }
 
-/// When the segments of a sequence were triggered: seconds from the first trigger, and the first sample
-/// from its own.
+/// Triggers of the segments, in seconds: time since the first trigger, and time from the segment's trigger to
+/// its first sample. Empty for a single segment.
 struct Triggers(Vec<(f64, f64)>);
 
 impl Triggers {
@@ -102,10 +106,10 @@ impl Triggers {
         if desc.segments == 1 || len == 0 {
             return Ok(Self(Vec::new()));
         }
-        let needed = desc.segments.saturating_mul(TRIGGER);
+        let needed = desc.segments.saturating_mul(TRIGGER_BYTES);
         if len < needed {
-            let message =
-                format!("{} segments have {} trigger times", desc.segments, len / TRIGGER);
+            let (expected, found) = (desc.segments, len / TRIGGER_BYTES);
+            let message = format!("expected {expected} trigger times, found {found}");
             return Err(Error::malformed("lecroy-007", message).at(at));
         }
         limits.allow(needed.saturating_mul(2), "the trigger times")?;
@@ -115,12 +119,12 @@ impl Triggers {
         Ok(Self(pairs.collect::<Result<_>>()?))
     }
 
-    /// What is known about segment `k`.
-    fn say(&self, k: u64, desc: &Descriptor, record: Record, which: &str) -> Record {
+    /// Adds scale, grid and attributes to the record of segment `k`. `array_name` is empty if there is one array.
+    fn annotate(&self, record: Record, k: u64, desc: &Descriptor, array_name: &str) -> Record {
         let time = usize::try_from(k).ok().and_then(|k| self.0.get(k));
         let start = time.map_or(desc.start, |(_, offset)| *offset);
         let segment = if desc.segments > 1 { format!("segment{}", k + 1) } else { String::new() };
-        let part = [segment.as_str(), which].into_iter().filter(|p| !p.is_empty());
+        let part = [segment.as_str(), array_name].into_iter().filter(|p| !p.is_empty());
         let record = record
             .part(part.collect::<Vec<_>>().join("_"))
             .scaled(-desc.offset, desc.gain)

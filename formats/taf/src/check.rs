@@ -1,5 +1,5 @@
-//! The rules, each with its code. Codes up to taf-009 are errors raised while reading
-//! (see `wire.rs`), those from taf-010 on are findings about files that can be read.
+//! Findings about a file. Codes up to taf-009 are errors that prevent reading (see `wire.rs`), codes
+//! from taf-010 on are findings about readable files.
 
 use spile_core::error::Result;
 use spile_core::limits::Limits;
@@ -7,59 +7,65 @@ use spile_core::report::Report;
 use spile_core::source::Source;
 
 use crate::read::File;
-use crate::wire::{DIMENSION, DIMENSIONS, HEADER, SYNOPSIS, Spelling, VERSION};
+use crate::wire::{
+    DIMENSIONS_OFFSET, HEADER_OFFSET, SYNOPSIS, Spelling, VERSION, dimension_offset,
+};
 
+/// Checks a file. An error that prevents reading becomes a finding; `strict` adds notes about
+/// deviations that no reader depends on.
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
     match File::from_source(source.clone(), limits) {
-        Ok(file) => look(&file, source, strict, &mut report)?,
+        Ok(file) => check_header(&file, source, strict, &mut report)?,
         Err(error) => report.absorb(error)?,
     }
     Ok(report)
 }
 
-fn look(file: &File, source: &Source, strict: bool, report: &mut Report) -> Result<()> {
+fn check_header(file: &File, source: &Source, strict: bool, report: &mut Report) -> Result<()> {
     let header = file.header();
     if header.version != VERSION {
         let (major, minor) = header.version;
-        report.warn("taf-010", format!("version {major}.{minor} is unknown; read as 1.0")).at(4);
+        report.warn("taf-010", format!("unknown version {major}.{minor}, read as 1.0")).at(4);
     }
     if header.type_code != 0 {
-        report.note("taf-011", format!("array type code {} is unknown", header.type_code)).at(6);
+        report.note("taf-011", format!("unknown array type code {}", header.type_code)).at(6);
     }
     let (a, b) = (header.intercept, header.slope);
     if a.is_finite() != b.is_finite() {
-        let message = "only one of intercept and slope is finite; the values are not mapped";
-        report.warn("taf-012", message).at(HEADER + 8);
+        let message = "only one of intercept and slope is finite; values are not mapped";
+        report.warn("taf-012", message).at(HEADER_OFFSET + 8);
     }
     if header.map().is_some() && !header.dtype.is_integer() {
-        report.note("taf-013", "floating-point values are mapped").at(HEADER + 8);
+        report.note("taf-013", "floating-point values are mapped").at(HEADER_OFFSET + 8);
     }
     if header.map().is_some() && b == 0.0 {
-        report.warn("taf-014", "the slope is 0: every value is the same").at(HEADER + 16);
+        report.warn("taf-014", "the slope is 0: all values are equal").at(HEADER_OFFSET + 16);
     }
     if a.is_nan() || b.is_nan() {
-        let message = "intercept or slope is NaN, meant as infinity; the values are not mapped";
-        report.note("taf-015", message).at(HEADER + 8);
+        let message = "intercept or slope is NaN instead of infinity; values are not mapped";
+        report.note("taf-015", message).at(HEADER_OFFSET + 8);
     }
     let spelling = match header.spelling {
-        Spelling::Plain => None,
-        Spelling::LongFloat => Some(("taf-016", "the type is spelled float, not flt")),
-        Spelling::Spaces => Some(("taf-016", "the type is padded with spaces")),
-        Spelling::Legacy => Some(("taf-017", "legacy type: a number of bits")),
+        Spelling::Canonical => None,
+        Spelling::LongFloat => Some(("taf-016", "element type named float instead of flt")),
+        Spelling::SpacePadded => {
+            Some(("taf-016", "element type padded with spaces instead of NUL"))
+        }
+        Spelling::Legacy => Some(("taf-017", "legacy element type (number of bits)")),
     };
     if let Some((code, message)) = spelling {
-        report.note(code, message).at(HEADER);
+        report.note(code, message).at(HEADER_OFFSET);
     }
     for (k, d) in header.dimensions.iter().enumerate() {
-        let at = DIMENSIONS + DIMENSION * k as u64;
+        let at = dimension_offset(k);
         let object = format!("dimension {}", k + 1);
         if !d.start.is_finite() || !d.step.is_finite() {
             let finding = report.warn("taf-018", "the grid is not finite");
-            finding.in_object(object).at(at + 8).hint("`spile taf adjust` sets a new grid");
+            finding.in_object(object).at(at + 8).hint("set a new grid with `spile taf adjust`");
         } else if d.step == 0.0 && d.length > 1 {
             report.warn("taf-019", "the grid step is 0").in_object(object).at(at + 16);
-        } else if d.length > 0 && !d.at(d.length - 1).is_finite() {
+        } else if d.length > 0 && !d.grid_value(d.length - 1).is_finite() {
             report.warn("taf-018", "the grid overflows").in_object(object).at(at + 8);
         }
     }
@@ -67,18 +73,18 @@ fn look(file: &File, source: &Source, strict: bool, report: &mut Report) -> Resu
         header.dimensions.iter().fold(1, |p, d| u128::saturating_mul(p, d.length.max(1).into()));
     if header.shape().count() == Some(0) && lengths > u128::from(u64::MAX) {
         report
-            .warn("taf-020", "the array is empty, yet its other lengths are impossible")
-            .at(DIMENSIONS);
+            .warn("taf-020", "empty array whose other lengths exceed 64 bits")
+            .at(DIMENSIONS_OFFSET);
     }
     if strict {
-        look_closely(file, source, report)?;
+        check_text(file, source, report)?;
     }
     Ok(())
 }
 
-/// What no reader needs to mind.
-fn look_closely(file: &File, source: &Source, report: &mut Report) -> Result<()> {
-    let opening = source.read_vec(8, HEADER - 8)?;
+/// Deviations in synopsis and comments.
+fn check_text(file: &File, source: &Source, report: &mut Report) -> Result<()> {
+    let opening = source.read_vec(8, HEADER_OFFSET - 8)?;
     let (text, padding) = opening.split_at(SYNOPSIS.len());
     if text != SYNOPSIS.as_bytes() || padding.iter().any(|b| *b != b' ') {
         report.note("taf-021", "the synopsis differs from Figure 2-1").at(8);
@@ -86,14 +92,14 @@ fn look_closely(file: &File, source: &Source, report: &mut Report) -> Result<()>
     let (offset, _) = file.comment_range();
     let comments = file.comments()?;
     if let Some(k) = comments.iter().position(|b| *b == 0) {
-        report.note("taf-022", "a NUL byte in the comments").at(offset + k as u64);
+        report.note("taf-022", "NUL byte in the comments").at(offset + k as u64);
     }
     if let Some(k) = comments.iter().position(|b| !b.is_ascii()) {
         report.note("taf-023", "the comments are not ASCII").at(offset + k as u64);
     }
     if comments.last().is_some_and(|b| *b != b'\n') {
         let end = offset + comments.len() as u64;
-        report.note("taf-024", "the last comment has no newline").at(end - 1);
+        report.note("taf-024", "the last comment does not end with a newline").at(end - 1);
     }
     Ok(())
 }

@@ -1,16 +1,19 @@
-//! TAF, the Thrifty Array Format: one numeric array of any size, made for memory mapping.
+//! TAF, the Thrifty Array Format: one numeric array of any size, designed for memory mapping.
 //!
 //! Specification: D. H. Dolan, *Thrifty Array Format (TAF) file specifications*, Sandia report
-//! SAND2023-07387; what is unclear there is decided in `FORMAT.md`.
+//! SAND2023-07387. `FORMAT.md` lists the decisions where the report is ambiguous.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `wire` | opening and header, field by field |
-//! | `read` | [`File`]: header, array, comments; the tree view |
-//! | `described` | what TAF has no place for, as a line of the comments |
-//! | `write` | header, array and comments into a sink; any tree with one array as TAF |
-//! | `check` `salvage` | the rules; what can be saved of a cut file |
-//! | `ops` | the operations of the report's Table 3-1 that change or make files |
+//! | `wire` | on-disk structures: opening and header |
+//! | `read` | [`File`]: header, array, comments |
+//! | `to_tree` | header and comments as a `Tree` |
+//! | `from_tree` | any dataset with one array as TAF |
+//! | `write` | header and elements into a sink |
+//! | `metadata` | JSON metadata in the comments, for what the header cannot express |
+//! | `check` | findings about readable files |
+//! | `salvage` | recovery of truncated files |
+//! | `ops` | operations of the report's Table 3-1 that create or modify files |
 //!
 //! ```
 //! use spile_core::{limits::Limits, sink::Overwrite};
@@ -30,10 +33,12 @@
 #![forbid(unsafe_code)]
 
 mod check;
-mod described;
+mod from_tree;
+mod metadata;
 pub mod ops;
 mod read;
 mod salvage;
+mod to_tree;
 pub mod wire;
 mod write;
 
@@ -46,7 +51,7 @@ use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-/// The format, for the registry.
+/// The TAF format, for the registry.
 pub struct Taf;
 
 static INFO: FormatInfo = FormatInfo {
@@ -66,8 +71,8 @@ impl Format for Taf {
         &INFO
     }
 
-    /// "TAF " opens the file and a newline ends the magic; genome alignments, which use the same
-    /// ending, begin with "#".
+    /// The magic is "TAF ", three bytes and a newline. Genome alignments with the same extension
+    /// start with "#".
     fn probe(&self, head: Head<'_>) -> Score {
         match head.bytes {
             [b'T', b'A', b'F', b' ', _, _, _, b'\n', ..] => 100,
@@ -85,7 +90,7 @@ impl Format for Taf {
     }
 
     fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        write::write_tree(content, sink, limits)
+        from_tree::write_tree(content, sink, limits)
     }
 
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {

@@ -1,25 +1,27 @@
-//! The operations of Table 3-1 that make or change files. The others are methods of
-//! [`File`]: `probe` is opening it, `read`, `map` ([`File::array`]), `summarize`, `plot`
-//! ([`File::envelope`]); `convert` is `create` on whatever another format's reader gives.
+//! The operations of Table 3-1 that create or modify files.
 //!
-//! Dimensions and indices count from 1, as in the report. Whatever rewrites an array goes to a
-//! temporary file that replaces the old one when it is whole; comments are kept byte for byte.
+//! The others are methods of [`File`]: `probe` is [`File::open`], `map` is [`File::array`], `plot`
+//! uses [`File::envelope`]; `read` and `summarize` keep their names. `convert` is [`create`] with an
+//! array of another format.
+//!
+//! Dimensions and indices count from 1, as in the report. Operations that rewrite the array write a
+//! temporary file and rename it when it is complete. Comments are copied unchanged.
 
+mod adjust;
 mod append;
 mod comment;
 mod create;
 mod crop;
 mod export;
-mod grid;
-mod reorder;
+mod permute;
 
+pub use adjust::{Adjust, adjust};
 pub use append::{append, replace};
 pub use comment::{add_comment, set_comment};
 pub use create::{Create, create, example, type_for};
 pub use crop::{Bounds, crop};
 pub use export::{export, write_rows};
-pub use grid::{Adjust, adjust};
-pub use reorder::{permute, transpose};
+pub use permute::{permute, transpose};
 
 use std::path::{Path, PathBuf};
 
@@ -31,17 +33,17 @@ use crate::read::File;
 use crate::wire::Header;
 use crate::write::write_array;
 
-/// Where a changed array goes.
+/// Destination of a modified array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Over the file itself, atomically.
+    /// The file itself, replaced atomically.
     InPlace,
-    /// To another file.
+    /// Another file.
     File(PathBuf, Overwrite),
 }
 
 impl Target {
-    /// Keeps others from changing the file while it is being replaced.
+    /// Locks the file against other writers while it is replaced; `None` for another file.
     fn lock(&self, path: &Path) -> Result<Option<Sink>> {
         match self {
             Self::InPlace => Sink::edit(path).map(Some),
@@ -49,6 +51,7 @@ impl Target {
         }
     }
 
+    /// Sink for the new file.
     fn sink(&self, path: &Path) -> Result<Sink> {
         match self {
             Self::InPlace => Sink::create(path, Overwrite::Replace),
@@ -57,7 +60,8 @@ impl Target {
     }
 }
 
-/// Copies a file to `<stem>-backup-<k>.taf` beside it, with the first `k` that is free.
+/// Copies a file to `<stem>-backup-<k>.taf` in the same folder, with the first unused `k` from 1 on.
+/// Returns the path of the copy.
 pub fn backup(path: &Path) -> Result<PathBuf> {
     let stem = path.file_stem().unwrap_or_default();
     for k in 1_u32.. {
@@ -68,16 +72,17 @@ pub fn backup(path: &Path) -> Result<PathBuf> {
             continue;
         }
         match copy_new(path, &copy) {
-            // Somebody else took the name meanwhile.
+            // Another process has created this name in the meantime.
             Err(error) if error.kind() == ErrorKind::Exists => {}
             Err(error) => return Err(error),
             Ok(()) => return Ok(copy),
         }
     }
-    Err(Error::argument("no free name for a backup").with_path(path))
+    Err(Error::argument("no unused backup name").with_path(path))
 }
 
-/// Writes a new file with another header and other elements, and the same comments.
+/// Writes `header`, `selected` and the comments of `file` to `target`. Returns the number of clipped
+/// values.
 fn rewrite(
     file: &File,
     path: &Path,
@@ -92,11 +97,11 @@ fn rewrite(
     Ok(clipped)
 }
 
-/// Dimension `number`, counted from 1, as an index.
+/// Zero-based index of dimension `number`, which counts from 1.
 fn dimension_index(header: &Header, number: usize) -> Result<usize> {
     let rank = header.dimensions.len();
     if (1..=rank).contains(&number) {
         return Ok(number - 1);
     }
-    Err(Error::argument(format!("there is no dimension {number}; the array has {rank}")))
+    Err(Error::argument(format!("no dimension {number}: the array has {rank} dimensions")))
 }

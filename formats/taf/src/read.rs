@@ -1,29 +1,25 @@
-//! An open TAF file: its header, its array, its comments, and the tree view of them.
+//! [`File`]: header, array and comments of an open TAF file.
 
 use std::path::Path;
 
-use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::error::{Error, Result};
 use spile_core::format::{Object, Reader, Region, Role};
-use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::reduce::{Envelope, Stats, envelope, statistics};
 use spile_core::report::{Finding, Report};
 use spile_core::select::{Selection, Slice};
-use spile_core::shape::{Order, Shape};
+use spile_core::shape::Shape;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 
-use crate::described::{self, COMMENTS, DATA};
-use crate::wire::{DIMENSION, DIMENSIONS, HEADER, Header, type_name};
+use crate::metadata;
+use crate::to_tree::{COMMENTS, DATA, MAX_COMMENT_ATTRIBUTE, array_desc, to_tree};
+use crate::wire::{HEADER_OFFSET, Header, dimension_offset, type_name};
 
-/// Comments up to this length are an attribute; longer ones, such as the remains of an append
-/// that was interrupted, an array that is read on demand.
-const COMMENT_ATTRIBUTE: u64 = 1 << 20;
-
-/// An open TAF file. Opening reads the header only (`probe` in Table 3-1).
+/// An open TAF file. Opening reads the header and short comments, but no elements (`probe` in
+/// Table 3-1).
 pub struct File {
     source: Source,
     header: Header,
@@ -33,160 +29,115 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file.
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not TAF, or has a malformed header or a truncated array.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         Self::from_source(Source::open(path)?, limits)
             .map_err(|e| e.with_path(path).with_format("taf"))
     }
 
-    /// Opens what is in `source`.
+    /// Opens a TAF file given as a [`Source`]. Fails like [`File::open`].
     pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
         let header = Header::read(&source, limits)?;
-        let (tree, report) = (Tree::new(limits), Report::default());
-        let mut file = Self { source, header, tree, report, limits: *limits };
-        let desc = file.describe();
-        file.tree.add_array(ROOT, DATA, desc)?;
-        file.add_comments()?;
-        Ok(file)
+        let (tree, report) = to_tree(&source, &header, limits)?;
+        Ok(Self { source, header, tree, report, limits: *limits })
     }
 
-    fn describe(&self) -> ArrayDesc {
-        let header = &self.header;
-        let extents =
-            Extents::one(header.data_offset(), header.comment_offset() - header.data_offset());
-        let layout = Layout::Plain { extents, order: Order::F };
-        let mut desc = ArrayDesc::new(header.dtype, header.shape(), layout);
-        let uniform = |d: &crate::wire::Dimension| Coord::Uniform { start: d.start, step: d.step };
-        desc.coords = header.dimensions.iter().map(uniform).collect();
-        desc.map = header.map();
-        desc
-    }
-
-    fn add_comments(&mut self) -> Result<()> {
-        let (offset, len) = self.comment_range();
-        if len == 0 {
-            return Ok(());
-        }
-        if len > COMMENT_ATTRIBUTE {
-            let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
-            let desc = ArrayDesc::new(DType::U8, Shape::new([len]), layout);
-            self.tree.add_array(ROOT, COMMENTS, desc)?;
-            return Ok(());
-        }
-        let text = match String::from_utf8(self.comments()?) {
-            Ok(text) => text,
-            Err(bytes) => {
-                let value = Value::Bytes(bytes.into_bytes());
-                self.tree.node_mut(ROOT).attrs.push((COMMENTS.into(), value));
-                return Ok(());
-            }
-        };
-        let (rest, description) = described::split(&text);
-        let mut tree = self.tree.clone();
-        if !rest.is_empty() {
-            tree.node_mut(ROOT).attrs.push((COMMENTS.into(), Value::Text(rest)));
-        }
-        let dressed = description
-            .map(|description| described::dress(description, &self.source, &tree, &self.limits));
-        self.tree = match dressed {
-            None => tree,
-            Some(Ok(tree)) => tree,
-            Some(Err(e)) if e.kind() == ErrorKind::Limit => return Err(e),
-            Some(Err(e)) => {
-                let message = format!("the description is not used: {}", e.message());
-                let offset = self.comment_range().0;
-                self.report.warn("taf-032", message).at(offset);
-                tree.node_mut(ROOT).attrs = vec![(COMMENTS.into(), Value::Text(text))];
-                tree
-            }
-        };
-        Ok(())
-    }
-
-    /// Everything before the array.
+    /// Opening and header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// First byte and length of the comments.
+    /// Offset and length of the comments in bytes.
     pub fn comment_range(&self) -> (u64, u64) {
         let offset = self.header.comment_offset();
         (offset, self.source.len().saturating_sub(offset))
     }
 
-    /// The comments, byte for byte.
+    /// Reads the comments, including the metadata line if there is one.
     pub fn comments(&self) -> Result<Vec<u8>> {
         let (offset, len) = self.comment_range();
         self.limits.allow(len, "the comments")?;
         self.source.read_vec(offset, len)
     }
 
-    /// Writes the comments, byte for byte and however long, where `sink` stands.
+    /// Copies the comments to the current position of `sink`.
     pub(crate) fn copy_comments(&self, sink: &mut Sink) -> Result<()> {
         let (offset, len) = self.comment_range();
         sink.copy_from(&self.source, offset, len)
     }
 
-    /// The comments without the description that is among them; nothing if there is none.
-    pub(crate) fn undescribed(&self) -> Result<Option<String>> {
-        if self.comment_range().1 > COMMENT_ATTRIBUTE {
+    /// The comments without the metadata line; `None` if there is no such line.
+    pub(crate) fn comments_without_metadata(&self) -> Result<Option<String>> {
+        if self.comment_range().1 > MAX_COMMENT_ATTRIBUTE {
             return Ok(None);
         }
         let Ok(text) = String::from_utf8(self.comments()?) else { return Ok(None) };
-        let (rest, description) = described::split(&text);
-        Ok(description.is_some().then_some(rest))
+        let (rest, json) = metadata::split(&text);
+        Ok(json.is_some().then_some(rest))
     }
 
-    /// The array: read it, stream it, select from it; [`Array::view_as`] is `map` in Table 3-1.
+    /// The array, for reading, streaming and selections. [`Array::view_as`] is `map` in Table 3-1.
     pub fn array(&self) -> Result<Array> {
-        Array::open(&self.source, &self.tree, &self.describe(), &self.limits)
+        Array::open(&self.source, &self.tree, &array_desc(&self.header), &self.limits)
     }
 
-    /// Array elements as `f64` in stored order, and the grids (`read` in Table 3-1).
+    /// Reads the selected elements as mapped `f64` values, first index fastest, and the selected
+    /// grid values of each dimension (`read` in Table 3-1).
+    ///
+    /// # Errors
+    /// The selection does not match the shape, or the result exceeds the memory limit.
     pub fn read(&self, selection: &Selection) -> Result<(Vec<f64>, Vec<Vec<f64>>)> {
         let array = self.array()?;
         let spans = selection.resolve(array.shape())?;
         let data = array.read_f64(selection, Axes::Stored)?;
-        // An empty array may have other lengths that no memory holds.
+        // An empty array can have other dimensions of any length.
         let points = spans.iter().fold(0_u64, |sum, span| sum.saturating_add(span.count));
         self.limits.allow(points.saturating_mul(8), "the grids")?;
         let grids = spans.iter().zip(&self.header.dimensions).map(|(span, dimension)| {
             let index = |k: u64| span.start.wrapping_add_signed(k as i64 * span.step);
-            (0..span.count).map(|k| dimension.at(index(k))).collect()
+            (0..span.count).map(|k| dimension.grid_value(index(k))).collect()
         });
         Ok((data, grids.collect()))
     }
 
-    /// Number of columns: all dimensions but the first, together.
+    /// Number of columns: the product of all lengths except the first.
     pub fn columns(&self) -> u64 {
         let rest: Vec<u64> = self.header.dimensions[1..].iter().map(|d| d.length).collect();
         Shape::new(rest).count().unwrap_or(0)
     }
 
-    /// The selection that is column `number`, counted from zero.
+    /// Selection of the column with zero-based `number`, in storage order.
     pub fn column(&self, number: u64) -> Selection {
-        let mut left = number;
+        let mut rest = number;
         let mut slices = vec![Slice::ALL];
         for dimension in &self.header.dimensions[1..] {
             let length = dimension.length.max(1);
-            slices.push(Slice::Index((left % length) as i64));
-            left /= length;
+            slices.push(Slice::Index((rest % length) as i64));
+            rest /= length;
         }
         Selection(slices)
     }
 
-    /// Statistics of the array, or of one column (`summarize` in Table 3-1).
+    /// Statistics of the array, or of the column with the given zero-based number (`summarize` in
+    /// Table 3-1).
     pub fn summarize(&self, column: Option<u64>) -> Result<Stats> {
         let array = self.array()?;
         let selection = column.map_or_else(Selection::all, |c| self.column(c));
         statistics(&array.select(&selection, Axes::Stored)?)
     }
 
-    /// Extremes of `buckets` runs of a column (`plot` in Table 3-1 draws them).
+    /// Minimum and maximum of each of `buckets` consecutive parts of a column (the data of `plot` in
+    /// Table 3-1). `column` counts from zero.
+    ///
+    /// # Errors
+    /// There is no such column.
     pub fn envelope(&self, column: u64, buckets: usize) -> Result<Envelope> {
         if column >= self.columns() {
-            let message = format!("there is no column {}, the file has {}", column, self.columns());
+            let message = format!("no column {column}: the array has {} columns", self.columns());
             return Err(Error::argument(message));
         }
         let array = self.array()?;
@@ -222,7 +173,7 @@ impl Reader for File {
         for (k, d) in header.dimensions.iter().enumerate() {
             let end = match d.length {
                 0 => String::new(),
-                n => format!(", end {}", Value::Float(d.at(n - 1))),
+                n => format!(", end {}", Value::Float(d.grid_value(n - 1))),
             };
             let text =
                 format!("start {}, step {}{end}", Value::Float(d.start), Value::Float(d.step));
@@ -232,7 +183,7 @@ impl Reader for File {
         rows.push(("array at byte".into(), header.data_offset().into()));
         rows.push(("comments at byte".into(), offset.into()));
         rows.push(("comment bytes".into(), len.into()));
-        // Too long to be an attribute is too long to be shown.
+        // Long comments are an array, not an attribute, and are not shown.
         rows.extend(self.tree.attrs().iter().filter(|(name, _)| name == COMMENTS).cloned());
         rows
     }
@@ -248,22 +199,22 @@ impl Reader for File {
             header.version.0, header.version.1, header.type_code
         );
         emit(0, 8, Role::Header, "magic", magic)?;
-        emit(8, HEADER - 8, Role::Text, "synopsis", String::new())?;
-        emit(HEADER, 8, Role::Header, "element type", type_name(header.dtype).into())?;
-        emit(HEADER + 8, 8, Role::Header, "intercept", float(header.intercept))?;
-        emit(HEADER + 16, 8, Role::Header, "slope", float(header.slope))?;
+        emit(8, HEADER_OFFSET - 8, Role::Text, "synopsis", String::new())?;
+        emit(HEADER_OFFSET, 8, Role::Header, "element type", type_name(header.dtype).into())?;
+        emit(HEADER_OFFSET + 8, 8, Role::Header, "intercept", float(header.intercept))?;
+        emit(HEADER_OFFSET + 16, 8, Role::Header, "slope", float(header.slope))?;
         let rank = header.dimensions.len();
-        emit(HEADER + 24, 8, Role::Header, "dimensions", rank.to_string())?;
+        emit(HEADER_OFFSET + 24, 8, Role::Header, "dimensions", rank.to_string())?;
         for (k, d) in header.dimensions.iter().enumerate() {
-            let at = DIMENSIONS + DIMENSION * k as u64;
+            let at = dimension_offset(k);
             let name = |field: &str| format!("dimension {} {field}", k + 1);
             emit(at, 8, Role::Header, &name("length"), d.length.to_string())?;
             emit(at + 8, 8, Role::Header, &name("grid start"), float(d.start))?;
             emit(at + 16, 8, Role::Header, &name("grid step"), float(d.step))?;
         }
         let (offset, len) = self.comment_range();
-        let what = format!("{} {}", header.shape(), type_name(header.dtype));
-        emit(header.data_offset(), offset - header.data_offset(), Role::Data, "array", what)?;
+        let value = format!("{} {}", header.shape(), type_name(header.dtype));
+        emit(header.data_offset(), offset - header.data_offset(), Role::Data, "array", value)?;
         if len > 0 {
             emit(offset, len, Role::Text, "comments", String::new())?;
         }
@@ -272,6 +223,7 @@ impl Reader for File {
 
     fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         let kind = type_name(self.header.dtype).to_string();
-        each(Object { path: DATA.into(), id: None, frame: None, kind, array: self.describe() })
+        let array = array_desc(&self.header);
+        each(Object { path: DATA.into(), id: None, frame: None, kind, array })
     }
 }

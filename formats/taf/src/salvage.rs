@@ -1,5 +1,5 @@
-//! What can be saved of a file that ends inside its array: every whole slab of the slowest
-//! dimension that has more than one element.
+//! Recovery of files that end inside the array: all complete slabs along the slowest dimension with
+//! more than one element.
 
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::Salvage;
@@ -15,6 +15,10 @@ use crate::read::File;
 use crate::wire::Header;
 use crate::write::write_array;
 
+/// Copies the readable part of `source` to `target`.
+///
+/// # Errors
+/// The header is not readable, or not a single element is complete.
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     match File::from_source(source.clone(), limits) {
         Ok(file) => {
@@ -23,24 +27,24 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             file.copy_comments(target)?;
             Ok(Salvage { kept: vec!["array".into(), "comments".into()], lost: Vec::new() })
         }
-        Err(error) if error.code() == "taf-007" => cut(source, target, limits),
+        Err(error) if error.code() == "taf-007" => salvage_truncated(source, target, limits),
         Err(error) if error.kind() == ErrorKind::Truncated => {
-            Err(error.hint("the header is not whole; without it nothing can be read"))
+            Err(error.hint("the header is incomplete; no data can be recovered"))
         }
         Err(error) => Err(error),
     }
 }
 
-fn cut(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
+fn salvage_truncated(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     let mut header = Header::parse(source, limits)?;
-    let wanted = header.shape();
+    let expected = header.shape();
     let slowest = header.dimensions.iter().rposition(|d| d.length > 1).ok_or_else(|| {
-        Error::truncated("taf-007", "the only element is cut").at(header.data_offset())
+        Error::truncated("taf-007", "the only element is incomplete").at(header.data_offset())
     })?;
     let slab: u64 = header.dimensions[..slowest].iter().map(|d| d.length).product::<u64>()
         * header.dtype.size() as u64;
-    let left = source.len().saturating_sub(header.data_offset());
-    header.dimensions[slowest].length = left / slab;
+    let available = source.len().saturating_sub(header.data_offset());
+    header.dimensions[slowest].length = available / slab;
     let shape = header.shape();
     let bytes = header.array_bytes().unwrap_or(0);
     let layout =
@@ -51,6 +55,6 @@ fn cut(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     write_array(target, &header, &array.all()?)?;
     Ok(Salvage {
         kept: vec![format!("array {shape}")],
-        lost: vec![format!("the rest of the {wanted} array"), "comments".into()],
+        lost: vec![format!("rest of the {expected} array"), "comments".into()],
     })
 }

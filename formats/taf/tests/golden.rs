@@ -28,7 +28,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, b| text + &format!("{b:02x}"))
 }
 
-/// The manifest writes non-finite numbers as words or as bits.
+/// Bits of a number of the manifest, which writes non-finite ones as text or as hexadecimal bits.
 fn number(json: &Json) -> u64 {
     let text = json.as_str().unwrap();
     match text.strip_prefix("0x") {
@@ -38,7 +38,7 @@ fn number(json: &Json) -> u64 {
 }
 
 #[test]
-fn every_good_file_reads_as_the_manifest_says() {
+fn every_good_file_matches_the_manifest() {
     let files = manifest("good");
     assert!(files.len() >= 54);
     for (name, want) in files {
@@ -84,9 +84,9 @@ fn every_good_file_is_written_back_byte_for_byte() {
         let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
         Taf.write(&file, &mut sink, &limits).unwrap();
         sink.commit().unwrap();
-        // Spelled as we spell it: name, version, and infinity for "no map".
+        // Canonical type name, current version, and infinity for unmapped data.
         let header = file.header();
-        let canonical = header.spelling == Spelling::Plain
+        let canonical = header.spelling == Spelling::Canonical
             && header.version == (1, 0)
             && (header.map().is_some()
                 || (header.intercept, header.slope) == (f64::INFINITY, f64::INFINITY));
@@ -146,9 +146,9 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
         assert_eq!(got, (kind, code, Some(offset)), "{name}: {error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
     }
-    // A zero length makes the array empty, however impossible the others are.
-    let odd = folder().join("bad/overflow_zero_dim.taf");
-    let file = File::open(&odd, &Limits::default()).unwrap();
+    // A length of zero makes the array empty, whatever the other lengths are.
+    let empty = folder().join("bad/overflow_zero_dim.taf");
+    let file = File::open(&empty, &Limits::default()).unwrap();
     let array = file.array().unwrap();
     assert!(array.read_f64(&Selection::all(), Axes::Stored).unwrap().is_empty());
     assert_eq!(file.read(&Selection::all()).unwrap_err().kind(), ErrorKind::Limit);
@@ -158,7 +158,7 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
 
 #[test]
 fn mapping_rounds_twice_and_is_never_fused() {
-    // 0.1 * 3 rounds up; a fused multiply-add would keep the part below and give a negative rest.
+    // 0.1 * 3 rounds up; a fused multiply-add does not round and gives a negative value.
     let map = Linear::new(-0.300_000_000_000_000_04, 0.1);
     assert_ne!(0.1_f64.mul_add(3.0, map.intercept), 0.0);
     assert_eq!(map.apply(3.0), 0.0);

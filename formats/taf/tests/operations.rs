@@ -1,4 +1,4 @@
-//! The operations of Table 3-1, on real files.
+//! The operations of Table 3-1 on files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use spile_core::source::Source;
 use spile_core::tree::Tree;
 use spile_taf::File;
 use spile_taf::ops::{self, Adjust, Bounds, Create, Target};
+use spile_taf::wire::{Dimension, Header};
 
 const LIMITS: Limits = Limits { memory: 64 << 20, nodes: 100, depth: 10 };
 
@@ -40,7 +41,7 @@ impl Temp {
         self.0.path().join(name)
     }
 
-    /// A file of `lengths` holding 0, 1, 2, ... as the given type, with a comment.
+    /// A file of shape `lengths` with the values 0, 1, 2, ... and a comment.
     fn counting(&self, dtype: DType, lengths: &[u64]) -> PathBuf {
         let count = Shape::new(lengths).count().unwrap();
         let values: Vec<f64> = (0..count).map(|k| k as f64).collect();
@@ -69,7 +70,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn comments_are_added_on_lines_of_their_own_and_replaced() {
+fn comments_are_added_as_lines_and_replaced() {
     let temp = Temp::new();
     let path = temp.counting(DType::F32, &[4, 2]);
     let before = values(&path);
@@ -106,7 +107,7 @@ fn append_keeps_data_comments_and_map() {
     let temp = Temp::new();
     for safe in [false, true] {
         let path = temp.counting(DType::F64, &[3, 2]);
-        // Longer than a piece, so that moving overlaps.
+        // Longer than a block, so that source and target overlap.
         let long = "x".repeat(200_000) + "\n";
         ops::set_comment(&path, &long, &LIMITS).unwrap();
         ops::append(&path, &doubles(&[3, 1], &[6.0, 7.0, 8.0]), safe, &LIMITS).unwrap();
@@ -182,7 +183,7 @@ fn create_maps_floats_to_integers_and_keeps_integers() {
 }
 
 #[test]
-fn whole_numbers_keep_all_their_digits_on_the_way_in() {
+fn appended_64_bit_integers_are_exact() {
     let temp = Temp::new();
     let path = temp.path("u64.taf");
     let numbers = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
@@ -198,26 +199,26 @@ fn whole_numbers_keep_all_their_digits_on_the_way_in() {
 }
 
 #[test]
-fn elements_that_taf_cannot_hold_are_refused_everywhere() {
+fn unsupported_element_types_are_rejected_by_every_operation() {
     let temp = Temp::new();
     let path = temp.counting(DType::F32, &[2, 2]);
     let before = fs::read(&path).unwrap();
     for dtype in ["complex128", "text[16]", "opaque[16]"] {
         let column = array(dtype.parse().unwrap(), &[2, 1], vec![1; 32]);
-        let whole = array(dtype.parse().unwrap(), &[2, 2], vec![1; 64]);
+        let full = array(dtype.parse().unwrap(), &[2, 2], vec![1; 64]);
         for safe in [false, true] {
             assert!(ops::append(&path, &column, safe, &LIMITS).is_err(), "{dtype}");
         }
-        assert!(ops::replace(&path, &whole, &LIMITS).is_err(), "{dtype}");
+        assert!(ops::replace(&path, &full, &LIMITS).is_err(), "{dtype}");
         assert_eq!(fs::read(&path).unwrap(), before, "{dtype}");
     }
-    let half = Create { dtype: "float16".parse().unwrap(), ..Create::default() };
-    let made = ops::create(&temp.path("h"), &doubles(&[1], &[1.0]), &Selection::all(), &half);
+    let float16 = Create { dtype: "float16".parse().unwrap(), ..Create::default() };
+    let made = ops::create(&temp.path("h"), &doubles(&[1], &[1.0]), &Selection::all(), &float16);
     assert_eq!(made.unwrap_err().kind(), ErrorKind::Argument);
 }
 
 #[test]
-fn constants_and_narrow_ranges_read_back() {
+fn constants_and_narrow_ranges_are_restored() {
     let temp = Temp::new();
     for (k, dtype) in [DType::U8, DType::I8, DType::I32, DType::I64].into_iter().enumerate() {
         for (j, values) in [[7.3; 3], [0.0, 1e-307, 5e-307]].iter().enumerate() {
@@ -225,14 +226,14 @@ fn constants_and_narrow_ranges_read_back() {
             let options = Create { dtype, ..Create::default() };
             match ops::create(&path, &doubles(&[3], values), &Selection::all(), &options) {
                 Ok(clipped) => {
-                    // A slope with few digits may put the largest value one level too high.
+                    // A subnormal slope can put the largest value one level too high.
                     assert!(clipped <= j as u64);
                     let range = values[2] - values[0];
                     for (got, want) in self::values(&path).iter().zip(values) {
                         assert!((got - want).abs() <= range / 200.0, "{dtype}: {got} for {want}");
                     }
                 }
-                // 64 bits of levels have no room in so narrow a range.
+                // The range is too narrow for 2^64 levels.
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Argument),
             }
         }
@@ -246,7 +247,7 @@ fn constants_and_narrow_ranges_read_back() {
 }
 
 #[test]
-fn appends_at_the_same_time_take_turns() {
+fn concurrent_appends_are_serialised() {
     let temp = Temp::new();
     let path = temp.counting(DType::F64, &[50, 1]);
     std::thread::scope(|scope| {
@@ -269,23 +270,23 @@ fn appends_at_the_same_time_take_turns() {
 }
 
 #[test]
-fn every_grid_point_of_a_long_signal_can_be_named() {
+fn every_grid_value_of_a_long_signal_selects_one_row() {
     let temp = Temp::new();
     let path = temp.path("long.taf");
-    // A billion samples, most of them a hole in the file.
-    let header = spile_taf::wire::Header::new(
+    // A sparse file of a billion samples.
+    let header = Header::new(
         DType::U8,
         None,
         vec![
-            spile_taf::wire::Dimension { length: 1_000_000_000, start: 0.0, step: 1e-10 },
-            spile_taf::wire::Dimension::counting(1),
+            Dimension { length: 1_000_000_000, start: 0.0, step: 1e-10 },
+            Dimension::with_default_grid(1),
         ],
     );
     fs::write(&path, header.encode()).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(header.comment_offset()).unwrap();
     let file = open(&path);
     for index in (0..1000).map(|k| 999_999_999 - k * 997_331) {
-        let at = header.dimensions[0].at(index);
+        let at = header.dimensions[0].grid_value(index);
         let mut out = Vec::new();
         let bounds = Bounds { grid: Some((at, at)), index: None };
         ops::write_rows(&file, bounds, &mut out).unwrap();
@@ -294,20 +295,20 @@ fn every_grid_point_of_a_long_signal_can_be_named() {
 }
 
 #[test]
-fn headers_without_elements_cost_nothing() {
+fn empty_arrays_and_many_dimensions_use_little_memory() {
     let temp = Temp::new();
     for lengths in [[0, 1 << 60], [1 << 60, 0]] {
         let path = temp.path("empty.taf");
-        let dimensions = lengths.map(spile_taf::wire::Dimension::counting).to_vec();
-        let header = spile_taf::wire::Header::new(DType::U8, None, dimensions);
+        let dimensions = lengths.map(Dimension::with_default_grid).to_vec();
+        let header = Header::new(DType::U8, None, dimensions);
         fs::write(&path, header.encode()).unwrap();
         let mut out = Vec::new();
         ops::export(&open(&path), &mut out).unwrap();
         assert!(out.is_empty());
     }
-    // Twenty million dimensions are a small file, and would be gigabytes of names.
+    // Twenty million dimensions in a sparse file would need gigabytes for their names.
     let path = temp.path("dimensions.taf");
-    let header = spile_taf::wire::Header::new(DType::U8, None, vec![]);
+    let header = Header::new(DType::U8, None, vec![]);
     let mut bytes = header.encode();
     bytes[1048..1056].copy_from_slice(&20_000_000_u64.to_le_bytes());
     fs::write(&path, &bytes).unwrap();
@@ -316,7 +317,7 @@ fn headers_without_elements_cost_nothing() {
 }
 
 #[test]
-fn crop_keeps_grid_and_comments_in_step() {
+fn crop_updates_the_grid_and_keeps_comments() {
     let temp = Temp::new();
     let path = temp.counting(DType::F32, &[10, 3]);
     let bounds = Bounds { grid: Some((11.0, 12.0)), index: None };
@@ -340,7 +341,7 @@ fn crop_keeps_grid_and_comments_in_step() {
 }
 
 #[test]
-fn singletons_move_without_touching_the_array() {
+fn moving_dimensions_of_length_one_rewrites_the_header_only() {
     let temp = Temp::new();
     let path = temp.counting(DType::F32, &[6, 1]);
     let inode = |p: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(p).unwrap());
@@ -358,7 +359,7 @@ fn singletons_move_without_touching_the_array() {
 }
 
 #[test]
-fn replace_keeps_everything_but_the_values() {
+fn replace_changes_only_the_values() {
     let temp = Temp::new();
     let path = temp.counting(DType::F64, &[2, 2]);
     ops::replace(&path, &doubles(&[2, 2], &[9.0, 8.0, 7.0, 6.0]), &LIMITS).unwrap();
@@ -368,7 +369,7 @@ fn replace_keeps_everything_but_the_values() {
 }
 
 #[test]
-fn exported_text_reads_back_to_the_same_numbers() {
+fn exported_text_restores_the_same_numbers() {
     let temp = Temp::new();
     let path = temp.path("e.taf");
     let numbers = [0.1, -0.0, 1e-300, 1.0 / 3.0, f64::NAN, f64::INFINITY, 1e17, 123_456.789];
@@ -393,12 +394,12 @@ fn exported_text_reads_back_to_the_same_numbers() {
 }
 
 #[test]
-fn a_cut_file_is_salvaged_to_its_whole_columns() {
+fn salvage_recovers_the_complete_columns_of_a_truncated_file() {
     use spile_core::format::Format as _;
     use spile_core::sink::Sink;
     let temp = Temp::new();
     let path = temp.counting(DType::U16, &[10, 5]);
-    let whole = values(&path);
+    let expected = values(&path);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..1104 + 2 * 33]).unwrap();
     let source = Source::open(&path).unwrap();
@@ -407,7 +408,7 @@ fn a_cut_file_is_salvaged_to_its_whole_columns() {
     let report = spile_taf::Taf.salvage(&source, &mut sink, &LIMITS).unwrap();
     sink.commit().unwrap();
     assert_eq!(open(&saved).header().shape().lengths(), [10, 3]);
-    assert_eq!(values(&saved), whole[..30]);
+    assert_eq!(values(&saved), expected[..30]);
     assert_eq!(report.lost.len(), 2);
 }
 
@@ -415,7 +416,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn permuting_moves_every_element_where_it_belongs(
+    fn permute_moves_every_element_to_its_new_position(
         lengths in proptest::collection::vec(1_u64..6, 2..5), seed in any::<u64>())
     {
         let temp = Temp::new();
@@ -431,16 +432,15 @@ proptest! {
         let new: Vec<u64> = order.iter().map(|k| lengths[k - 1]).collect();
         let old_strides = Shape::new(lengths.clone()).strides(Order::F);
         for (position, value) in after.iter().enumerate() {
-            let mut left = position as u64;
+            let mut rest = position as u64;
             let mut from = 0;
             for (k, length) in new.iter().enumerate() {
-                from += left % length * old_strides[order[k] - 1];
-                left /= length;
+                from += rest % length * old_strides[order[k] - 1];
+                rest /= length;
             }
             prop_assert_eq!(*value, before[from as usize]);
         }
         prop_assert_eq!(text(&path), "first\n");
-        // And back again.
         let mut inverse = vec![0; rank];
         for (k, d) in order.iter().enumerate() {
             inverse[d - 1] = k + 1;

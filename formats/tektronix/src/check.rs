@@ -1,4 +1,4 @@
-//! Sums that the files carry; they are only looked at when a file is checked.
+//! Checksums. They are only verified by `check`, because that reads the entire file.
 
 use spile_core::error::Result;
 use spile_core::format::Reader as _;
@@ -7,11 +7,13 @@ use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::wire::{ByteOrder, Wire};
 
-use crate::{Kind, llwfm, open, wire};
+use crate::read::open;
+use crate::wire::{FileKind, llwfm, wfm};
 
 /// Bytes read at once.
-const CHUNK: u64 = 256 << 10;
+const CHUNK_BYTES: u64 = 256 << 10;
 
+/// Findings of opening a file, and a warning if its checksum is missing or wrong.
 pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
     let mut report = Report::default();
     match open(source.clone(), limits) {
@@ -21,53 +23,53 @@ pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
             return Ok(report);
         }
     }
-    match Kind::find(source)? {
-        Kind::Isf => {}
-        Kind::Wfm => {
-            let header = wire::Header::read(source)?;
+    match FileKind::read(source)? {
+        FileKind::Isf => {}
+        FileKind::Wfm => {
+            let header = wfm::Header::read(source)?;
             let Some(at) = header.end.checked_sub(8).filter(|_| header.end <= source.len()) else {
                 return Ok(report);
             };
             let stored = source.read_vec(at, 8)?;
             let stored = Wire::new(&stored, at, header.order, "tektronix-007").u64()?;
             let mut sum = 0_u64;
-            pieces(source, 0, at, |bytes| sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>())?;
-            told(&mut report, sum == stored, at);
+            for_each_chunk(source, 0, at, |bytes| {
+                sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>()
+            })?;
+            compare(&mut report, stored, sum, at);
         }
-        Kind::LlWfm => {
+        FileKind::LlWfm => {
             let header = llwfm::Header::read(source)?;
-            let at = header.sum();
+            let at = header.checksum_offset();
             if at + 2 > source.len() {
-                report
-                    .warn("tektronix-014", "the sum of the samples is missing")
-                    .at(at.min(source.len()));
+                report.warn("tektronix-014", "missing checksum").at(at.min(source.len()));
                 return Ok(report);
             }
             let stored = source.read_vec(at, 2)?;
             let stored = Wire::new(&stored, at, ByteOrder::Big, "tektronix-007").u16()?;
             let mut sum = 0_u16;
-            pieces(source, header.samples() - llwfm::SIXTEEN, at, |bytes| {
+            for_each_chunk(source, header.samples_offset() - llwfm::CHARGE_BYTES, at, |bytes| {
                 let words = bytes.as_chunks::<2>().0.iter();
                 sum = words.fold(sum, |sum, word| sum.wrapping_add(u16::from_be_bytes(*word)));
             })?;
-            told(&mut report, sum == stored, at);
+            compare(&mut report, stored.into(), sum.into(), at);
         }
     }
     Ok(report)
 }
 
-fn told(report: &mut Report, same: bool, at: u64) {
-    if !same {
-        let message = "the sum does not fit: bytes were changed, or the writer did not care";
+fn compare(report: &mut Report, stored: u64, computed: u64, at: u64) {
+    if stored != computed {
+        let message = format!("checksum mismatch: stored {stored}, computed {computed}");
         report.warn("tektronix-014", message).at(at);
     }
 }
 
-/// The bytes from `from` to `to` in pieces of even length.
-fn pieces(source: &Source, from: u64, to: u64, mut each: impl FnMut(&[u8])) -> Result<()> {
+/// Calls `each` with the bytes from `from` to `to`, in chunks of an even number of bytes.
+fn for_each_chunk(source: &Source, from: u64, to: u64, mut each: impl FnMut(&[u8])) -> Result<()> {
     let mut at = from;
     while at < to {
-        let len = CHUNK.min(to - at);
+        let len = CHUNK_BYTES.min(to - at);
         each(&source.read_vec(at, len)?);
         at += len;
     }

@@ -1,4 +1,4 @@
-//! Every golden file gives the samples, scale, grid and counts of the manifest.
+//! Golden files match the manifest in samples, scale, grid and counts.
 
 #[path = "../../../crates/core/tests/support/recordings.rs"]
 mod recordings;
@@ -7,6 +7,6 @@ use recordings::{check_all, folder};
 use spile_tektronix::Tektronix;
 
 #[test]
-fn golden_files_give_what_the_manifest_says() {
+fn golden_files_match_the_manifest() {
     check_all(&Tektronix, &folder("tektronix"));
 }

@@ -1,4 +1,4 @@
-//! Variants of which there is no golden file, made here.
+//! Variants without a golden file, built here.
 
 #[path = "../../../crates/core/tests/support/recordings.rs"]
 mod recordings;
@@ -12,9 +12,9 @@ use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 use spile_tektronix::Tektronix;
 
-fn isf(words: &str, samples: &[u8]) -> Source {
+fn isf(preamble: &str, samples: &[u8]) -> Source {
     let length = samples.len().to_string();
-    let mut bytes = format!("{words};:CURV #{}{length}", length.len()).into_bytes();
+    let mut bytes = format!("{preamble};:CURV #{}{length}", length.len()).into_bytes();
     bytes.extend(samples);
     Source::memory(bytes)
 }
@@ -30,9 +30,10 @@ fn check(source: &Source) -> Report {
 }
 
 #[test]
-fn envelopes_are_pairs_at_every_other_interval() {
-    let words = ":WFMP:BYT_N 1;BN_F RI;BYT_O MSB;NR_P 4;PT_F ENV;XIN 0.5;XZE 1;PT_O 2;YMU 2;YOF 1";
-    let found = &read(&Tektronix, isf(words, &[0xff, 5, 0xfe, 6]))[0];
+fn envelopes_are_pairs_with_twice_the_interval() {
+    let preamble =
+        ":WFMP:BYT_N 1;BN_F RI;BYT_O MSB;NR_P 4;PT_F ENV;XIN 0.5;XZE 1;PT_O 2;YMU 2;YOF 1";
+    let found = &read(&Tektronix, isf(preamble, &[0xff, 5, 0xfe, 6]))[0];
     assert_eq!(found.desc.shape.lengths(), [2, 2]);
     assert_eq!(found.grid(), (0.0, 1.0));
     assert_eq!(found.values, [-4.0, 8.0, -6.0, 10.0]);
@@ -49,21 +50,21 @@ fn all_sample_types_of_isf_in_both_orders() {
         ("BYT_NR 4;BN_FMT FP", &[0x3f, 0x80, 0, 0], &[1.0]),
         ("BYT_NR 8;BN_FMT FP", &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0], &[1.0]),
     ];
-    for (words, big, want) in cases {
+    for (fields, big, want) in cases {
         let size = big.len() / want.len();
         let little: Vec<u8> = big.chunks(size).flat_map(|s| s.iter().rev().copied()).collect();
         for (order, bytes) in [("MSB", big), ("LSB", &little[..])] {
-            let words = format!(":WFMOUTPRE:{words};BYT_OR {order};XINCR 1");
-            assert_eq!(read(&Tektronix, isf(&words, bytes))[0].values, want, "{words}");
+            let preamble = format!(":WFMOUTPRE:{fields};BYT_OR {order};XINCR 1");
+            assert_eq!(read(&Tektronix, isf(&preamble, bytes))[0].values, want, "{preamble}");
         }
     }
 }
 
 #[test]
-fn several_records_stand_one_behind_the_other_in_a_file() {
+fn a_file_can_have_several_records() {
     let one = |name: &str, value: u8| {
-        let words = format!(":WFMPRE:BYT_NR 1;BN_FMT RI;XINCR 1;WFID \"{name}, DC\"");
-        let source = isf(&words, &[value]);
+        let preamble = format!(":WFMPRE:BYT_NR 1;BN_FMT RI;XINCR 1;WFID \"{name}, DC\"");
+        let source = isf(&preamble, &[value]);
         source.read_vec(0, source.len()).unwrap()
     };
     let bytes = [one("Ch1", 7), b"\n".to_vec(), one("Ch2", 8), b";\r\n".to_vec()].concat();
@@ -73,13 +74,13 @@ fn several_records_stand_one_behind_the_other_in_a_file() {
 }
 
 #[test]
-fn samples_may_be_printed() {
+fn samples_can_be_text() {
     let head = ":WFMPRE:BYT_NR 1;BN_FMT RI;ENCDG ASCII;XINCR 1;YMULT 0.5;YOFF 2";
     let text = |rest: &str| Source::memory(format!("{head};{rest}").as_bytes());
     let found = &read(&Tektronix, text("NR_PT 4;:CURVE 12,-128, 0,\r\n127\n"))[0];
     assert_eq!(found.values, [5.0, -65.0, -1.0, 62.5]);
     assert_eq!(found.raw, [12, 0x80, 0, 127]);
-    // More than a byte holds, and what is not whole at all.
+    // Values that exceed a byte, and values that are not integers.
     let wide = &read(&Tektronix, text(":CURV 200,-1"))[0];
     assert_eq!((wide.raw.len(), &wide.values[..]), (4, &[99.0, -1.5][..]));
     let real = &read(&Tektronix, text(":CURV 1.5E+1,-.25"))[0];
@@ -92,7 +93,7 @@ fn samples_may_be_printed() {
     both.extend([7, 8, 9]);
     let found = read(&Tektronix, Source::memory(both));
     assert_eq!((found[0].path.as_str(), found[1].raw.as_slice()), ("a", &[7, 8, 9][..]));
-    // Longer than what is read at once.
+    // Longer than one chunk.
     let many: Vec<String> = (0..300_000).map(|k| (k % 256 - 128).to_string()).collect();
     let long = &read(&Tektronix, text(&format!(":CURVE {}", many.join(","))))[0];
     assert!((0..300_000).all(|k| long.raw[k] == (k % 256) as u8 ^ 0x80));
@@ -101,14 +102,14 @@ fn samples_may_be_printed() {
 }
 
 #[test]
-fn a_block_without_a_length_holds_what_was_promised() {
+fn a_block_without_a_length_has_nr_pt_samples() {
     let mut bytes = b":WFMPRE:NR_PT 2;BYT_NR 1;BN_FMT RI;XINCR 1;:CURVE #0".to_vec();
     bytes.extend(b"\x01\x02\n");
     assert_eq!(read(&Tektronix, Source::memory(bytes))[0].values, [1.0, 2.0]);
 }
 
 #[test]
-fn what_is_wrong_with_an_isf_file_is_said() {
+fn malformed_isf_files_give_the_right_error() {
     let head = ":WFMPRE:BYT_NR 1;BN_FMT RI;XINCR 1";
     let text = |text: &str| Source::memory(text.as_bytes());
     let cases = [
@@ -130,8 +131,7 @@ fn what_is_wrong_with_an_isf_file_is_said() {
     assert_eq!(check(&fewer).findings[0].code, "tektronix-010");
 }
 
-/// A `.wfm` file of one version and order with curves of three samples: the one that counts is in the
-/// middle of each.
+/// Builder of a `.wfm` file whose frames have one sample of precharge, one sample, and one of postcharge.
 struct Wfm {
     bytes: Vec<u8>,
     order: ByteOrder,
@@ -140,25 +140,25 @@ struct Wfm {
 
 impl Wfm {
     fn new(version: usize, order: ByteOrder, format: i32, size: usize, frames: usize) -> Self {
-        let places = [(166, 478, 766), (168, 480, 768), (168, 488, 784)];
-        let (values, time, update) = places[version - 1];
+        let offsets = [(166, 478, 766), (168, 480, 768), (168, 488, 784)];
+        let (values, time, update) = offsets[version - 1];
         let curve = update + 24;
         let tables = curve + 30;
         let start = tables + 54 * (frames - 1);
         let end = start + 3 * size * frames + 8;
         let mark = if order == ByteOrder::Little { [0x0f; 2] } else { [0xf0; 2] };
-        let mut made = Self { bytes: vec![0; end], order, update };
-        made.bytes[..2].copy_from_slice(&mark);
-        made.bytes[2..10].copy_from_slice(format!(":WFM#00{version}").as_bytes());
-        made.bytes[15] = size as u8;
-        made.i32(11, end as i32 - 15).i32(16, start as i32).i32(72, frames as i32 - 1).i32(122, 2);
-        made.i32(values + 72, format).f64(values, 0.5).f64(values + 8, 1.0);
-        made.f64(time, 1e-9).f64(time + 8, -2e-9);
-        made.curve(curve, size as i32);
+        let mut file = Self { bytes: vec![0; end], order, update };
+        file.bytes[..2].copy_from_slice(&mark);
+        file.bytes[2..10].copy_from_slice(format!(":WFM#00{version}").as_bytes());
+        file.bytes[15] = size as u8;
+        file.i32(11, end as i32 - 15).i32(16, start as i32).i32(72, frames as i32 - 1).i32(122, 2);
+        file.i32(values + 72, format).f64(values, 0.5).f64(values + 8, 1.0);
+        file.f64(time, 1e-9).f64(time + 8, -2e-9);
+        file.curve(curve, size as i32);
         for k in 1..frames {
-            made.curve(tables + 24 * (frames - 1) + 30 * (k - 1), size as i32);
+            file.curve(tables + 24 * (frames - 1) + 30 * (k - 1), size as i32);
         }
-        made
+        file
     }
 
     fn curve(&mut self, at: usize, size: i32) {
@@ -185,7 +185,7 @@ impl Wfm {
         self.put(at, value.to_be_bytes())
     }
 
-    /// The sample of frame `k`, big-endian.
+    /// Sets the sample of frame `k`, given in big-endian order.
     fn sample(&mut self, k: usize, big: &[u8]) -> &mut Self {
         let frames = self.int(72) as usize + 1;
         let start = self.update + 54 * frames;
@@ -232,32 +232,32 @@ fn all_sample_formats_versions_and_orders() {
     for version in 1..=3 {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             for (format, sample, value) in formats {
-                let mut made = Wfm::new(version, order, format, sample.len(), 2);
-                made.sample(0, sample).sample(1, sample);
+                let mut file = Wfm::new(version, order, format, sample.len(), 2);
+                file.sample(0, sample).sample(1, sample);
                 if format > 5 && version < 3 {
-                    assert_eq!(code(made.source()), ("tektronix-005", ErrorKind::Unsupported));
+                    assert_eq!(code(file.source()), ("tektronix-005", ErrorKind::Unsupported));
                     continue;
                 }
-                let found = read(&Tektronix, made.source());
+                let found = read(&Tektronix, file.source());
                 assert_eq!(found.len(), 2);
                 for frame in &found {
                     assert_eq!(frame.values, [1.0 + 0.5 * value], "{version} {order:?} {format}");
                     assert_eq!(frame.grid(), (-2e-9, 1e-9));
                 }
-                assert!(check(&made.source()).findings.is_empty());
+                assert!(check(&file.source()).findings.is_empty());
             }
         }
     }
 }
 
 #[test]
-fn empty_tables_mean_the_first_frame_whatever_the_version() {
+fn empty_frame_specifications_are_those_of_the_first_frame() {
     for version in 1..=3 {
-        let mut made = Wfm::new(version, ByteOrder::Big, 0, 2, 3);
-        made.sample(0, &[0, 1]).sample(1, &[0, 2]).sample(2, &[0, 3]);
-        let tables = made.update + 54;
-        made.bytes[tables..tables + 2 * 54].fill(0);
-        let found = read(&Tektronix, made.source());
+        let mut file = Wfm::new(version, ByteOrder::Big, 0, 2, 3);
+        file.sample(0, &[0, 1]).sample(1, &[0, 2]).sample(2, &[0, 3]);
+        let tables = file.update + 54;
+        file.bytes[tables..tables + 2 * 54].fill(0);
+        let found = read(&Tektronix, file.source());
         let values: Vec<f64> = found.iter().map(|f| f.values[0]).collect();
         assert_eq!(values, [1.5, 2.0, 2.5]);
         assert_eq!(found[2].path, "data/segment3");
@@ -265,11 +265,11 @@ fn empty_tables_mean_the_first_frame_whatever_the_version() {
 }
 
 #[test]
-fn a_version_without_a_colon_and_a_tail_are_fine() {
-    let mut made = Wfm::new(2, ByteOrder::Little, 0, 2, 1);
-    made.sample(0, &[0, 9]);
-    made.bytes[2..10].copy_from_slice(b"WFM#002\0");
-    let source = made.source();
+fn a_version_without_a_colon_and_appended_data_are_accepted() {
+    let mut file = Wfm::new(2, ByteOrder::Little, 0, 2, 1);
+    file.sample(0, &[0, 9]);
+    file.bytes[2..10].copy_from_slice(b"WFM#002\0");
+    let source = file.source();
     let mut bytes = source.read_vec(0, source.len()).unwrap();
     bytes.extend(b"tekmeta!");
     let source = Source::memory(bytes);
@@ -278,11 +278,11 @@ fn a_version_without_a_colon_and_a_tail_are_fine() {
 }
 
 #[test]
-fn what_is_wrong_with_a_wfm_file_is_said() {
+fn malformed_wfm_files_give_the_right_error() {
     let case = |change: fn(&mut Wfm)| {
-        let mut made = Wfm::new(3, ByteOrder::Little, 0, 2, 2);
-        change(&mut made);
-        code(made.source())
+        let mut file = Wfm::new(3, ByteOrder::Little, 0, 2, 2);
+        change(&mut file);
+        code(file.source())
     };
     assert_eq!(case(|m| m.bytes[9] = b'4'), ("tektronix-008", ErrorKind::Unsupported));
     assert_eq!(case(|m| m.bytes[15] = 4), ("tektronix-005", ErrorKind::Unsupported));
@@ -322,8 +322,8 @@ fn what_is_wrong_with_a_wfm_file_is_said() {
         }),
         ("tektronix-009", ErrorKind::Malformed)
     );
-    let made = Wfm::new(3, ByteOrder::Little, 0, 2, 1);
-    let source = made.source();
+    let file = Wfm::new(3, ByteOrder::Little, 0, 2, 1);
+    let source = file.source();
     let mut bytes = source.read_vec(0, source.len()).unwrap();
     bytes[850 - 8] ^= 1;
     assert_eq!(check(&Source::memory(&bytes[..])).findings[0].code, "tektronix-014");
@@ -333,7 +333,7 @@ fn what_is_wrong_with_a_wfm_file_is_said() {
 }
 
 #[test]
-fn the_colon_of_the_oldest_files_does_not_matter_and_their_sum_is_checked() {
+fn llwfm_files_have_an_optional_colon_and_a_checksum() {
     let path = folder("tektronix").join("tek_llwfm_nocolon.wfm");
     let plain = std::fs::read(path).unwrap();
     let colon = [b":".to_vec(), plain.clone()].concat();
@@ -346,11 +346,11 @@ fn the_colon_of_the_oldest_files_does_not_matter_and_their_sum_is_checked() {
     let mut changed = plain.clone();
     changed[1000] ^= 1;
     assert_eq!(check(&Source::memory(changed)).findings[0].code, "tektronix-014");
-    // More digits of the length than needed.
+    // Length with leading zeros.
     let longer = [b"LLWFM #6002186".to_vec(), plain[12..].to_vec()].concat();
     assert_eq!(read(&Tektronix, Source::memory(longer))[0].values, a[0].values);
-    let cut = Source::memory(&plain[..1500]);
-    assert_eq!(code(cut), ("tektronix-006", ErrorKind::Truncated));
-    let odd = [b"LLWFM #x".to_vec(), plain[12..].to_vec()].concat();
-    assert_eq!(code(Source::memory(odd)), ("tektronix-012", ErrorKind::Malformed));
+    let truncated = Source::memory(&plain[..1500]);
+    assert_eq!(code(truncated), ("tektronix-006", ErrorKind::Truncated));
+    let invalid = [b"LLWFM #x".to_vec(), plain[12..].to_vec()].concat();
+    assert_eq!(code(Source::memory(invalid)), ("tektronix-012", ErrorKind::Malformed));
 }

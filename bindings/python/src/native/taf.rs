@@ -12,7 +12,7 @@ use spile::sink::Overwrite;
 use spile::source::Source;
 use spile::tree::Tree;
 use spile_taf::ops::{self, Adjust, Bounds, Create, Target};
-use spile_taf::wire::type_named;
+use spile_taf::wire::parse_type;
 
 use crate::failure::Result;
 use crate::file::limits;
@@ -47,7 +47,7 @@ pub(crate) fn taf_create(
 ) -> Result<u64> {
     let array = array(&block)?;
     let dtype = match dtype {
-        Some(name) => type_named(&name)?,
+        Some(name) => parse_type(&name)?,
         None => ops::type_for(array.dtype()).unwrap_or(DType::F64),
     };
     let overwrite = overwrite(overwrite_output);

@@ -1,4 +1,4 @@
-//! `addComment` and `setComment`: the array is never touched.
+//! `addComment` and `setComment`. The array is not modified.
 
 use std::path::Path;
 
@@ -9,8 +9,11 @@ use spile_core::sink::Sink;
 
 use crate::read::File;
 
-/// Appends a comment on a line of its own. One write at the end of the file: a crash leaves the
-/// old comments and perhaps a part of the new one.
+/// Appends `text` as a new line. This is one write at the end of the file: after a crash the old
+/// comments are intact and the new one can be incomplete.
+///
+/// # Errors
+/// `text` is empty.
 pub fn add_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
     if text.is_empty() {
         return Err(Error::argument("the comment is empty").with_path(path));
@@ -32,7 +35,7 @@ pub fn add_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
     sink.commit()
 }
 
-/// Replaces all comments; an empty text clears them.
+/// Replaces all comments by `text`; an empty text removes them.
 pub fn set_comment(path: &Path, text: &str, limits: &Limits) -> Result<()> {
     let sink = Sink::edit(path)?;
     let (offset, _) = File::open(path, limits)?.comment_range();

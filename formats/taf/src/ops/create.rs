@@ -16,16 +16,16 @@ use spile_core::source::Source;
 use spile_core::tree::Tree;
 
 use crate::wire::{Dimension, Header, TYPES};
-use crate::write::{pad_dimensions, storable, write_array};
+use crate::write::{check_storable, pad_dimensions, write_array};
 
-/// How a new file is made.
+/// Options of [`create`].
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// Element type in the file; the report's default is `flt32`.
+    /// Element type of the file; the default is `flt32`, as in the report.
     pub dtype: DType,
-    /// Grid start and step of the first dimensions; the others count 1, 2, 3.
+    /// Grid start and step of the first dimensions; the others have the grid 1, 2, 3, ...
     pub grids: Vec<(f64, f64)>,
-    /// Comments, written as they are.
+    /// Comments, written unchanged.
     pub comments: Vec<u8>,
     /// Whether an existing file may be replaced.
     pub overwrite: Overwrite,
@@ -44,28 +44,33 @@ impl Default for Create {
 
 /// Writes the selected part of `array` as a TAF file and returns the number of clipped values.
 ///
-/// Floats are stored as they are. Whole numbers keep their value where the file's type can hold
-/// every value of theirs, and so does a map; otherwise the range of the finite values is mapped onto the whole range
-/// of the file's type.
+/// For a floating-point element type, values are stored directly. For an integer type, integers keep
+/// their stored value and map if the type can represent all values of the input type; otherwise the
+/// range of the finite values is mapped to the full range of the type.
+///
+/// # Errors
+/// TAF has no such element type, there are more grids than dimensions, or no map can represent the
+/// range of the values.
 pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) -> Result<u64> {
     let dtype = array.dtype();
-    storable(dtype)?;
+    check_storable(dtype)?;
     if !TYPES.iter().any(|(_, known)| *known == options.dtype) {
-        return Err(Error::argument(format!("TAF has no {} elements", options.dtype)));
+        return Err(Error::argument(format!("TAF has no {} element type", options.dtype)));
     }
     let selected = array.select(part, Axes::Order(Order::F))?;
     let lengths = selected.shape();
     let rank = lengths.rank().max(2);
     if options.grids.len() > rank {
-        let given = options.grids.len();
-        return Err(Error::argument(format!("{given} grids for {rank} dimensions")));
+        let found = options.grids.len();
+        return Err(Error::argument(format!("expected at most {rank} grids, found {found}")));
     }
-    let mut dimensions =
-        pad_dimensions(lengths.lengths().iter().map(|l| Dimension::counting(*l)).collect());
+    let mut dimensions = pad_dimensions(
+        lengths.lengths().iter().map(|l| Dimension::with_default_grid(*l)).collect(),
+    );
     for (dimension, (start, step)) in dimensions.iter_mut().zip(&options.grids) {
         (dimension.start, dimension.step) = (*start, *step);
     }
-    let map = if keeps_values(dtype, options.dtype) {
+    let map = if can_represent(dtype, options.dtype) {
         array.map()
     } else if !options.dtype.is_integer() {
         None
@@ -81,8 +86,8 @@ pub fn create(path: &Path, array: &Array, part: &Selection, options: &Create) ->
     Ok(clipped)
 }
 
-/// Every stored number of the type `from` is one of `to`, so that the map can stay what it is.
-fn keeps_values(from: DType, to: DType) -> bool {
+/// Whether `to` can represent all values of `from`, so that stored values and map can be kept.
+fn can_represent(from: DType, to: DType) -> bool {
     match (from.kind(), to.kind()) {
         (Kind::Float, Kind::Float) => from.size() == to.size(),
         (Kind::UInt, Kind::UInt) | (Kind::Int, Kind::Int) => from.size() <= to.size(),
@@ -91,8 +96,8 @@ fn keeps_values(from: DType, to: DType) -> bool {
     }
 }
 
-/// Maps `min..max` onto the whole range of a type. Constant data are stored as 0 with a slope of 1,
-/// so that they read back unchanged.
+/// Map of `min..=max` to the full range of an integer type. Constant data get the slope 1 and are
+/// stored as 0, so that they are read back unchanged.
 fn fitted_map(dtype: DType, min: f64, max: f64) -> Result<Linear> {
     if min == max || min.is_nan() {
         return Ok(Linear::new(if min.is_nan() { 0.0 } else { min }, 1.0));
@@ -102,30 +107,36 @@ fn fitted_map(dtype: DType, min: f64, max: f64) -> Result<Linear> {
     let slope = (max - min) / levels;
     let intercept = if dtype.kind() == Kind::Int { min + half * slope } else { min };
     if slope == 0.0 || !slope.is_finite() || !intercept.is_finite() {
-        let message = format!("values from {min} to {max} cannot be spread over {dtype}");
-        return Err(Error::argument(message).hint("store them as flt64"));
+        let message = format!("no linear map from {min}..{max} to {dtype}");
+        return Err(Error::argument(message).hint("store the values as flt64"));
     }
     Ok(Linear::new(intercept, slope))
 }
 
-/// The TAF type that holds every value of another type, where there is one.
+/// The TAF element type for values of `dtype`: the same type, or the closest one for booleans and
+/// floats of 2, 10 or 16 bytes. `None` if the values are not real.
 pub fn type_for(dtype: DType) -> Option<DType> {
-    let wider = match (dtype.kind(), dtype.size()) {
+    let native = match (dtype.kind(), dtype.size()) {
         (Kind::Bool, _) => DType::U8,
         (Kind::Float, 2) => DType::F32,
         (Kind::Float, 16) | (Kind::X87, _) => DType::F64,
         _ => dtype.with_order(DType::F64.order()),
     };
-    TYPES.iter().any(|(_, known)| *known == wider).then_some(wider)
+    TYPES.iter().any(|(_, known)| *known == native).then_some(native)
 }
 
-/// Writes one of the report's examples (section 3.1): 2 is t, t^2 and t^3 in three columns of 101
-/// points, 3 has three sinusoids on the same time base as well.
+/// Writes an example of the report (section 3.1) with 2 or 3 dimensions. The first page has t, t^2
+/// and t^3 in three columns of 101 points; the second page of the 3D example has three sinusoids.
+///
+/// # Errors
+/// Another number of dimensions.
 pub fn example(path: &Path, dimensions: u32, overwrite: Overwrite) -> Result<()> {
     let pages = match dimensions {
         2 => 1,
         3 => 2,
-        _ => return Err(Error::argument("the examples have 2 or 3 dimensions")),
+        _ => {
+            return Err(Error::argument(format!("expected 2 or 3 dimensions, found {dimensions}")));
+        }
     };
     let mut values = Vec::new();
     for page in 0..pages {
@@ -158,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_map_covers_the_range_and_survives_odd_ones() {
+    fn the_map_covers_the_range_and_extreme_ranges_are_rejected() {
         let map =
             |dtype, min, max| fitted_map(dtype, min, max).ok().map(|m| (m.intercept, m.slope));
         assert_eq!(map(DType::U8, -1.0, 1.0), Some((-1.0, 2.0 / 255.0)));

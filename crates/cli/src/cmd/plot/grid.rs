@@ -56,7 +56,7 @@ impl Grid {
             (true, true) => "grid",
             (true, false) => "index",
         };
-        let axis = if real { Axis::new(label, unit) } else { Axis::whole(label) };
+        let axis = if real { Axis::new(label, unit) } else { Axis::integer(label) };
         let edges = found.unwrap_or_else(|| around(span.start as f64, span.step as f64));
         Self { axis, real, edges, count: span.count }
     }

@@ -84,7 +84,7 @@ pub(super) fn draw(
     let alike = x_grid.real == y_grid.real && figure.x.unit == figure.y.unit;
     let measured = !(x_grid.real && figure.x.unit.is_empty());
     if job.paper.picture == Some((None, None)) && alike && measured {
-        return Ok(figure.with_equal_steps());
+        return Ok(figure.with_equal_aspect());
     }
     Ok(figure)
 }

@@ -173,6 +173,6 @@ fn axis(chosen: &Chosen<'_>, dimension: usize) -> Axis {
             let unit = words::said(chosen.node, &format!("{name}_units"));
             Axis::new(if nameless { "grid" } else { name }, unit)
         }
-        _ => Axis::whole(if nameless { "index" } else { name }),
+        _ => Axis::integer(if nameless { "index" } else { name }),
     }
 }

@@ -31,7 +31,7 @@ use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::Span;
 use spile::sink::Sink;
-use spile_plot::{Axis, Figure, Screen};
+use spile_plot::{Axis, Figure, ColourMode};
 
 use super::{cat, overwrite};
 use crate::context::Context;
@@ -398,11 +398,11 @@ fn short(value: f64) -> String {
 }
 
 /// The colours that the terminal knows, by its own word.
-fn screen(colour: bool) -> Screen {
+fn screen(colour: bool) -> ColourMode {
     let known = std::env::var("COLORTERM").is_ok_and(|v| v == "truecolor" || v == "24bit");
     match (colour, known) {
-        (false, _) => Screen::Plain,
-        (true, false) => Screen::Palette,
-        (true, true) => Screen::True,
+        (false, _) => ColourMode::Plain,
+        (true, false) => ColourMode::Ansi256,
+        (true, true) => ColourMode::TrueColour,
     }
 }

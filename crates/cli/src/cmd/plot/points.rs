@@ -77,7 +77,7 @@ pub(super) fn draw(job: &Job<'_>, x: &Chosen<'_>, y: &Chosen<'_>) -> Result<Figu
 fn in_proportion(job: &Job<'_>, figure: Figure) -> Figure {
     let alike = !figure.x.unit.is_empty() && figure.x.unit == figure.y.unit && !figure.y.log;
     let free = job.paper.picture == Some((None, None));
-    if free && alike { figure.with_equal_steps() } else { figure }
+    if free && alike { figure.with_equal_aspect() } else { figure }
 }
 
 /// How often the values of one array occur.
@@ -123,7 +123,7 @@ fn plain(job: &Job<'_>, chosen: &Chosen<'_>, array: &Array) -> Axis {
 /// The axis of counts or of summed weights.
 fn counting(job: &Job<'_>) -> Result<Axis> {
     let axis = match &job.args.weight {
-        None => Axis::whole("count"),
+        None => Axis::integer("count"),
         Some(word) => {
             let weight = words::named(job.file.reader.tree(), word)?;
             Axis::new(format!("sum of {}", weight.label()), words::unit(weight.node))

@@ -90,7 +90,7 @@ fn names(array: &Array, chosen: &Chosen<'_>) -> Result<Vec<String>> {
 fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
     let numbers = || (0..frames).map(|k| k as f64).collect();
     let Some(axis) = job.file.reader.tree().frames().filter(|axis| axis.len() == frames) else {
-        return Ok((numbers(), Axis::whole("frame")));
+        return Ok((numbers(), Axis::integer("frame")));
     };
     let times: Option<Vec<f64>> =
         (0..frames).into_par_iter().map(|k| axis.time(k)).collect::<Result<_>>()?;
@@ -100,8 +100,8 @@ fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
     let steps: Option<Vec<u64>> =
         (0..frames).into_par_iter().map(|k| axis.step(k)).collect::<Result<_>>()?;
     Ok(match steps {
-        Some(steps) => (steps.into_iter().map(|s| s as f64).collect(), Axis::whole("step")),
-        None => (numbers(), Axis::whole("frame")),
+        Some(steps) => (steps.into_iter().map(|s| s as f64).collect(), Axis::integer("step")),
+        None => (numbers(), Axis::integer("frame")),
     })
 }
 

@@ -11,9 +11,9 @@ use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
 use spile::tree::Node;
 use spile::wire::ByteOrder;
-use spile_dig::Samples;
+use spile_dig::SampleFormat;
 use spile_taf::ops::{self, Create};
-use spile_taf::wire::type_named;
+use spile_taf::wire::parse_type;
 
 use super::super::{not_standard_output, overwrite};
 use super::{Done, input, pair};
@@ -50,7 +50,7 @@ pub(super) struct CreateArgs {
 }
 
 fn named(text: &str) -> std::result::Result<DType, String> {
-    type_named(text).map_err(|e| format!("{}; {}", e.message(), e.hint_text().unwrap_or_default()))
+    parse_type(text).map_err(|e| format!("{}; {}", e.message(), e.hint_text().unwrap_or_default()))
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -125,7 +125,7 @@ impl ConvertArgs {
             return Ok(context.open(path)?.reader);
         }
         let order = if self.dig_big_endian { ByteOrder::Big } else { ByteOrder::Little };
-        let stored = Samples { signed: self.dig_signed, order };
+        let stored = SampleFormat { signed: self.dig_signed, order };
         let file = spile_dig::open(context.source(path)?, stored, &context.limits);
         let file = file.map_err(|e| e.with_path(path).with_format("dig"))?;
         context.tell(path, file.findings());

@@ -1,10 +1,10 @@
-//! Units and dates as the instruments write them.
+//! Units and dates as written by the instruments.
 
 use spile_core::recording::date_time;
 
-/// Units by their numbers in `.bin` files.
-pub(crate) fn unit(number: u32) -> &'static str {
-    match number {
+/// Unit symbol of a code in a `.bin` file; empty if unknown.
+pub(crate) fn unit_of_code(code: u32) -> &'static str {
+    match code {
         1 => "V",
         2 => "s",
         4 => "A",
@@ -14,8 +14,8 @@ pub(crate) fn unit(number: u32) -> &'static str {
     }
 }
 
-/// The sign of a unit that is written out in `.h5` files.
-pub(crate) fn sign(name: &str) -> &str {
+/// Unit symbol of a name in an HDF5 file; unknown names are returned unchanged.
+pub(crate) fn unit_of_name(name: &str) -> &str {
     match name {
         "Volt" | "Volts" => "V",
         "Second" | "Seconds" => "s",
@@ -27,23 +27,23 @@ pub(crate) fn sign(name: &str) -> &str {
     }
 }
 
-/// `07 AUG 2023` and `12:34:56` as one time; anything else as it stands.
-pub(crate) fn when(date: &str, time: &str) -> String {
+/// Date and time such as `07 AUG 2023` and `12:34:56` in ISO 8601; any other text is joined unchanged.
+pub(crate) fn iso_time(date: &str, time: &str) -> String {
     const MONTHS: [&str; 12] =
         ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-    let plain = || [date, time].join(" ").trim().to_string();
-    let read = || {
+    let unchanged = || [date, time].join(" ").trim().to_string();
+    let parse = || {
         let mut parts = date.split([' ', '-']).filter(|p| !p.is_empty());
         let day = parts.next()?.parse().ok()?;
         let month = parts.next()?.to_ascii_uppercase();
         let month = MONTHS.iter().position(|m| *m == month)? as u32 + 1;
         let year = parts.next()?.parse().ok()?;
         let mut parts = time.split(':');
-        let clock =
+        let time =
             (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(date_time((year, month, day), clock)).filter(|text| !text.is_empty())
+        Some(date_time((year, month, day), time)).filter(|text| !text.is_empty())
     };
-    read().unwrap_or_else(plain)
+    parse().unwrap_or_else(unchanged)
 }
 
 #[cfg(test)]
@@ -51,10 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_read_where_they_are_dates() {
-        assert_eq!(when("07 AUG 2023", "12:34:56"), "2023-08-07T12:34:56");
-        assert_eq!(when("07-AUG-2023", "01:02:03.5"), "2023-08-07T01:02:03.5");
-        assert_eq!(when("yesterday", ""), "yesterday");
-        assert_eq!(when("", ""), "");
+    fn valid_dates_become_iso_8601_and_other_text_is_unchanged() {
+        assert_eq!(iso_time("07 AUG 2023", "12:34:56"), "2023-08-07T12:34:56");
+        assert_eq!(iso_time("07-AUG-2023", "01:02:03.5"), "2023-08-07T01:02:03.5");
+        assert_eq!(iso_time("yesterday", ""), "yesterday");
+        assert_eq!(iso_time("", ""), "");
     }
 }

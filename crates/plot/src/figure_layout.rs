@@ -1,12 +1,12 @@
-//! Where everything goes: the frame, its ticks, and every piece of text with its box.
+//! Layout of a figure: frame, ticks, and positions of all labels.
 
-use crate::bar::{self, Bar};
+use crate::colourbar::{self, Colourbar};
 use crate::figure::{Axis, Figure};
 use crate::font;
+use crate::geometry::View;
 use crate::legend::{self, Key};
 use crate::range::{self, Range};
 use crate::ticks::{Tick, Ticks};
-use crate::trace::View;
 use crate::unit;
 
 /// Font sizes.
@@ -15,9 +15,9 @@ pub(crate) const LABEL: f64 = 12.5;
 const TITLE: f64 = 14.5;
 /// Length of a tick mark.
 pub(crate) const MARK: f64 = 4.0;
-/// Between the picture's edge and anything in it.
+/// Margin of the figure.
 pub(crate) const PAD: f64 = 10.0;
-/// Between neighbouring labels along an axis.
+/// Minimum distance between neighbouring tick labels.
 const GAP: f64 = 10.0;
 
 /// A rectangle in pixels.
@@ -39,7 +39,7 @@ impl Rect {
     }
 }
 
-/// Which point of a text its position means.
+/// Anchor of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -47,21 +47,21 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// One line of text.
+/// A line of text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Text {
     pub(crate) x: f64,
-    /// The baseline, or for a turned text the point around which it is turned.
+    /// Baseline, or the centre of rotation of a rotated text.
     pub(crate) y: f64,
     pub(crate) size: f64,
     pub(crate) anchor: Anchor,
-    /// Reads upwards instead of to the right.
-    pub(crate) turned: bool,
+    /// Rotated by 90 degrees, reading upwards.
+    pub(crate) rotated: bool,
     pub(crate) content: String,
 }
 
 impl Text {
-    /// The box that the text fills.
+    /// Bounding box.
     #[cfg(test)]
     pub(crate) fn bounds(&self) -> Rect {
         let width = font::width(&self.content, self.size);
@@ -70,45 +70,47 @@ impl Text {
             Anchor::Middle => width / 2.0,
             Anchor::End => width,
         };
-        let (up, tall) = (self.size * font::ASCENT, self.size * (font::ASCENT + font::DESCENT));
-        if self.turned {
+        let (up, text_height) =
+            (self.size * font::ASCENT, self.size * (font::ASCENT + font::DESCENT));
+        if self.rotated {
             let top = self.y - (width - before);
-            Rect { left: self.x - up, top, width: tall, height: width }
+            Rect { left: self.x - up, top, width: text_height, height: width }
         } else {
-            Rect { left: self.x - before, top: self.y - up, width, height: tall }
+            Rect { left: self.x - before, top: self.y - up, width, height: text_height }
         }
     }
 }
 
-/// How much of the decoration there is room for.
+/// Amount of decoration, which depends on the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Full,
-    /// Ticks and their labels only.
+    /// Ticks and tick labels only.
     Ticks,
-    /// Nothing but the frame.
+    /// Frame only.
     Frame,
 }
 
-/// A figure with every part in its place.
+/// Positions of all parts of a figure.
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    /// The rectangle that the data are drawn in.
+pub(crate) struct FigureLayout {
+    /// Rectangle of the data.
     pub(crate) frame: Rect,
     pub(crate) x: Vec<Tick>,
     pub(crate) y: Vec<Tick>,
     pub(crate) texts: Vec<Text>,
-    /// The samples of line or colour in the legend.
+    /// Legend handles.
     pub(crate) keys: Vec<Key>,
-    /// The bar of colours.
-    pub(crate) bar: Option<bar::Placed>,
-    /// How values become pixels; `None` if there is nothing to show.
+    /// Colour bar.
+    pub(crate) bar: Option<colourbar::Placed>,
+    /// Mapping from values to pixels; `None` without axis ranges.
     pub(crate) view: Option<View>,
-    /// No series has a finite value.
+    /// Whether there is no finite value.
     pub(crate) empty: bool,
 }
 
-impl Layout {
+impl FigureLayout {
+    /// Lays out a figure with as much decoration as its size allows.
     pub(crate) fn of(figure: &Figure) -> Self {
         let ranges = range::ranges(figure);
         let empty = range::is_empty(figure);
@@ -143,23 +145,23 @@ impl Layout {
             };
         }
 
-        // Below the frame: labels of ticks, then the axis label and the note that belongs to it.
-        let x_most = |plot: f64| ((plot / 72.0) as usize).clamp(1, 12);
-        let guess = x_range.map(|r| Ticks::of(&figure.x, r, x_most(width * 0.85)));
-        let x_named = full && (!name(&figure.x, guess.as_ref()).is_empty());
-        let mut x_noted = guess.as_ref().is_some_and(|t| !t.note.is_empty());
+        // Below the frame: tick labels, then the axis label and the note.
+        let x_max_count = |plot: f64| ((plot / 72.0) as usize).clamp(1, 12);
+        let estimate = x_range.map(|r| Ticks::of(&figure.x, r, x_max_count(width * 0.85)));
+        let has_x_label = full && (!axis_label(&figure.x, estimate.as_ref()).is_empty());
+        let mut has_x_note = estimate.as_ref().is_some_and(|t| !t.note.is_empty());
         let mut bottom = PAD + if x_range.is_some() { MARK + 4.0 + TICK } else { 0.0 };
-        if x_named || x_noted {
+        if has_x_label || has_x_note {
             bottom += LABEL + 6.0;
         }
 
-        let titled = full && !figure.title.trim().is_empty();
-        let head = PAD + if titled { TITLE + 9.0 } else { 0.0 };
+        let has_title = full && !figure.title.trim().is_empty();
+        let head = PAD + if has_title { TITLE + 9.0 } else { 0.0 };
         let names: Vec<String> = figure.series.iter().enumerate().map(|(i, s)| s.name(i)).collect();
         let names = if full && names.len() > 1 { names } else { Vec::new() };
 
-        // The legend's rows move the frame, which changes the labels of y, whose width changes the
-        // room for the legend. This settles at once; twice is enough.
+        // The height of the legend affects the y labels, whose width affects the legend. Two iterations
+        // are sufficient.
         let mut left = 60.0;
         let mut right = PAD + 6.0;
         let mut top = head;
@@ -170,47 +172,48 @@ impl Layout {
             let plot = width - left - right.max(PAD + 6.0);
             legend = legend::arrange(&names, plot, height - head - bottom, width);
             top = head + legend.above;
-            let most = |plot: f64| ((plot / 32.0) as usize).clamp(1, 10);
-            let mut ticks = y_range.map(|r| Ticks::of(&figure.y, r, most(height - top - bottom)));
+            let max_count = |plot: f64| ((plot / 32.0) as usize).clamp(1, 10);
+            let mut ticks =
+                y_range.map(|r| Ticks::of(&figure.y, r, max_count(height - top - bottom)));
             if ticks.as_ref().is_some_and(|t| !t.note.is_empty()) {
                 top += TICK + 5.0;
-                ticks = y_range.map(|r| Ticks::of(&figure.y, r, most(height - top - bottom)));
+                ticks = y_range.map(|r| Ticks::of(&figure.y, r, max_count(height - top - bottom)));
             }
             let labels = ticks.iter().flat_map(|t| &t.marks);
-            let wide = labels.map(|t| font::width(&t.label, TICK)).fold(0.0, f64::max);
-            left = PAD + MARK + 4.0 + wide.max(font::width("0.00", TICK));
-            if full && !name(&figure.y, ticks.as_ref()).is_empty() {
+            let label_width = labels.map(|t| font::width(&t.label, TICK)).fold(0.0, f64::max);
+            left = PAD + MARK + 4.0 + label_width.max(font::width("0.00", TICK));
+            if full && !axis_label(&figure.y, ticks.as_ref()).is_empty() {
                 left += LABEL + 8.0;
             }
             let map = figure.map.as_ref().filter(|_| full);
-            bar = map.and_then(|map| Bar::new(map, most(height - top - bottom)));
-            let beside = bar.as_ref().map_or(6.0, Bar::beside);
+            bar = map.and_then(|map| Colourbar::new(map, max_count(height - top - bottom)));
+            let beside = bar.as_ref().map_or(6.0, Colourbar::beside);
             right = legend.beside + PAD + beside;
             y_ticks = ticks;
         }
-        if titled || legend.above > 0.0 || y_ticks.as_ref().is_some_and(|t| !t.note.is_empty()) {
+        if has_title || legend.above > 0.0 || y_ticks.as_ref().is_some_and(|t| !t.note.is_empty()) {
             top += 3.0;
         }
 
-        // The last label along x is centred on a tick that may be at the very edge.
+        // The last label along x can extend beyond the right edge.
         let mut plot_frame = frame(width, height, [left, top, right, bottom]);
         let mut x_ticks = None;
         for _ in 0..3 {
             let Some(range) = x_range else { break };
-            let ticks = fitting(&figure.x, range, plot_frame, x_most(plot_frame.width));
+            let ticks = fitting_ticks(&figure.x, range, plot_frame, x_max_count(plot_frame.width));
             let over = ticks.marks.last().map_or(0.0, |t| {
-                let end = place(plot_frame, range, t.value) + font::width(&t.label, TICK) / 2.0;
+                let end = x_pixel(plot_frame, range, t.value) + font::width(&t.label, TICK) / 2.0;
                 end + 3.0 - (width - legend.beside)
             });
-            // With the final number of ticks there may be a note after all.
-            let note = !(ticks.note.is_empty() || x_named || x_noted);
+            // The final number of ticks can require a note.
+            let note = !(ticks.note.is_empty() || has_x_label || has_x_note);
             x_ticks = Some(ticks);
             if over <= 0.0 && !note {
                 break;
             }
             right += over.max(0.0);
             if note {
-                x_noted = true;
+                has_x_note = true;
                 bottom += LABEL + 6.0;
             }
             plot_frame = frame(width, height, [left, top, right, bottom]);
@@ -219,14 +222,14 @@ impl Layout {
         let frame = plot_frame;
         let view = view(frame, x_range, y_range, figure);
         let mut texts = Vec::new();
-        if titled {
+        if has_title {
             let text = font::fit(&figure.title, TITLE, width - 2.0 * PAD);
             let middle = middle(&text, TITLE, frame.left + frame.width / 2.0, width);
             texts.push(line(middle, PAD + TITLE * 0.85, TITLE, Anchor::Middle, text));
         }
-        // A legend beside the frame comes after the bar.
-        let wide = frame.width + bar.as_ref().map_or(0.0, Bar::beside);
-        let keys = legend.place(Rect { width: wide, ..frame }, head, &mut texts);
+        // A legend beside the frame follows the colour bar.
+        let width_with_bar = frame.width + bar.as_ref().map_or(0.0, Colourbar::beside);
+        let keys = legend.place(Rect { width: width_with_bar, ..frame }, head, &mut texts);
         if let Some(range) = x_range {
             label_x(&mut texts, frame, range, x_ticks.as_ref());
         }
@@ -244,12 +247,12 @@ impl Layout {
     }
 }
 
-/// Labels below the frame, and the note of the axis at the far end.
+/// Adds the tick labels below the frame, and the note at the right end.
 fn label_x(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Ticks>) {
     let Some(ticks) = ticks else { return };
     let baseline = frame.bottom() + MARK + 4.0 + TICK * font::ASCENT;
     for tick in &ticks.marks {
-        let x = place(frame, range, tick.value);
+        let x = x_pixel(frame, range, tick.value);
         texts.push(line(x, baseline, TICK, Anchor::Middle, tick.label.clone()));
     }
     if !ticks.note.is_empty() {
@@ -259,12 +262,12 @@ fn label_x(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Tick
     }
 }
 
-/// Labels left of the frame, and the note of the axis above its corner.
+/// Adds the tick labels left of the frame, and the note above the top left corner.
 fn label_y(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Ticks>, height: f64) {
     let Some(ticks) = ticks else { return };
     for tick in &ticks.marks {
-        let part = (tick.value - range.low) / range.span();
-        let y = frame.bottom() - part.clamp(0.0, 1.0) * frame.height + TICK * 0.36;
+        let fraction = (tick.value - range.low) / range.span();
+        let y = frame.bottom() - fraction.clamp(0.0, 1.0) * frame.height + TICK * 0.36;
         if y < height && y > TICK * font::ASCENT {
             let x = frame.left - MARK - 4.0;
             texts.push(line(x, y, TICK, Anchor::End, tick.label.clone()));
@@ -276,7 +279,7 @@ fn label_y(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Tick
     }
 }
 
-/// The labels of both axes; the one along x stands at `baseline`.
+/// Adds the labels of both axes; the x label is at `baseline`.
 fn name_axes(
     texts: &mut Vec<Text>,
     frame: Rect,
@@ -284,31 +287,32 @@ fn name_axes(
     (x, y): (Option<&Ticks>, Option<&Ticks>),
     baseline: f64,
 ) {
-    let noted = x.filter(|t| !t.note.is_empty());
-    let room = noted.map_or(0.0, |t| font::width(&t.note, TICK) + 2.0 * GAP);
-    let text = fitted(&figure.x, x, frame.width - 2.0 * room);
+    let with_note = x.filter(|t| !t.note.is_empty());
+    let note_width = with_note.map_or(0.0, |t| font::width(&t.note, TICK) + 2.0 * GAP);
+    let text = shortened_label(&figure.x, x, frame.width - 2.0 * note_width);
     let middle = frame.left + frame.width / 2.0;
     texts.push(line(middle, baseline, LABEL, Anchor::Middle, text));
-    let text = fitted(&figure.y, y, frame.height);
+    let text = shortened_label(&figure.y, y, frame.height);
     texts.push(Text {
         x: PAD + LABEL * 0.8,
         y: frame.top + frame.height / 2.0,
         size: LABEL,
         anchor: Anchor::Middle,
-        turned: true,
+        rotated: true,
         content: text,
     });
     texts.retain(|t| !t.content.is_empty());
 }
 
-/// The ticks along x with as many labels as have room side by side.
-fn fitting(axis: &Axis, range: Range, frame: Rect, most: usize) -> Ticks {
-    for most in (1..=most).rev() {
-        let mut ticks = Ticks::of(axis, range, most);
+/// Ticks along x, as many as possible without overlapping labels.
+fn fitting_ticks(axis: &Axis, range: Range, frame: Rect, max_count: usize) -> Ticks {
+    for max_count in (1..=max_count).rev() {
+        let mut ticks = Ticks::of(axis, range, max_count);
         let mut end = f64::NEG_INFINITY;
         let mut crowded = false;
         ticks.marks.retain(|tick| {
-            let (x, half) = (place(frame, range, tick.value), font::width(&tick.label, TICK) / 2.0);
+            let (x, half) =
+                (x_pixel(frame, range, tick.value), font::width(&tick.label, TICK) / 2.0);
             let free = x - half >= end;
             crowded |= !free;
             if free {
@@ -316,15 +320,15 @@ fn fitting(axis: &Axis, range: Range, frame: Rect, most: usize) -> Ticks {
             }
             free
         });
-        if !crowded || most == 1 {
+        if !crowded || max_count == 1 {
             return ticks;
         }
     }
     Ticks::default()
 }
 
-/// The axis label with its unit.
-pub(crate) fn name(axis: &Axis, ticks: Option<&Ticks>) -> String {
+/// Axis label with unit.
+pub(crate) fn axis_label(axis: &Axis, ticks: Option<&Ticks>) -> String {
     let unit = unit::pretty(ticks.map_or(axis.unit.as_str(), |t| t.unit.as_str()).trim());
     match (axis.label.trim(), unit.as_str()) {
         ("", unit) => unit.to_owned(),
@@ -333,21 +337,21 @@ pub(crate) fn name(axis: &Axis, ticks: Option<&Ticks>) -> String {
     }
 }
 
-/// The same in at most `room` pixels: the label is cut, the unit stays.
-pub(crate) fn fitted(axis: &Axis, ticks: Option<&Ticks>, room: f64) -> String {
-    let whole = name(axis, ticks);
+/// Axis label with unit in at most `max_width` pixels; the label is shortened, the unit is kept.
+pub(crate) fn shortened_label(axis: &Axis, ticks: Option<&Ticks>, max_width: f64) -> String {
+    let full = axis_label(axis, ticks);
     let label = axis.label.trim();
-    let after = whole.strip_prefix(label).unwrap_or_default();
-    let left = room - font::width(after, LABEL);
-    // Where hardly the unit fits there is nothing to save.
-    if left < room * 0.3 || label.is_empty() {
-        return font::fit(&whole, LABEL, room);
+    let after = full.strip_prefix(label).unwrap_or_default();
+    let left = max_width - font::width(after, LABEL);
+    // Shorten the entire text if there is hardly space for the unit.
+    if left < max_width * 0.3 || label.is_empty() {
+        return font::fit(&full, LABEL, max_width);
     }
     font::fit_middle(label, left, font::at_size(LABEL)) + &font::clean(after).collect::<String>()
 }
 
-/// A name and the note of its axis.
-pub(crate) fn noted(name: &str, ticks: Option<&Ticks>) -> String {
+/// Axis label followed by the note of the ticks.
+pub(crate) fn label_with_note(name: &str, ticks: Option<&Ticks>) -> String {
     match ticks.map_or("", |t| t.note.as_str()) {
         "" => name.to_owned(),
         note if name.is_empty() => note.to_owned(),
@@ -356,20 +360,21 @@ pub(crate) fn noted(name: &str, ticks: Option<&Ticks>) -> String {
 }
 
 fn line(x: f64, y: f64, size: f64, anchor: Anchor, text: String) -> Text {
-    Text { x, y, size, anchor, turned: false, content: text }
+    Text { x, y, size, anchor, rotated: false, content: text }
 }
 
-/// The centre for `text`, as near to `wanted` as the picture's width allows.
-fn middle(text: &str, size: f64, wanted: f64, width: f64) -> f64 {
+/// Centre of `text` as close to `preferred` as the width of the figure allows.
+fn middle(text: &str, size: f64, preferred: f64, width: f64) -> f64 {
     let half = font::width(text, size) / 2.0 + PAD;
-    wanted.min(width - half).max(half)
+    preferred.min(width - half).max(half)
 }
 
-fn place(frame: Rect, range: Range, value: f64) -> f64 {
+/// X coordinate of a position on the x axis in pixels, clamped to the frame.
+fn x_pixel(frame: Rect, range: Range, value: f64) -> f64 {
     frame.left + ((value - range.low) / range.span()).clamp(0.0, 1.0) * frame.width
 }
 
-/// The frame inside the margins `left, top, right, bottom`, with its lines in the middle of pixels.
+/// Frame inside the margins `left, top, right, bottom`, with edges at pixel centres.
 fn frame(width: f64, height: f64, [left, top, right, bottom]: [f64; 4]) -> Rect {
     let (left, top) = (left.ceil() + 0.5, top.ceil() + 0.5);
     Rect {

@@ -1,31 +1,31 @@
-//! No label is clipped, none covers another, none covers the data.
+//! Labels are not clipped, and overlap neither each other nor the data.
 
 use super::*;
 use crate::figure::{HeatMap, Series};
 use proptest::prelude::*;
 
 fn overlap(a: &Rect, b: &Rect) -> bool {
-    let slack = 0.5;
-    a.left + slack < b.right()
-        && b.left + slack < a.right()
-        && a.top + slack < b.bottom()
-        && b.top + slack < a.bottom()
+    let tolerance = 0.5;
+    a.left + tolerance < b.right()
+        && b.left + tolerance < a.right()
+        && a.top + tolerance < b.bottom()
+        && b.top + tolerance < a.bottom()
 }
 
 fn check(figure: &Figure) -> Result<(), String> {
-    let layout = Layout::of(figure);
+    let layout = FigureLayout::of(figure);
     let (width, height) = (f64::from(figure.width), f64::from(figure.height));
     let boxes: Vec<(Rect, &str)> =
         layout.texts.iter().map(|t| (t.bounds(), t.content.as_str())).collect();
     for (i, (a, text)) in boxes.iter().enumerate() {
         if a.left < 0.0 || a.top < 0.0 || a.right() > width || a.bottom() > height {
-            return Err(format!("`{text}` is outside: {a:?}"));
+            return Err(format!("`{text}` is outside the figure: {a:?}"));
         }
         if overlap(a, &layout.frame) {
-            return Err(format!("`{text}` is in the frame: {a:?} {:?}", layout.frame));
+            return Err(format!("`{text}` overlaps the frame: {a:?} {:?}", layout.frame));
         }
         if let Some((b, other)) = boxes[i + 1..].iter().find(|(b, _)| overlap(a, b)) {
-            return Err(format!("`{text}` covers `{other}`: {a:?} {b:?}"));
+            return Err(format!("`{text}` overlaps `{other}`: {a:?} {b:?}"));
         }
     }
     if layout.frame.right() > width || layout.frame.bottom() > height {
@@ -70,14 +70,14 @@ proptest! {
             height: size.1,
             dark: false,
         };
-        if let Err(why) = check(&figure) {
-            prop_assert!(false, "{}", why);
+        if let Err(message) = check(&figure) {
+            prop_assert!(false, "{}", message);
         }
     }
 }
 
 #[test]
-fn a_large_figure_has_all_its_parts() {
+fn a_large_figure_has_all_parts() {
     let figure = Figure {
         title: "title".into(),
         x: Axis::new("time", "s"),
@@ -88,7 +88,7 @@ fn a_large_figure_has_all_its_parts() {
         ],
         ..Figure::default()
     };
-    let layout = Layout::of(&figure);
+    let layout = FigureLayout::of(&figure);
     let texts: Vec<&str> = layout.texts.iter().map(|t| t.content.as_str()).collect();
     for part in ["title", "time (µs)", "field (kV/m)", "one", "two", "2.0", "20.0"] {
         assert!(texts.contains(&part), "{part} is not among {texts:?}");
@@ -98,14 +98,14 @@ fn a_large_figure_has_all_its_parts() {
 }
 
 #[test]
-fn a_tiny_figure_is_a_bare_frame() {
+fn a_tiny_figure_has_only_a_frame() {
     let figure = Figure { width: 12, height: 9, title: "t".into(), ..Figure::default() };
-    let layout = Layout::of(&figure);
+    let layout = FigureLayout::of(&figure);
     assert!(layout.texts.is_empty() && layout.frame.width > 5.0);
 }
 
 #[test]
-fn a_long_name_is_cut_and_its_unit_stays() {
+fn a_long_label_is_shortened_and_keeps_its_unit() {
     let long = "Derived/Number_Density/".repeat(5) + "electron";
     let map = HeatMap {
         x: vec![0.0, 1.0],
@@ -117,7 +117,7 @@ fn a_long_name_is_cut_and_its_unit_stays() {
     let axis = Axis::new(long, "V");
     let figure =
         Figure { x: axis.clone(), y: axis, map: Some(map), width: 400, ..Figure::default() };
-    let layout = Layout::of(&figure);
+    let layout = FigureLayout::of(&figure);
     for end in ["electron (1/m³)", "electron (V)"] {
         let found = layout.texts.iter().find(|t| t.content.ends_with(end)).expect(end);
         assert!(found.content.contains('…'), "{}", found.content);

@@ -1,4 +1,4 @@
-//! `adjust`: the implicit grid of one dimension.
+//! `adjust`: change the implicit grid of one dimension.
 
 use std::path::Path;
 
@@ -8,49 +8,53 @@ use spile_core::sink::Sink;
 
 use super::dimension_index;
 use crate::read::File;
-use crate::wire::{DIMENSION, DIMENSIONS, Dimension};
+use crate::wire::{Dimension, dimension_offset};
 
-/// What to do with a grid.
+/// Change of a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjust {
-    /// Add to it.
+    /// Add a value to the start.
     Shift(f64),
-    /// Multiply it.
+    /// Multiply start and step by a factor other than 0.
     Scale(f64),
-    /// Begin it here.
+    /// Set the start.
     Start(f64),
-    /// Space it so.
+    /// Set the step.
     Step(f64),
-    /// Cover this range.
+    /// Set the first and the last grid value, in increasing order.
     Span(f64, f64),
 }
 
-/// Changes the grid of dimension `number` with one write of 16 bytes.
-pub fn adjust(path: &Path, number: usize, how: Adjust, limits: &Limits) -> Result<Dimension> {
+/// Changes the grid of dimension `number`, which counts from 1, in place with one write of 16 bytes.
+/// Returns the new dimension.
+///
+/// # Errors
+/// No such dimension, or a grid that is not finite. The file is then unchanged.
+pub fn adjust(path: &Path, number: usize, change: Adjust, limits: &Limits) -> Result<Dimension> {
     let sink = Sink::edit(path)?;
     let file = File::open(path, limits)?;
     let index = dimension_index(file.header(), number).map_err(|e| e.with_path(path))?;
-    let new = adjusted(file.header().dimensions[index], how).map_err(|e| e.with_path(path))?;
+    let new = adjusted(file.header().dimensions[index], change).map_err(|e| e.with_path(path))?;
     let entry = [new.start.to_le_bytes(), new.step.to_le_bytes()].concat();
-    sink.write_all_at(DIMENSIONS + DIMENSION * index as u64 + 8, &entry)?;
+    sink.write_all_at(dimension_offset(index) + 8, &entry)?;
     sink.commit()?;
     Ok(new)
 }
 
-fn adjusted(old: Dimension, how: Adjust) -> Result<Dimension> {
-    let new = match how {
+fn adjusted(old: Dimension, change: Adjust) -> Result<Dimension> {
+    let new = match change {
         Adjust::Shift(by) => Dimension { start: old.start + by, ..old },
         Adjust::Scale(0.0) => {
-            return Err(Error::argument("a scale of 0 would make all grid points the same"));
+            return Err(Error::argument("expected a scale factor other than 0"));
         }
         Adjust::Scale(by) => Dimension { start: old.start * by, step: old.step * by, ..old },
         Adjust::Start(start) => Dimension { start, ..old },
         Adjust::Step(step) => Dimension { step, ..old },
         Adjust::Span(..) if old.length < 2 => {
-            return Err(Error::argument("a span needs a dimension with two or more elements"));
+            return Err(Error::argument("a span requires a dimension with at least 2 elements"));
         }
         Adjust::Span(min, max) if min.is_finite() && max.is_finite() && min >= max => {
-            return Err(Error::argument(format!("the span {min} to {max} is empty")));
+            return Err(Error::argument(format!("expected min < max, found {min} and {max}")));
         }
         Adjust::Span(min, max) => {
             Dimension { start: min, step: (max - min) / (old.length - 1) as f64, ..old }
@@ -59,7 +63,7 @@ fn adjusted(old: Dimension, how: Adjust) -> Result<Dimension> {
     if new.start.is_finite() && new.step.is_finite() {
         return Ok(new);
     }
-    Err(Error::argument("the new grid would not be finite; nothing was changed"))
+    Err(Error::argument("the new grid is not finite; the file is unchanged"))
 }
 
 #[cfg(test)]
@@ -67,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_adjustment_does_what_the_table_says() {
+    fn each_adjustment_gives_the_grid_of_the_report() {
         let old = Dimension { length: 5, start: 2.0, step: 0.5 };
-        let grid = |how| adjusted(old, how).map(|d| (d.start, d.step)).ok();
+        let grid = |change| adjusted(old, change).map(|d| (d.start, d.step)).ok();
         assert_eq!(grid(Adjust::Shift(-2.0)), Some((0.0, 0.5)));
         assert_eq!(grid(Adjust::Scale(10.0)), Some((20.0, 5.0)));
         assert_eq!(grid(Adjust::Start(7.0)), Some((7.0, 0.5)));

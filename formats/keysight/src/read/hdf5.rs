@@ -1,5 +1,4 @@
-//! The view of an HDF5 file that an instrument has written: the group `Waveforms`, in it a group for every
-//! channel, in that an array for every segment.
+//! HDF5 file as a recording. The group `Waveforms` has one group per channel, which has one array per segment.
 
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
@@ -12,33 +11,34 @@ use spile_core::select::Selection;
 use spile_core::shape::Shape;
 use spile_core::tree::{Node, NodeId, Tree, Value};
 
-use crate::words;
+use crate::semantics::{iso_time, unit_of_name};
 
 const WAVEFORMS: &str = "Waveforms";
 
-/// The tree is that of such a file.
-pub(crate) fn is_one(tree: &Tree) -> bool {
+/// Whether a tree has the group `Waveforms` with the attribute `NumWaveforms`.
+pub(crate) fn has_waveforms(tree: &Tree) -> bool {
     let group = tree.at(WAVEFORMS).map(|id| tree.node(id));
     group.is_some_and(|g| {
         g.array.is_none() && g.attrs.iter().any(|(name, _)| name == "NumWaveforms")
     })
 }
 
-pub(crate) fn view(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
+/// The waveforms of an HDF5 file as a recording. Findings and regions of the file are kept.
+pub(crate) fn to_recording(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
     let tree = file.tree();
-    let Some(top) = tree.at(WAVEFORMS).filter(|_| is_one(tree)) else {
-        let message = "an HDF5 file without a group \"Waveforms\" that counts them";
+    let Some(top) = tree.at(WAVEFORMS).filter(|_| has_waveforms(tree)) else {
+        let message = "no group \"Waveforms\" with the attribute NumWaveforms";
         return Err(Error::not_this_format("keysight-001", message).in_object(WAVEFORMS));
     };
     let mut report = Report::default();
     report.findings.extend_from_slice(file.findings());
-    let when = text(file, "Frame/TheFrame/Date", limits);
-    let frame = Frame {
+    let date = text(file, "Frame/TheFrame/Date", limits);
+    let instrument = Instrument {
         model: text(file, "Frame/TheFrame/Model", limits),
         serial: text(file, "Frame/TheFrame/Serial", limits),
-        when: match when.split_once(' ') {
-            Some((date, time)) => words::when(date, time),
-            None => when,
+        trigger_time: match date.split_once(' ') {
+            Some((date, time)) => iso_time(date, time),
+            None => date,
         },
     };
     let mut records = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn view(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
         let one = arrays.len() == 1;
         for (name, desc) in arrays {
             let desc = tree.resolve(desc)?;
-            channel.count(desc, &mut report);
+            channel.check_length(desc, &mut report);
             recording::allow(records.len() as u64 + 1, limits)?;
             let rows = rows(desc, limits)?;
             let several = rows.len() > 1;
@@ -59,7 +59,7 @@ pub(crate) fn view(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
                     (false, false) => name.clone(),
                     (false, true) => format!("{name}_{k}"),
                 };
-                records.push(channel.record(array, part, &frame));
+                records.push(channel.record(array, part, &instrument));
             }
         }
     }
@@ -70,18 +70,18 @@ pub(crate) fn view(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
         Ok(())
     })?;
     let summary = vec![("kind".to_string(), Value::from("HDF5"))];
-    let made = Recording::new(file.source().clone(), records, regions, limits)?;
-    Ok(made.with_summary(summary).with_findings(report))
+    let recording = Recording::new(file.source().clone(), records, regions, limits)?;
+    Ok(recording.with_summary(summary).with_findings(report))
 }
 
-/// The instrument.
-struct Frame {
+/// Contents of the group `Frame/TheFrame`.
+struct Instrument {
     model: String,
     serial: String,
-    when: String,
+    trigger_time: String,
 }
 
-/// A text that the file keeps as an array of one; nothing where it is not there.
+/// A string stored as a scalar array; empty if absent or unreadable.
 fn text(file: &dyn Reader, path: &str, limits: &Limits) -> String {
     let tree = file.tree();
     let desc = tree.at(path).and_then(|id| tree.node(id).array.as_ref());
@@ -92,7 +92,7 @@ fn text(file: &dyn Reader, path: &str, limits: &Limits) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches(['\0', ' ']).to_string()
 }
 
-/// What the group of a channel says.
+/// Group of a channel with its grid (start, step) and scale (intercept, slope).
 struct Channel<'a> {
     node: &'a Node,
     grid: Option<(f64, f64)>,
@@ -101,34 +101,34 @@ struct Channel<'a> {
 
 impl<'a> Channel<'a> {
     fn read(node: &'a Node, report: &mut Report) -> Self {
-        let number = |name: &str| number(said(node, name)?);
+        let number = |name: &str| number(attr(node, name)?);
         let grid = number("XOrg").zip(number("XInc"));
         if grid.is_none() {
-            let message = "there is no XOrg or XInc; the grid is left out";
+            let message = "no XOrg or XInc; the record has no grid";
             report.warn("keysight-013", message).in_object(node.path.as_str());
         }
         Self { node, grid, scale: number("YOrg").zip(number("YInc")) }
     }
 
-    /// A length that is not what the group promises.
-    fn count(&self, desc: &ArrayDesc, report: &mut Report) {
-        let promised = said(self.node, "NumPoints").and_then(number);
+    /// Warns if the length of an array is not `NumPoints`.
+    fn check_length(&self, desc: &ArrayDesc, report: &mut Report) {
+        let expected = attr(self.node, "NumPoints").and_then(number);
         let found = desc.shape.lengths().last().copied().unwrap_or(0) as f64;
-        if let Some(promised) = promised.filter(|n| *n != found) {
-            let message = format!("NumPoints is {promised}, the array has {found}");
+        if let Some(expected) = expected.filter(|n| *n != found) {
+            let message = format!("expected {expected} samples, found {found}");
             report.warn("keysight-012", message).in_object(self.node.path.as_str());
         }
     }
 
-    fn record(&self, array: ArrayDesc, part: String, frame: &Frame) -> Record {
-        let unit = |name: &str| match said(self.node, name) {
-            Some(Value::Text(text)) => words::sign(text).to_string(),
+    fn record(&self, array: ArrayDesc, part: String, instrument: &Instrument) -> Record {
+        let unit = |name: &str| match attr(self.node, name) {
+            Some(Value::Text(text)) => unit_of_name(text).to_string(),
             _ => String::new(),
         };
-        let whole = array.dtype.is_integer();
+        let is_integer = array.dtype.is_integer();
         let mut record = Record::new(self.node.name.as_str(), array).part(part);
-        // Floating-point samples are volts already.
-        if let Some((intercept, slope)) = self.scale.filter(|_| whole) {
+        // Floating-point samples are physical values.
+        if let Some((intercept, slope)) = self.scale.filter(|_| is_integer) {
             record = record.scaled(intercept, slope);
         }
         if let Some((start, step)) = self.grid {
@@ -137,17 +137,17 @@ impl<'a> Channel<'a> {
         record
             .say("units", unit("YUnits"))
             .say("label", self.node.name.as_str())
-            .say("instrument", frame.model.as_str())
-            .say("serial", frame.serial.as_str())
-            .say("trigger_time", frame.when.as_str())
+            .say("instrument", instrument.model.as_str())
+            .say("serial", instrument.serial.as_str())
+            .say("trigger_time", instrument.trigger_time.as_str())
     }
 }
 
-fn said<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
+fn attr<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
     node.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-/// A number, or a list of one.
+/// A number, or the first one of a list.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::List(list) => list.first().and_then(number),
@@ -155,8 +155,8 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The arrays of samples in a channel's group with the names of their segments, in their order: names are
-/// those of the group, of the segment (`Seg10`), and `Data`.
+/// Sample arrays of a channel with the names of their segments, sorted by segment number. The name of such an
+/// array is the name of the channel, `Seg` and a number, and `Data`.
 fn arrays<'a>(tree: &'a Tree, group: NodeId, channel: &str) -> Vec<(String, &'a ArrayDesc)> {
     let mut found = Vec::new();
     for (_, node, desc) in tree.arrays().filter(|(_, node, _)| node.parent == group) {
@@ -175,7 +175,7 @@ fn arrays<'a>(tree: &'a Tree, group: NodeId, channel: &str) -> Vec<(String, &'a 
     found.into_iter().map(|(_, name, desc)| (name, desc)).collect()
 }
 
-/// The array, or its rows where it has several: segments in one.
+/// Rows of a two-dimensional array, one per segment; any other array unchanged.
 fn rows(desc: &ArrayDesc, limits: &Limits) -> Result<Vec<ArrayDesc>> {
     let plain = |mut array: ArrayDesc| {
         array.coords.iter_mut().for_each(|coord| *coord = Coord::None);

@@ -1,4 +1,4 @@
-//! `permute` and `transpose`.
+//! `permute` and `transpose`: reorder the dimensions.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,16 +11,20 @@ use spile_core::shape::Shape;
 
 use super::{Target, rewrite};
 use crate::read::File;
-use crate::wire::{DIMENSIONS, Header};
+use crate::wire::{DIMENSIONS_OFFSET, Header};
 use crate::write::write_array;
 
-/// Larger blocks than this gain nothing.
-const LARGEST_BLOCK: u64 = 64 << 20;
+/// Upper limit of the block size in bytes; larger blocks are not faster.
+const MAX_BLOCK_BYTES: u64 = 64 << 20;
 
-/// Dimension `k` of the result is dimension `order[k]` of the file, counted from 1; grids move
-/// along. Where only dimensions of length one change places, the elements stay where they are and
-/// only the header is written. A description among the comments, which has names for the dimensions
-/// as they were, is left out. Returns the new size.
+/// Reorders the dimensions together with their grids: dimension `k` of the result is dimension
+/// `order[k]` of the file, counted from 1. Returns the new shape.
+///
+/// If only dimensions of length 1 move, an in-place operation rewrites the header only. A metadata
+/// line in the comments is removed because its dimension names no longer apply.
+///
+/// # Errors
+/// `order` is not a permutation of the dimensions.
 pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -> Result<Shape> {
     let lock = target.lock(path)?;
     let file = File::open(path, limits)?;
@@ -29,17 +33,18 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
     let mut sorted = order.to_vec();
     sorted.sort_unstable();
     if sorted != (1..=rank).collect::<Vec<_>>() {
-        let message = format!("{order:?} does not name each of the {rank} dimensions once");
+        let message =
+            format!("expected a permutation of the dimensions 1 to {rank}, found {order:?}");
         return Err(Error::argument(message).with_path(path));
     }
     let dimensions = order.iter().map(|k| old.dimensions[k - 1]).collect();
     let header = Header { dimensions, ..old.clone() };
     let moving: Vec<usize> =
         order.iter().copied().filter(|k| old.dimensions[k - 1].length != 1).collect();
-    let undescribed = file.undescribed()?;
-    let stays = moving.is_sorted() && undescribed.is_none();
-    if let Some(sink) = lock.as_ref().filter(|_| stays) {
-        sink.write_all_at(DIMENSIONS, &header.encode_dimensions())?;
+    let comments = file.comments_without_metadata()?;
+    let header_only = moving.is_sorted() && comments.is_none();
+    if let Some(sink) = lock.as_ref().filter(|_| header_only) {
+        sink.write_all_at(DIMENSIONS_OFFSET, &header.encode_dimensions())?;
         sink.sync()?;
         return Ok(header.shape());
     }
@@ -50,9 +55,9 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
         selected
     } else {
         let share = limits.memory / (2 * rayon::current_num_threads() as u64);
-        selected.with_block_bytes(share.clamp(64 << 10, LARGEST_BLOCK) as usize)
+        selected.with_block_bytes(share.clamp(64 << 10, MAX_BLOCK_BYTES) as usize)
     };
-    let Some(comments) = undescribed else {
+    let Some(comments) = comments else {
         rewrite(&file, path, target, &header, &selected)?;
         return Ok(header.shape());
     };
@@ -63,12 +68,15 @@ pub fn permute(path: &Path, order: &[usize], target: &Target, limits: &Limits) -
     Ok(header.shape())
 }
 
-/// Rows become columns; for arrays of two dimensions.
+/// Exchanges the two dimensions of an array. Returns the new shape.
+///
+/// # Errors
+/// The array does not have two dimensions.
 pub fn transpose(path: &Path, target: &Target, limits: &Limits) -> Result<Shape> {
     let rank = File::open(path, limits)?.header().dimensions.len();
     if rank != 2 {
-        let error = Error::argument(format!("the array has {rank} dimensions, not two"));
-        return Err(error.with_path(path).hint("`spile taf permute` takes any number of them"));
+        let error = Error::argument(format!("expected 2 dimensions, found {rank}"));
+        return Err(error.with_path(path).hint("use `spile taf permute` for more dimensions"));
     }
     permute(path, &[2, 1], target, limits)
 }

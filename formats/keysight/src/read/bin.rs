@@ -1,4 +1,4 @@
-//! A `.bin` file as a recording: waveforms one behind the other, each with its buffers.
+//! `.bin` file as a recording: consecutive waveforms, each with its buffers.
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
@@ -9,14 +9,15 @@ use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::tree::Value;
 
+use crate::semantics::{iso_time, unit_of_code};
 use crate::wire::{Buffer, FileHeader, Waveform};
-use crate::words;
 
+/// Opens a file as a recording with one record per buffer.
 pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     let header = FileHeader::read(&source).map_err(recording::in_header)?;
     let mut report = Report::default();
     if header.size != source.len() {
-        let message = format!("the file says that it has {} bytes", header.size);
+        let message = format!("expected a file of {} bytes, found {}", header.size, source.len());
         report.warn("keysight-010", message).at(4);
     }
     let mut headers = vec![region(0, header.len, Role::Header, "file header", "")];
@@ -29,20 +30,20 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
         at = at.saturating_add(wave.len);
         for k in 1..=wave.buffers {
             recording::allow(records.len() as u64 + headers.len() as u64, limits)?;
-            let place = |e: Error| {
+            let located = |e: Error| {
                 recording::in_header(e.in_object(format!("waveform {number}, buffer {k}")))
             };
-            let buffer = Buffer::read(&source, at, header.wide).map_err(place)?;
+            let buffer = Buffer::read(&source, at, header.wide).map_err(located)?;
             headers.push(region(at, buffer.len, Role::Header, "buffer header", ""));
             let data = at.saturating_add(buffer.len);
-            records.push(record(&source, &wave, &buffer, k, data, &mut report).map_err(place)?);
+            records.push(record(&source, &wave, &buffer, k, data, &mut report).map_err(located)?);
             at = data.saturating_add(buffer.bytes);
         }
         recording::allow(headers.len() as u64, limits)?;
     }
     if at < source.len() {
         report
-            .note("keysight-011", format!("{} bytes behind the last buffer", source.len() - at))
+            .note("keysight-011", format!("{} bytes after the last buffer", source.len() - at))
             .at(at);
     }
     let summary = vec![
@@ -53,6 +54,7 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     Ok(file.with_summary(summary).with_findings(report))
 }
 
+/// Record of buffer `number`, whose samples start at offset `at`.
 fn record(
     source: &Source,
     wave: &Waveform,
@@ -61,7 +63,7 @@ fn record(
     at: u64,
     report: &mut Report,
 ) -> Result<Record> {
-    let (dtype, side) = match buffer.kind {
+    let (dtype, extreme) = match buffer.kind {
         1 => (DType::F32, ""),
         2 => (DType::F32, "max"),
         3 => (DType::F32, "min"),
@@ -72,24 +74,27 @@ fn record(
                 5 => " (counts)",
                 _ => "",
             };
-            let message = format!("buffers of type {other}{name} are not read");
+            let message = format!("unsupported buffer type {other}{name}");
             return Err(Error::unsupported("keysight-005", message).at(at - buffer.len + 4));
         }
     };
-    if usize::from(buffer.sample) != dtype.size() {
+    if usize::from(buffer.sample_bytes) != dtype.size() {
         let message =
-            format!("samples of this buffer have {} bytes, not {}", dtype.size(), buffer.sample);
+            format!("expected samples of {} bytes, found {}", dtype.size(), buffer.sample_bytes);
         return Err(Error::malformed("keysight-006", message).at(at - buffer.len + 6));
     }
     let count = buffer.bytes / dtype.size() as u64;
     if count != u64::from(wave.points) {
-        let message = format!("a buffer has {count} samples, its waveform {}", wave.points);
+        let message = format!("expected {} samples, found {count}", wave.points);
         report.warn("keysight-012", message).at(at);
     }
     let array = samples(source, dtype, count, at, "keysight-007")?;
     let segment = if wave.segment > 0 { format!("segment{}", wave.segment) } else { String::new() };
-    let buffer =
-        if side.is_empty() && wave.buffers > 1 { format!("buffer{number}") } else { side.into() };
+    let buffer = if extreme.is_empty() && wave.buffers > 1 {
+        format!("buffer{number}")
+    } else {
+        extreme.into()
+    };
     let part = [segment, buffer].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>();
     let (instrument, serial) = wave.frame.split_once(':').unwrap_or((&wave.frame, ""));
     let acquisition = match wave.kind {
@@ -100,12 +105,12 @@ fn record(
     };
     let record = Record::new(wave.label.as_str(), array)
         .part(part.join("_"))
-        .on_grid(wave.start, wave.step, words::unit(wave.x_units))
-        .say("units", if dtype == DType::U8 { "" } else { words::unit(wave.y_units) })
+        .on_grid(wave.start, wave.step, unit_of_code(wave.x_units))
+        .say("units", if dtype == DType::U8 { "" } else { unit_of_code(wave.y_units) })
         .say("label", wave.label.as_str())
         .say("instrument", instrument)
         .say("serial", serial)
-        .say("trigger_time", words::when(&wave.date, &wave.time))
+        .say("trigger_time", iso_time(&wave.date, &wave.time))
         .say("acquisition", acquisition)
         .say("acquisitions", u64::from(wave.count));
     Ok(if wave.segment > 0 { record.say("time_tag", wave.time_tag) } else { record })

@@ -1,18 +1,18 @@
-//! Lines and points: braille dots, eight to a character.
+//! Lines and points as braille characters with eight dots each.
 
 use std::fmt::Write as _;
 
 use crate::colour;
-use crate::trace::{Slice, Trace};
+use crate::geometry::{Slice, Trace};
 
-/// The dots of the plot, each character cell with the series that last drew in it.
-pub(super) struct Dots {
+/// Dots of the plot; each character has the colour of the series drawn last.
+pub(super) struct BrailleCanvas {
     columns: usize,
     rows: usize,
     cells: Vec<(u8, usize)>,
 }
 
-impl Dots {
+impl BrailleCanvas {
     pub(super) fn new(columns: usize, rows: usize) -> Self {
         Self { columns, rows, cells: vec![(0, 0); columns * rows] }
     }
@@ -22,7 +22,7 @@ impl Dots {
     }
 
     fn set(&mut self, x: f64, y: f64, series: usize) {
-        // Dots of a braille character, by column and then by row, as Unicode numbers them.
+        // Unicode bits of the dots, by column and row.
         const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let (x, y) = (x.round(), y.round());
         if x < 0.0 || y < 0.0 {
@@ -61,7 +61,7 @@ impl Dots {
     }
 
     fn band(&mut self, run: &[Slice], series: usize) {
-        // From the highest to the lowest dot in each column of dots.
+        // Highest and lowest dot of each dot column.
         let mut extents = vec![(f64::INFINITY, f64::NEG_INFINITY); self.columns * 2];
         for pair in run.windows(2) {
             let (a, b) = (pair[0], pair[1]);
@@ -81,7 +81,7 @@ impl Dots {
                 before = None;
                 continue;
             }
-            // Reach out to the neighbour, as the line itself does.
+            // Connect to the previous column.
             let (mut from, mut to) = (top, bottom);
             if let Some((above, below)) = before {
                 from = from.min(below + 1.0);
@@ -99,20 +99,20 @@ impl Dots {
 
     pub(super) fn write_row(&self, row: usize, colour: bool, line: &mut String) {
         let cells = &self.cells[row * self.columns..(row + 1) * self.columns];
-        let mut ink = None;
+        let mut style = None;
         let last = cells.iter().rposition(|c| c.0 != 0).map_or(0, |p| p + 1);
         for &(bits, series) in &cells[..last] {
             if bits == 0 {
                 line.push(' ');
                 continue;
             }
-            if colour && ink != Some(series) {
+            if colour && style != Some(series) {
                 let _ = write!(line, "\x1b[38;5;{}m", colour::ansi(series));
-                ink = Some(series);
+                style = Some(series);
             }
             line.push(char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' '));
         }
-        if ink.is_some() {
+        if style.is_some() {
             line.push_str("\x1b[39m");
         }
     }

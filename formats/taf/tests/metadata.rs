@@ -1,4 +1,4 @@
-//! What TAF has no place for is kept among the comments, and what TAF says itself counts before it.
+//! Metadata that the header cannot express is stored in the comments; the header has precedence.
 
 use std::path::Path;
 
@@ -46,16 +46,16 @@ fn open(path: &Path) -> File {
 }
 
 #[test]
-fn a_tree_with_one_array_comes_back_as_it_was() {
+fn a_tree_with_one_array_is_restored_exactly() {
     let folder = tempfile::tempdir().unwrap();
     let grid = Coord::Uniform { start: -1.0, step: 0.5 };
-    let counting = Coord::Uniform { start: 1.0, step: 1.0 };
+    let default = Coord::Uniform { start: 1.0, step: 1.0 };
     for (shape, coords) in [
         (&[6][..], vec![Coord::None]),
         (&[6], vec![grid.clone()]),
         (&[], vec![]),
         (&[2, 3], vec![Coord::None, grid.clone()]),
-        (&[2, 3], vec![counting, Coord::None]),
+        (&[2, 3], vec![default, Coord::None]),
         (&[1, 3, 1], vec![grid.clone(), Coord::None, grid]),
     ] {
         for comments in [None, Some("one line\nand another\n")] {
@@ -67,7 +67,7 @@ fn a_tree_with_one_array_comes_back_as_it_was() {
 }
 
 #[test]
-fn the_operations_of_taf_are_stronger() {
+fn operations_on_the_header_override_the_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits::default();
     let grid = |start, step| Coord::Uniform { start, step };
@@ -89,7 +89,7 @@ fn the_operations_of_taf_are_stronger() {
     assert_eq!(coords, [grid(10.0, 2.0), Coord::None]);
     let comments = file.tree().attrs().iter().find(|(name, _)| name == "comments").unwrap();
     assert_eq!(comments.1, Value::from("first\nsecond\n"));
-    // Names of dimensions that have changed places would be wrong.
+    // The names of the dimensions no longer apply.
     ops::transpose(&path, &Target::InPlace, &limits).unwrap();
     let file = open(&path);
     assert_eq!(
@@ -100,7 +100,7 @@ fn the_operations_of_taf_are_stronger() {
 }
 
 #[test]
-fn a_description_that_is_none_is_a_comment() {
+fn invalid_metadata_is_reported_and_kept_as_a_comment() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.taf");
     ops::example(&path, 2, Overwrite::Never).unwrap();

@@ -1,0 +1,100 @@
+//! The colour bar of a heat map.
+
+use crate::colourmap::ColourMap;
+use crate::figure::{Axis, HeatMap};
+use crate::figure_layout::{self, Anchor, LABEL, MARK, Rect, TICK, Text};
+use crate::font;
+use crate::range::Range;
+use crate::ticks::{Tick, Ticks};
+
+/// Distance from the frame in pixels.
+const DISTANCE: f64 = 16.0;
+/// Width of the bar in pixels.
+const BAR_WIDTH: f64 = 16.0;
+
+/// A colour bar before its position is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Colourbar {
+    range: Range,
+    ticks: Ticks,
+    axis: Axis,
+}
+
+/// A colour bar with its position.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub(crate) rect: Rect,
+    pub(crate) ticks: Vec<Tick>,
+    range: Range,
+}
+
+impl Colourbar {
+    /// Colour bar of `map` with about `max_count` ticks; `None` if the map has no cells or no values.
+    pub(crate) fn new(map: &HeatMap, max_count: usize) -> Option<Self> {
+        map.size()?;
+        let range = ColourMap::of(map)?.range;
+        let ticks = Ticks::of(&map.colour, range, max_count);
+        Some(Self { range, ticks, axis: map.colour.clone() })
+    }
+
+    fn label_width(&self) -> f64 {
+        let labels = self.ticks.marks.iter().map(|t| font::width(&t.label, TICK));
+        labels.fold(0.0, f64::max)
+    }
+
+    /// Width to the right of the frame, including labels.
+    pub(crate) fn beside(&self) -> f64 {
+        let title = if label(&self.axis, &self.ticks).is_empty() { 0.0 } else { 8.0 + LABEL };
+        DISTANCE + BAR_WIDTH + MARK + 4.0 + self.label_width() + title
+    }
+
+    /// Adds the labels to `texts` and returns the positioned bar.
+    pub(crate) fn place(self, frame: Rect, texts: &mut Vec<Text>) -> Placed {
+        let rect = Rect { left: frame.right() + DISTANCE, width: BAR_WIDTH, ..frame };
+        let beside = rect.right() + MARK + 4.0;
+        let label_width = self.label_width();
+        let label = figure_layout::shortened_label(
+            &self.axis,
+            Some(&with_factor_in_unit(&self.ticks)),
+            frame.height,
+        );
+        let placed = Placed { rect, ticks: self.ticks.marks, range: self.range };
+        for tick in &placed.ticks {
+            texts.push(Text {
+                x: beside,
+                y: placed.py(tick) + TICK * 0.36,
+                size: TICK,
+                anchor: Anchor::Start,
+                rotated: false,
+                content: tick.label.clone(),
+            });
+        }
+        texts.push(Text {
+            x: beside + label_width + 8.0 + LABEL * font::ASCENT,
+            y: frame.top + frame.height / 2.0,
+            size: LABEL,
+            anchor: Anchor::Middle,
+            rotated: true,
+            content: label,
+        });
+        placed
+    }
+}
+
+/// Label of the colour bar: name, factor and unit.
+pub(crate) fn label(axis: &Axis, ticks: &Ticks) -> String {
+    figure_layout::axis_label(axis, Some(&with_factor_in_unit(ticks)))
+}
+
+/// Ticks with the factor as part of the unit.
+fn with_factor_in_unit(ticks: &Ticks) -> Ticks {
+    Ticks { unit: format!("{} {}", ticks.note, ticks.unit.trim()), ..Ticks::default() }
+}
+
+impl Placed {
+    /// Y coordinate of a tick in pixels.
+    pub(crate) fn py(&self, tick: &Tick) -> f64 {
+        let fraction = ((tick.value - self.range.low) / self.range.span()).clamp(0.0, 1.0);
+        self.rect.bottom() - fraction * self.rect.height
+    }
+}

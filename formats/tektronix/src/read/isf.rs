@@ -1,0 +1,115 @@
+//! `.isf`: one record per preamble.
+
+use spile_core::error::Result;
+use spile_core::format::Role;
+use spile_core::layout::{ArrayDesc, Coord, Linear};
+use spile_core::limits::Limits;
+use spile_core::recording::{self, Record, Recording, region, samples};
+use spile_core::report::Report;
+use spile_core::shape::Shape;
+use spile_core::source::Source;
+use spile_core::tree::Value;
+use spile_core::wire::fetch;
+
+use super::isf_text::TextSamples;
+use crate::wire::isf::{Curve, Preamble, is_preamble};
+
+/// Opens a file as a recording with one record per preamble.
+pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
+    let mut report = Report::default();
+    let (mut records, mut headers) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    loop {
+        recording::allow(records.len() as u64 + 1, limits)?;
+        let (preamble, curve) = Preamble::read(&source, at)?;
+        let samples = Samples::find(&source, curve)?;
+        let (start, len) = samples.range();
+        headers.push(region(at, start - at, Role::Header, "preamble", ""));
+        records.push(record(&preamble, &samples, &source, &mut report)?);
+        at = start + len;
+        // White space, semicolons and another preamble can follow.
+        let next = fetch(&source, at, 64)?;
+        let skipped = next.iter().take_while(|b| b.is_ascii_whitespace() || **b == b';').count();
+        at += skipped as u64;
+        if !is_preamble(&next[skipped..]) {
+            break;
+        }
+    }
+    let summary = vec![("kind".to_string(), Value::from("ISF"))];
+    let file = Recording::new(source, records, headers, limits)?;
+    Ok(file.with_summary(summary).with_findings(report))
+}
+
+/// Location of the samples of a record.
+enum Samples {
+    Binary { start: u64, len: u64 },
+    Text(TextSamples),
+}
+
+impl Samples {
+    /// Finds the end of samples that are text.
+    fn find(source: &Source, curve: Curve) -> Result<Self> {
+        Ok(match curve {
+            Curve::Binary(start, len) => Self::Binary { start, len },
+            Curve::Text(start) => Self::Text(TextSamples::scan(source, start)?),
+        })
+    }
+
+    /// Offset and length in bytes.
+    fn range(&self) -> (u64, u64) {
+        match self {
+            Self::Binary { start, len } => (*start, *len),
+            Self::Text(text) => (text.start, text.len),
+        }
+    }
+}
+
+/// The record of a preamble and its samples. Warns if `NR_PT` is not the number of samples.
+fn record(
+    preamble: &Preamble,
+    stored: &Samples,
+    source: &Source,
+    report: &mut Report,
+) -> Result<Record> {
+    let dtype = preamble.dtype()?;
+    let count = match stored {
+        Samples::Binary { len, .. } => len / dtype.size() as u64,
+        Samples::Text(text) => text.count,
+    };
+    if let Some(expected) = preamble.count("NR_P", "NR_PT")?.filter(|n| *n != count) {
+        let message = format!("expected {expected} samples (NR_PT), found {count}");
+        report.warn("tektronix-010", message).at(preamble.at);
+    }
+    let array_of = |count| -> Result<ArrayDesc> {
+        match stored {
+            Samples::Text(text) => Ok(text.array(dtype, count)),
+            Samples::Binary { start, .. } => samples(source, dtype, count, *start, "tektronix-006"),
+        }
+    };
+    let step = preamble.number("XIN", "XINCR")?.ok_or_else(|| preamble.missing("XINCR"))?;
+    let start = preamble.number("XZE", "XZERO")?.unwrap_or(0.0)
+        - preamble.number("PT_O", "PT_OFF")?.unwrap_or(0.0) * step;
+    let envelope = preamble.get("PT_F", "PT_FMT").is_some_and(|f| f.eq_ignore_ascii_case("ENV"));
+    let array = if envelope {
+        // Pairs of minimum and maximum over two intervals.
+        let mut array = array_of(count / 2 * 2)?;
+        array.shape = Shape::new([count / 2, 2]);
+        array.dims.push("extreme".into());
+        array.coords.push(Coord::None);
+        array
+    } else {
+        array_of(count)?
+    };
+    let slope = preamble.number("YMU", "YMULT")?.unwrap_or(1.0);
+    let zero = preamble.number("YZE", "YZERO")?.unwrap_or(0.0);
+    let origin = preamble.number("YOF", "YOFF")?.unwrap_or(0.0);
+    let text = |short, long| preamble.get(short, long).unwrap_or_default();
+    let id = text("WFI", "WFID");
+    let channel = id.split(',').next().unwrap_or_default().trim();
+    Ok(Record::new(channel, array)
+        .mapped(Linear::around(origin, zero, slope))
+        .on_grid(start, if envelope { 2.0 * step } else { step }, text("XUN", "XUNIT"))
+        .say("units", text("YUN", "YUNIT"))
+        .say("label", id)
+        .say("point_format", if envelope { "envelope: smallest, largest" } else { "" }))
+}
