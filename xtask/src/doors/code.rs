@@ -69,7 +69,8 @@ pub(super) fn exceptions(files: &[File]) -> Exceptions {
             if inside.len() > *most {
                 let count = inside.len();
                 all.violations.extend(inside);
-                all.violations.push(format!("{path}: {name}: expected at most {most}, found {count}"));
+                all.violations
+                    .push(format!("{path}: {name}: expected at most {most}, found {count}"));
             } else if inside.len() < *most {
                 let count = inside.len();
                 all.warnings.push(format!(
@@ -95,7 +96,8 @@ pub(super) fn forbids_unsafe(crates: &[Crate], files: &[File]) -> Vec<String> {
         files.iter().any(|f| f.path == **root && bare(&f.text).contains("#![forbid(unsafe_code)]"))
     };
     let roots = crates.iter().filter(free).flat_map(|c| &c.roots);
-    let message = |root| format!("{root}: add `#![forbid(unsafe_code)]` below the crate's documentation");
+    let message =
+        |root| format!("{root}: add `#![forbid(unsafe_code)]` below the crate's documentation");
     roots.filter(|root| !forbidden(root)).map(message).collect()
 }
 

@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn string_literals_are_found_outside_of_tests_and_comments() {
-        let text = "// \"no\"\nlet a = \"one\";\nf(r#\"two\"#, '\"');\n#[cfg(test)]\nmod t { \"no\" }\n";
+        let text =
+            "// \"no\"\nlet a = \"one\";\nf(r#\"two\"#, '\"');\n#[cfg(test)]\nmod t { \"no\" }\n";
         assert_eq!(strings(text), [(2, "\"one\""), (3, "r#\"two\"#")]);
     }
 }

@@ -1,4 +1,4 @@
-//! The work of `cargo xtask bench gsd` that the crate hoomd-gsd does. The tasks are told in
+//! The tasks of `cargo xtask bench gsd` with the crate hoomd-gsd. Protocol: `benches/common.h`; tasks:
 //! `formats/gsd/examples/bench_gsd.rs`.
 
 use std::error::Error;
@@ -8,26 +8,26 @@ use std::time::Instant;
 
 use hoomd_gsd::file_layer::{GsdFile, Mode};
 
-type Answer = Result<(f64, u64), Box<dyn Error>>;
+type Measurement = Result<(f64, u64), Box<dyn Error>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let (seconds, bytes) = answer(&line).map_err(|why| format!("{line}: {why}"))?;
+        let (seconds, bytes) = run(&line).map_err(|why| format!("{line}: {why}"))?;
         writeln!(out, "{seconds:.9} {bytes}")?;
         out.flush()?;
     }
     Ok(())
 }
 
-fn answer(line: &str) -> Answer {
-    let words: Vec<&str> = line.split_whitespace().collect();
+fn run(line: &str) -> Measurement {
+    let fields: Vec<&str> = line.split_whitespace().collect();
     let number = |k: usize| -> Result<u64, Box<dyn Error>> {
-        Ok(words.get(k).ok_or("a number is missing")?.parse()?)
+        Ok(fields.get(k).ok_or("a number is missing")?.parse()?)
     };
-    let path = words.get(1).ok_or("a file is missing")?;
-    match words[0] {
+    let path = fields.get(1).ok_or("a file is missing")?;
+    match fields[0] {
         "write" => write(path, number(2)?, number(3)?),
         "read" => read(path, 0..number(3)?),
         "random" => {
@@ -51,7 +51,7 @@ fn answer(line: &str) -> Answer {
         }
         "tiny" => tiny(path, number(2)?, false),
         "durable" => tiny(path, number(2)?, true),
-        _ => Err("there is no such task".into()),
+        _ => Err("unknown task".into()),
     }
 }
 
@@ -60,7 +60,7 @@ fn create(path: &str) -> Result<GsdFile, Box<dyn Error>> {
     Ok(GsdFile::create(path, "bench", "bench", (1, 0))?)
 }
 
-fn write(path: &str, n: u64, frames: u64) -> Answer {
+fn write(path: &str, n: u64, frames: u64) -> Measurement {
     let rows = n as usize;
     let (position, orientation) = (vec![[1.0_f32; 3]; rows], vec![[1.0_f32; 4]; rows]);
     let _ = std::fs::remove_file(path);
@@ -76,7 +76,7 @@ fn write(path: &str, n: u64, frames: u64) -> Answer {
     Ok((start.elapsed().as_secs_f64(), frames * n * 28))
 }
 
-fn read(path: &str, frames: impl Iterator<Item = u64>) -> Answer {
+fn read(path: &str, frames: impl Iterator<Item = u64>) -> Measurement {
     let file = GsdFile::open(path, Mode::Read)?;
     let (mut three, mut four) = (Vec::new(), Vec::new());
     let start = Instant::now();
@@ -92,7 +92,7 @@ fn read(path: &str, frames: impl Iterator<Item = u64>) -> Answer {
     Ok((start.elapsed().as_secs_f64(), bytes))
 }
 
-fn tiny(path: &str, frames: u64, durable: bool) -> Answer {
+fn tiny(path: &str, frames: u64, durable: bool) -> Measurement {
     let start = Instant::now();
     let mut file = create(path)?;
     for frame in 0..frames {

@@ -1,123 +1,118 @@
-//! What is measured: every command line of the benchmark stands in this file.
+//! The tasks, with every command line, and the targets.
 
-/// A task and how each contestant does it. Words in braces are filled in by [`super::sample`];
-/// an empty line means that the contestant has no such thing.
-pub(super) struct Task {
-    pub(super) name: &'static str,
-    /// Arguments of the program `spile`.
-    pub(super) spile: &'static str,
-    /// Arguments of `benches/taf/limit.c`.
-    pub(super) limit: &'static str,
-    /// Arguments of `benches/taf/peers.py`, with NumPy.
-    pub(super) numpy: &'static str,
-    /// The same with h5py.
-    pub(super) h5py: &'static str,
-    /// So short that a round has several of it.
-    pub(super) quick: bool,
+use super::super::harness::{Results, Task, task};
+use super::super::target::{Target, duration};
+
+pub(super) const C: &str = "C";
+pub(super) const NUMPY: &str = "numpy";
+pub(super) const H5PY: &str = "h5py";
+pub(super) const ONE: &str = "spile -j 1";
+pub(super) const TWO: &str = "spile -j 2";
+
+/// Differences below this, in seconds, are noise.
+const NOISE: f64 = 0.002;
+
+const STAT: &str = "statistics, uint8";
+const STAT_I16: &str = "statistics, int16";
+const ENVELOPE: &str = "envelope, uint8";
+const ENVELOPE_I16: &str = "envelope, int16";
+const WIDEN: &str = "all as double, uint8";
+const WIDEN_I16: &str = "all as double, int16";
+pub(super) const CROP: &str = "crop to half, uint8";
+const EXPORT: &str = "export as text, int16";
+pub(super) const TRANSPOSE: &str = "transpose, float32";
+const INFO: &str = "info, large file";
+const INFO_SMALL: &str = "info, small file";
+const WINDOW: &str = "window, large file";
+const WINDOW_SMALL: &str = "window, small file";
+
+/// Tasks with a numeric result, and the placeholder of their number of samples.
+pub(super) const ANSWERS: [(&str, &str); 6] = [
+    (STAT, "u8-count"),
+    (STAT_I16, "i16-count"),
+    (ENVELOPE, "u8-count"),
+    (ENVELOPE_I16, "i16-count"),
+    (WIDEN, "u8-count"),
+    (WIDEN_I16, "i16-count"),
+];
+
+/// A task with one command for spile on one and on two threads.
+macro_rules! row {
+    ($name:expr, $spile:literal $(, $who:expr => $command:literal)*) => {
+        task($name, 1, &[
+            (&[ONE], concat!($spile, " -j 1")),
+            (&[TWO], concat!($spile, " -j 2")),
+            $((&[$who], $command)),*
+        ])
+    };
 }
 
-pub(super) const STAT: &str = "statistics, uint8";
-pub(super) const ENVELOPE: &str = "envelope, uint8";
-pub(super) const STAT_I16: &str = "statistics, int16";
-pub(super) const ENVELOPE_I16: &str = "envelope, int16";
-pub(super) const CROP: &str = "crop to half, uint8";
-pub(super) const EXPORT: &str = "export as text, int16";
-pub(super) const TRANSPOSE: &str = "transpose, float32";
-pub(super) const INFO: &str = "info, large file";
-pub(super) const INFO_SMALL: &str = "info, small file";
-pub(super) const WINDOW: &str = "window, large file";
-pub(super) const WINDOW_SMALL: &str = "window, small file";
-
-const NONE: Task = Task { name: "", spile: "", limit: "", numpy: "", h5py: "", quick: false };
-
 pub(super) const TASKS: [Task; 14] = [
-    Task {
-        name: STAT,
-        spile: "stat {u8} -j {j}",
-        limit: "stat {u8} {offset} {u8-count} u8",
-        numpy: "numpy stat {u8}",
-        h5py: "h5py stat {h5}",
-        ..NONE
-    },
-    Task {
-        name: STAT_I16,
-        spile: "stat {i16} -j {j}",
-        limit: "stat {i16} {offset} {i16-count} i16",
-        numpy: "numpy stat {i16}",
-        ..NONE
-    },
-    Task {
-        name: ENVELOPE,
-        spile: "plot {u8} -o {out}.svg -j {j}",
-        limit: "envelope {u8} {offset} {u8-count} u8 {pixels}",
-        numpy: "numpy envelope {u8} pixels={pixels}",
-        h5py: "h5py envelope {h5} pixels={pixels}",
-        ..NONE
-    },
-    Task {
-        name: ENVELOPE_I16,
-        spile: "plot {i16} -o {out}.svg -j {j}",
-        limit: "envelope {i16} {offset} {i16-count} i16 {pixels}",
-        numpy: "numpy envelope {i16} pixels={pixels}",
-        ..NONE
-    },
-    Task {
-        name: "all as stored, uint8",
-        spile: "cat --raw --stored {u8} -j {j}",
-        limit: "copy {u8} {offset} {u8-count} /dev/null",
-        numpy: "numpy load {u8} first=0 count={u8-count}",
-        ..NONE
-    },
-    Task {
-        name: "all as double, uint8",
-        spile: "cat --raw {u8} -j {j}",
-        limit: "widen {u8} {offset} {u8-count} u8 {intercept} {slope}",
-        numpy: "numpy widen {u8}",
-        h5py: "h5py widen {h5}",
-        ..NONE
-    },
-    Task {
-        name: "all as double, int16",
-        spile: "cat --raw {i16} -j {j}",
-        limit: "widen {i16} {offset} {i16-count} i16 {intercept} {slope}",
-        numpy: "numpy widen {i16}",
-        ..NONE
-    },
-    Task {
-        name: CROP,
-        spile: "taf crop {u8} 1 --index 1:{half} -o {out}.taf -j {j}",
-        limit: "copy {u8} {offset} {half} {out}.raw",
-        numpy: "numpy copy {u8} count={half} out={out}.raw",
-        ..NONE
-    },
-    Task {
-        name: EXPORT,
-        spile: "taf export {text} -o {out}.txt -j {j}",
-        limit: "export {text} {offset} {text-count} i16 {intercept} {slope} 0 1e-9 {out}.txt",
-        numpy: "numpy export {text} out={out}.txt",
-        ..NONE
-    },
-    Task {
-        name: TRANSPOSE,
-        spile: "taf transpose {f32} -o {out}.taf --max-memory 256M -j {j}",
-        limit: "transpose {f32} {offset} {side} {side} {out}.raw",
-        numpy: "numpy transpose {f32} out={out}.raw",
-        ..NONE
-    },
-    Task { name: INFO, spile: "info {u8}", quick: true, ..NONE },
-    Task { name: INFO_SMALL, spile: "info {small}", quick: true, ..NONE },
-    Task {
-        name: WINDOW,
-        spile: "cat --raw --stored {u8} {half}:{half-end} -j {j}",
-        numpy: "numpy load {u8} first={half} count={window}",
-        quick: true,
-        ..NONE
-    },
-    Task {
-        name: WINDOW_SMALL,
-        spile: "cat --raw --stored {small} 0:{window} -j {j}",
-        numpy: "numpy load {small} first=0 count={window}",
-        quick: true,
-        ..NONE
-    },
+    row!(STAT, "stat {u8}", C => "stat {u8} {offset} {u8-count} u8",
+        NUMPY => "stat {u8}", H5PY => "stat {h5}"),
+    row!(STAT_I16, "stat {i16}", C => "stat {i16} {offset} {i16-count} i16", NUMPY => "stat {i16}"),
+    row!(ENVELOPE, "plot {u8} -o {out}.svg",
+        C => "envelope {u8} {offset} {u8-count} u8 {pixels}",
+        NUMPY => "envelope {u8} pixels={pixels}", H5PY => "envelope {h5} pixels={pixels}"),
+    row!(ENVELOPE_I16, "plot {i16} -o {out}.svg",
+        C => "envelope {i16} {offset} {i16-count} i16 {pixels}",
+        NUMPY => "envelope {i16} pixels={pixels}"),
+    row!("all as stored, uint8", "cat --raw --stored {u8}",
+        C => "copy {u8} {offset} {u8-count} /dev/null",
+        NUMPY => "load {u8} first=0 count={u8-count}"),
+    row!(WIDEN, "cat --raw {u8}",
+        C => "widen {u8} {offset} {u8-count} u8 {intercept} {slope}",
+        NUMPY => "widen {u8}", H5PY => "widen {h5}"),
+    row!(WIDEN_I16, "cat --raw {i16}",
+        C => "widen {i16} {offset} {i16-count} i16 {intercept} {slope}", NUMPY => "widen {i16}"),
+    row!(CROP, "taf crop {u8} 1 --index 1:{half} -o {out}.taf",
+        C => "copy {u8} {offset} {half} {out}.raw", NUMPY => "copy {u8} count={half} out={out}.raw"),
+    row!(EXPORT, "taf export {text} -o {out}.txt",
+        C => "export {text} {offset} {text-count} i16 {intercept} {slope} 0 1e-9 {out}.txt",
+        NUMPY => "export {text} out={out}.txt"),
+    row!(TRANSPOSE, "taf transpose {f32} -o {out}.taf --max-memory 256M",
+        C => "transpose {f32} {offset} {side} {side} {out}.raw",
+        NUMPY => "transpose {f32} out={out}.raw"),
+    task(INFO, 4, &[(&[ONE], "info {u8}")]),
+    task(INFO_SMALL, 4, &[(&[ONE], "info {small}")]),
+    task(
+        WINDOW,
+        4,
+        &[
+            (&[ONE], "cat --raw --stored {u8} {half}:{half-end} -j 1"),
+            (&[TWO], "cat --raw --stored {u8} {half}:{half-end} -j 2"),
+            (&[NUMPY], "load {u8} first={half} count={window}"),
+        ],
+    ),
+    task(
+        WINDOW_SMALL,
+        4,
+        &[
+            (&[ONE], "cat --raw --stored {small} 0:{window} -j 1"),
+            (&[TWO], "cat --raw --stored {small} 0:{window} -j 2"),
+            (&[NUMPY], "load {small} first=0 count={window}"),
+        ],
+    ),
 ];
+
+pub(super) fn targets(results: &Results) -> Vec<Target> {
+    let independent = |large, small| Target {
+        text: format!("{large}: independent of the file size"),
+        found: results
+            .seconds(large, ONE)
+            .zip(results.seconds(small, ONE))
+            .map(|(l, s)| (format!("{} and {}", duration(l), duration(s)), l - s < NOISE)),
+    };
+    let mut all = vec![
+        results.faster(STAT, ONE, C, 0.5),
+        results.faster(STAT, TWO, C, 1.0),
+        results.faster(ENVELOPE, ONE, C, 0.67),
+        results.faster(TRANSPOSE, TWO, NUMPY, 1.0),
+        results.within(INFO, ONE, 0.005),
+        independent(INFO, INFO_SMALL),
+        independent(WINDOW, WINDOW_SMALL),
+    ];
+    all.extend([STAT, ENVELOPE, CROP, EXPORT].map(|task| results.memory(task, TWO, 64)));
+    all.push(results.memory(TRANSPOSE, TWO, 256));
+    all
+}
