@@ -55,7 +55,9 @@ fn examples(page: &str) -> Result<Vec<Example>, String> {
             _ => continue,
         };
         match (command, found.last_mut()) {
-            (_, Some(last)) if continued => last.command += &format!("\n{}", text.trim_start_matches("> ")),
+            (_, Some(last)) if continued => {
+                last.command += &format!("\n{}", text.trim_start_matches("> "))
+            }
             (Some(command), _) => {
                 found.push(Example { line, command: command.into(), output: Vec::new() });
             }
@@ -79,14 +81,16 @@ fn matches(expected: &[&str], found: &[&str]) -> bool {
         [] => found.is_empty(),
         ["...", rest @ ..] => (0..=found.len()).any(|k| matches(rest, &found[k..])),
         [line, rest @ ..] => {
-            found.first().is_some_and(|first| line_matches(line, first)) && matches(rest, &found[1..])
+            found.first().is_some_and(|first| line_matches(line, first))
+                && matches(rest, &found[1..])
         }
     }
 }
 
 fn line_matches(expected: &str, found: &str) -> bool {
     let expected = expected.trim_end();
-    let expected = expected.strip_suffix("...").map_or(expected.into(), |start| format!("{start}[..]"));
+    let expected =
+        expected.strip_suffix("...").map_or(expected.into(), |start| format!("{start}[..]"));
     let mut parts = expected.split("[..]");
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = found.trim_end().strip_prefix(first) else { return false };
@@ -148,14 +152,17 @@ fn problem(folder: &Path, example: &Example) -> Option<String> {
         return Some(format!("exit status {status:?}, expected one of {allowed:?}\n{found}"));
     }
     let expected: Vec<&str> = example.output.iter().map(String::as_str).collect();
-    let differs = !expected.is_empty() && !matches(&expected, &found.trim_end().lines().collect::<Vec<_>>());
+    let differs =
+        !expected.is_empty() && !matches(&expected, &found.trim_end().lines().collect::<Vec<_>>());
     differs.then(|| format!("expected:\n{}\nfound:\n{found}", expected.join("\n")))
 }
 
 /// All pages with commands, relative to the workspace.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![PathBuf::from("README.md")];
-    for pattern in ["docs/**/*.md", "formats/*/FORMAT.md", "bridges/*/FORMAT.md", "bindings/*/README.md"] {
+    for pattern in
+        ["docs/**/*.md", "formats/*/FORMAT.md", "bridges/*/FORMAT.md", "bindings/*/README.md"]
+    {
         let all = glob::glob(root().join(pattern).to_str().unwrap()).unwrap();
         pages.extend(all.map(|page| page.unwrap().strip_prefix(root()).unwrap().to_path_buf()));
     }
@@ -181,7 +188,8 @@ fn every_command_in_the_documentation_does_what_is_printed() {
             let (line, command) = (example.line, &example.command);
             let program = command.split_whitespace().next().unwrap_or_default();
             if !PROGRAMS.contains(&program) {
-                skipped.push(format!("{name}:{line}: `{command}`: {program} is not run by this test"));
+                skipped
+                    .push(format!("{name}:{line}: `{command}`: {program} is not run by this test"));
                 continue;
             }
             count += 1;
@@ -235,7 +243,8 @@ fn placeholders_stand_for_text_and_lines() {
         let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
         assert!(matches(&lines(expected), &lines(found)), "{expected:?} {found:?}");
     }
-    for (expected, found) in [("a", "ab"), ("[..]b", "abc"), ("a[..]b[..]c", "acb"), ("a", "a\nb")] {
+    for (expected, found) in [("a", "ab"), ("[..]b", "abc"), ("a[..]b[..]c", "acb"), ("a", "a\nb")]
+    {
         let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
         assert!(!matches(&lines(expected), &lines(found)), "{expected:?} {found:?}");
     }

@@ -1,5 +1,4 @@
-//! The work of `cargo xtask bench scda` on the processes of MPI: `bench_mpi` answers tasks on the
-//! standard input of rank 0.
+//! Runs the tasks of `cargo xtask bench scda` with MPI. Tasks are read from standard input of rank 0.
 
 #[cfg(feature = "mpi")]
 #[path = "../../../formats/scda/examples/bench_scda/work.rs"]

@@ -1,105 +1,81 @@
-//! The work of `cargo xtask bench gsd` that spile does.
+//! The tasks of `cargo xtask bench gsd` with spile. Protocol: `benches/common.h`; the count is the number of bytes or
+//! frames.
 //!
-//! A line on standard input is a task, and is answered by a line with its seconds and its bytes (or
-//! frames, where a task is about frames):
-//!
-//! | task | what is timed |
+//! | task | measured |
 //! |---|---|
-//! | `write FILE N FRAMES` | a new file: frames of N positions and orientations, closed |
-//! | `open FILE TIMES` | opening it and asking for the number of frames, once |
-//! | `read FILE N FRAMES` | all chunks, frame after frame |
-//! | `cold FILE N FRAMES` | the open and the same, after the system was asked to forget the file |
-//! | `random FILE N FRAMES` | as many frames, in any order |
-//! | `find FILE FRAMES TIMES` | looking chunks up in random frames |
-//! | `tiny FILE FRAMES` | frames of eight bytes and the close |
-//! | `close FILE FRAMES` | the close alone |
-//! | `commit FILE FRAMES` | frames of three chunks, each committed, no sync |
-//! | `durable FILE FRAMES` | frames of one chunk, each safe from a power failure |
-//! | `frames FILE FRAMES` | HOOMD frames with everything filled in |
+//! | `write FILE N FRAMES` | a new file: frames of N positions and orientations, with close |
+//! | `open FILE TIMES` | opening the file and reading the number of frames, once |
+//! | `read FILE N FRAMES` | reading all chunks, frame by frame |
+//! | `cold FILE N FRAMES` | opening the file and reading all chunks, not in the page cache |
+//! | `random FILE N FRAMES` | reading FRAMES frames in random order |
+//! | `find FILE FRAMES TIMES` | finding a chunk in random frames, once |
+//! | `tiny FILE FRAMES` | writing frames of eight bytes, with close |
+//! | `close FILE FRAMES` | only the close after these frames |
+//! | `commit FILE FRAMES` | frames of three chunks, each committed, without sync |
+//! | `durable FILE FRAMES` | frames of one chunk, each synced to disk |
+//! | `frames FILE FRAMES` | HOOMD frames with defaults filled in |
 //! | `log FILE` | all logged quantities as columns |
-//! | `make-hoomd FILE N FRAMES` | makes the file of the last two |
+//! | `make-hoomd FILE N FRAMES` | creates the file of the last two |
 #![forbid(unsafe_code)]
 
-use std::error::Error;
+#[path = "../../../benches/protocol.rs"]
+mod protocol;
+
 use std::hint::black_box;
-use std::io::{BufRead as _, Write as _};
 use std::ops::DerefMut;
 use std::path::Path;
 use std::time::Instant;
 
 use memmap2::{Advice, MmapMut};
+use protocol::{Measurement, Result, random, serve};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_gsd::schema::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Mode, Version, Writer};
 
-type Answer = Result<(f64, u64), Box<dyn Error>>;
-
 /// The chunks of a frame of the protocol: name and columns.
 const CHUNKS: [(&str, u64); 2] = [("particles/position", 3), ("particles/orientation", 4)];
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut out = std::io::stdout();
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        let (seconds, bytes) = answer(&line).map_err(|why| format!("{line}: {why}"))?;
-        writeln!(out, "{seconds:.9} {bytes}")?;
-        out.flush()?;
-    }
-    Ok(())
-}
-
-fn answer(line: &str) -> Answer {
-    let mut words = line.split_whitespace();
-    let (task, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let mut number = || -> Result<u64, Box<dyn Error>> {
-        Ok(words.next().ok_or("a number is missing")?.parse()?)
-    };
-    let path = Path::new(path);
-    match task {
-        "write" => write(path, number()?, number()?),
-        "open" => open(path, number()?),
-        "read" => read(path, number()?, 0..number()?, false),
-        "cold" => {
-            let (n, frames) = (number()?, number()?);
-            forget(path)?;
-            read(path, n, 0..frames, true)
-        }
-        "random" => {
-            let (n, frames) = (number()?, number()?);
-            read(path, n, random(frames).take(frames as usize), false)
-        }
-        "find" => find(path, number()?, number()?),
-        "tiny" => tiny(path, number()?, true),
-        "close" => tiny(path, number()?, false),
-        "commit" => commit(path, number()?),
-        "durable" => durable(path, number()?),
-        "frames" => frames(path, number()?),
-        "log" => log(path),
-        "make-hoomd" => make_hoomd(path, number()?, number()?),
-        _ => Err("there is no such task".into()),
-    }
-}
-
-/// The same numbers for every contestant.
-fn random(below: u64) -> impl Iterator<Item = u64> {
-    let mut state = 1_u64;
-    std::iter::repeat_with(move || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below.max(1)
+fn main() -> Result<()> {
+    serve(|fields| match *fields {
+        [task, path, ref numbers @ ..] => run(task, Path::new(path), numbers),
+        _ => Err("expected a task and a file".into()),
     })
 }
 
-fn create(path: &Path, mode: Mode) -> Result<Writer, Box<dyn Error>> {
+fn run(task: &str, path: &Path, numbers: &[&str]) -> Measurement {
+    let numbers: Vec<u64> =
+        numbers.iter().map(|n| n.parse()).collect::<std::result::Result<_, _>>()?;
+    match (task, numbers.as_slice()) {
+        ("write", &[n, frames]) => write(path, n, frames),
+        ("open", &[times]) => open(path, times),
+        ("read", &[n, frames]) => read(path, n, 0..frames, false),
+        ("cold", &[n, frames]) => {
+            evict(path)?;
+            read(path, n, 0..frames, true)
+        }
+        ("random", &[n, frames]) => read(path, n, random(frames).take(frames as usize), false),
+        ("find", &[frames, times]) => find(path, frames, times),
+        ("tiny", &[frames]) => tiny(path, frames, true),
+        ("close", &[frames]) => tiny(path, frames, false),
+        ("commit", &[frames]) => commit(path, frames),
+        ("durable", &[frames]) => durable(path, frames),
+        ("frames", &[frames]) => frames_of(path, frames),
+        ("log", &[]) => log(path),
+        ("make-hoomd", &[n, frames]) => make_hoomd(path, n, frames),
+        _ => Err("unknown task".into()),
+    }
+}
+
+fn create(path: &Path, mode: Mode) -> Result<Writer> {
     let _ = std::fs::remove_file(path);
     let about =
         About { application: "bench".into(), schema: "bench".into(), schema_version: 1 << 16 };
     Ok(Writer::create(path, Overwrite::Never, Version::V2_1, &about, mode)?)
 }
 
-fn write(path: &Path, n: u64, frames: u64) -> Answer {
+fn write(path: &Path, n: u64, frames: u64) -> Measurement {
     let mut data = memory((16 * n) as usize)?;
     (0_u64..).zip(data.iter_mut()).for_each(|(k, byte)| *byte = ((k * 31) >> 3) as u8);
     let _ = std::fs::remove_file(path);
@@ -115,19 +91,19 @@ fn write(path: &Path, n: u64, frames: u64) -> Answer {
         file.end_frame()?;
     }
     file.close()?;
-    Ok((start.elapsed().as_secs_f64(), bytes))
+    Ok((start.elapsed(), bytes))
 }
 
-fn open(path: &Path, times: u64) -> Answer {
+fn open(path: &Path, times: u64) -> Measurement {
     let start = Instant::now();
     let mut frames = 0;
     for _ in 0..times {
         frames = File::open(path, &Limits::default())?.nframes()?;
     }
-    Ok((start.elapsed().as_secs_f64() / times as f64, frames))
+    Ok((start.elapsed().div_f64(times as f64), frames))
 }
 
-/// Memory for chunks. Much of it is in large pages where the system has them, as NumPy asks for them.
+/// Memory for chunks; large ones in huge pages, as NumPy requests them.
 fn memory(bytes: usize) -> std::io::Result<Box<dyn DerefMut<Target = [u8]>>> {
     if bytes < 2 << 20 {
         return Ok(Box::new(vec![1; bytes]));
@@ -138,7 +114,7 @@ fn memory(bytes: usize) -> std::io::Result<Box<dyn DerefMut<Target = [u8]>>> {
     Ok(Box::new(memory))
 }
 
-fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> Answer {
+fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> Measurement {
     let mut buffer = memory((16 * n) as usize)?;
     let start = Instant::now();
     let file = File::open(path, &Limits::default())?;
@@ -148,33 +124,33 @@ fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> A
         for (name, columns) in CHUNKS {
             let buffer = &mut buffer[..(4 * n * columns) as usize];
             if !file.read_into(frame, name, buffer)? {
-                return Err("a chunk is missing".into());
+                return Err("missing chunk".into());
             }
             bytes += buffer.len() as u64;
         }
     }
-    Ok((start.elapsed().as_secs_f64(), bytes))
+    Ok((start.elapsed(), bytes))
 }
 
-/// Asks the system to drop what it holds of a file.
-fn forget(path: &Path) -> Result<(), Box<dyn Error>> {
+/// Removes a file from the page cache.
+fn evict(path: &Path) -> Result<()> {
     let file = std::fs::File::open(path)?;
     file.sync_all()?;
     let advice = rustix::fs::Advice::DontNeed;
     Ok(rustix::fs::fadvise(&file, 0, None, advice)?)
 }
 
-fn find(path: &Path, frames: u64, times: u64) -> Answer {
+fn find(path: &Path, frames: u64, times: u64) -> Measurement {
     let file = File::open(path, &Limits::default())?;
     let start = Instant::now();
     let mut sum = 0;
     for frame in random(frames).take(times as usize) {
-        sum += file.find_chunk(frame, "x")?.ok_or("a chunk is missing")?.place.len;
+        sum += file.find_chunk(frame, "x")?.ok_or("missing chunk")?.place.len;
     }
-    Ok((start.elapsed().as_secs_f64() / times as f64, sum))
+    Ok((start.elapsed().div_f64(times as f64), sum))
 }
 
-fn tiny(path: &Path, frames: u64, all: bool) -> Answer {
+fn tiny(path: &Path, frames: u64, writing: bool) -> Measurement {
     let _ = std::fs::remove_file(path);
     let start = Instant::now();
     let mut file = create(path, Mode::default())?;
@@ -182,12 +158,12 @@ fn tiny(path: &Path, frames: u64, all: bool) -> Answer {
         file.write_chunk("x", Type::UInt64, 1, 1, &frame.to_le_bytes())?;
         file.end_frame()?;
     }
-    let start = if all { start } else { Instant::now() };
+    let start = if writing { start } else { Instant::now() };
     file.close()?;
-    Ok((start.elapsed().as_secs_f64(), frames))
+    Ok((start.elapsed(), frames))
 }
 
-fn commit(path: &Path, frames: u64) -> Answer {
+fn commit(path: &Path, frames: u64) -> Measurement {
     let mut file = create(path, Mode { commit: Commit::Frames(1), durable: false })?;
     let start = Instant::now();
     for frame in 0..frames {
@@ -196,12 +172,12 @@ fn commit(path: &Path, frames: u64) -> Answer {
         }
         file.end_frame()?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let time = start.elapsed();
     file.close()?;
-    Ok((seconds, frames))
+    Ok((time, frames))
 }
 
-fn durable(path: &Path, frames: u64) -> Answer {
+fn durable(path: &Path, frames: u64) -> Measurement {
     let mut file = create(path, Mode::default())?;
     let start = Instant::now();
     for frame in 0..frames {
@@ -209,12 +185,12 @@ fn durable(path: &Path, frames: u64) -> Answer {
         file.end_frame()?;
         file.flush()?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let time = start.elapsed();
     file.close()?;
-    Ok((seconds, frames))
+    Ok((time, frames))
 }
 
-fn make_hoomd(path: &Path, n: u64, frames: u64) -> Answer {
+fn make_hoomd(path: &Path, n: u64, frames: u64) -> Measurement {
     let start = Instant::now();
     let (mode, precision) = (Mode::default(), Precision::Single);
     let mut file = TrajectoryWriter::create(path, Overwrite::Replace, "bench", precision, mode)?;
@@ -238,20 +214,20 @@ fn make_hoomd(path: &Path, n: u64, frames: u64) -> Answer {
         file.write(&s)?;
     }
     file.close()?;
-    Ok((start.elapsed().as_secs_f64(), frames))
+    Ok((start.elapsed(), frames))
 }
 
-fn frames(path: &Path, frames: u64) -> Answer {
+fn frames_of(path: &Path, frames: u64) -> Measurement {
     let file = Trajectory::new(File::open(path, &Limits::default())?)?;
     let start = Instant::now();
     for frame in 0..frames {
         black_box(file.read(frame)?);
     }
-    Ok((start.elapsed().as_secs_f64(), frames))
+    Ok((start.elapsed(), frames))
 }
 
-fn log(path: &Path) -> Answer {
+fn log(path: &Path) -> Measurement {
     let start = Instant::now();
     let log = Trajectory::new(File::open(path, &Limits::default())?)?.read_log()?;
-    Ok((start.elapsed().as_secs_f64(), log.steps.len() as u64))
+    Ok((start.elapsed(), log.steps.len() as u64))
 }

@@ -1,35 +1,34 @@
-//! The work of `cargo xtask bench iotk`.
+//! The tasks of `cargo xtask bench iotk` with spile. Protocol: `benches/common.h`.
 //!
-//! A line on standard input, or an argument, is a task, and is answered by a line with its seconds and its bytes:
-//!
-//! | task | what is done | bytes |
+//! | task | measured | count |
 //! |---|---|---|
-//! | `write-binary FILE COUNT` | one array of doubles | of the numbers |
-//! | `read-binary FILE COUNT` | into memory that is there | of the numbers |
-//! | `write-text FILE COUNT` | the same, all digits | of the numbers |
-//! | `read-text FILE COUNT` | | of the numbers |
-//! | `to-text FROM TO COUNT` | conversion | of the numbers |
-//! | `to-binary FROM TO COUNT` | | of the numbers |
-//! | `place FILE COUNT` | | before the numbers |
-//! | `make-tags FILE COUNT` | a file of many small elements | of the file |
-//! | `index FILE COUNT` | all tags | of the file |
-//! | `open FILE COUNT` | the same and the tree view | of the file |
-//! | `scan FILE COUNT` | all elements by name, in their order | of the file |
-//! | `last FILE COUNT` | the last element by name, index made before | read from the file |
-//! | `missing FILE COUNT` | a name that is not there, index made before | read from the file |
+//! | `write-binary FILE COUNT` | writing one array of doubles | bytes of the numbers |
+//! | `read-binary FILE COUNT` | reading it | bytes of the numbers |
+//! | `write-text FILE COUNT` | writing it as text, with all digits | bytes of the numbers |
+//! | `read-text FILE COUNT` | reading it | bytes of the numbers |
+//! | `to-text FROM TO COUNT` | conversion from binary to text | bytes of the numbers |
+//! | `to-binary FROM TO COUNT` | conversion from text to binary | bytes of the numbers |
+//! | `offset FILE COUNT` | | offset of the numbers |
+//! | `make-tags FILE COUNT` | a file of many small elements | bytes of the numbers |
+//! | `index FILE COUNT` | indexing all tags | bytes of the file |
+//! | `open FILE COUNT` | index and tree | elements |
+//! | `scan FILE COUNT` | index, and finding all elements by name, in order | bytes of the file |
+//! | `last FILE COUNT` | finding the last element by name in an index | bytes read |
+//! | `missing FILE COUNT` | searching a missing name in an index | bytes read |
 //!
-//! Memory is used again from task to task and is filled before the clock starts. The clock of a
-//! file being written runs until the file has its name. What is read is compared with what was
-//! written after the clock has stopped.
+//! Memory is reused and touched before the measurement. Writing ends with the rename of the file. Numbers
+//! are verified after the measurement.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
+#[path = "../../../benches/protocol.rs"]
+mod protocol;
+
 use std::hint::black_box;
-use std::io::{BufRead as _, BufWriter, Write as _};
+use std::io::BufWriter;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use protocol::{Buffer, Measurement, Result, serve};
 use spile_core::format::Reader as _;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
@@ -38,89 +37,45 @@ use spile_core::source::Source;
 use spile_iotk::wire::Tag;
 use spile_iotk::{Cursor, File, Form, Index, Style, Target, Writer, convert};
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-fn main() -> ExitCode {
-    let mut numbers = Memory::default();
-    let given: Vec<String> = std::env::args().skip(1).collect();
-    let asked = std::io::stdin().lock().lines().map_while(std::result::Result::ok);
-    let lines: Box<dyn Iterator<Item = String>> =
-        if given.is_empty() { Box::new(asked) } else { Box::new(given.into_iter()) };
-    for line in lines {
-        match task(&line, &mut numbers) {
-            Ok((time, bytes)) => {
-                let mut out = std::io::stdout().lock();
-                let done = writeln!(out, "{:.9} {bytes}", time.as_secs_f64());
-                if done.and_then(|()| out.flush()).is_err() {
-                    return ExitCode::FAILURE;
-                }
-            }
-            Err(why) => {
-                eprintln!("bench: {line}: {why}");
-                return ExitCode::FAILURE;
-            }
-        }
-    }
-    ExitCode::SUCCESS
+fn main() -> Result<()> {
+    let mut numbers = Buffer::default();
+    serve(|fields| task(fields, &mut numbers))
 }
 
-/// Numbers that are used again and again. They begin with a page, as those of the peers do: copies
-/// to where `malloc` begins, 16 bytes behind it, are slower by a third.
-#[derive(Default)]
-struct Memory(Vec<f64>);
-
-impl Memory {
-    fn first(&mut self, count: usize) -> &mut [f64] {
-        const PAGE: usize = 4096;
-        if self.0.len() < count + PAGE / 8 {
-            self.0 = vec![1.0; count + PAGE / 8];
-        }
-        let start = self.0.as_ptr().cast::<u8>().align_offset(PAGE) / 8;
-        &mut self.0[start..start + count]
-    }
-}
-
-fn task(line: &str, numbers: &mut Memory) -> Result<(Duration, u64)> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [task, from, .., count] = words[..] else { return Err("is not a task".into()) };
+fn task(fields: &[&str], numbers: &mut Buffer<f64>) -> Measurement {
+    let [task, from, .., count] = *fields else { return Err("expected a task and a file".into()) };
     let (from, count) = (Path::new(from), count.parse::<usize>()?);
-    let to = Path::new(words[words.len() - 2]);
+    let to = Path::new(fields[fields.len() - 2]);
     let bytes = 8 * count as u64;
     let time = match task {
-        "write-binary" => write_numbers(to, Target::default(), count, numbers)?,
-        "write-text" => write_numbers(to, Target::Text, count, numbers)?,
-        "read-binary" | "read-text" => read_numbers(from, count, numbers)?,
+        "write-binary" => write_numbers(to, Target::default(), numbers.first(count))?,
+        "write-text" => write_numbers(to, Target::Text, numbers.first(count))?,
+        "read-binary" | "read-text" => read_numbers(from, numbers.first(count))?,
         "to-text" => converted(from, to, Target::Text)?,
         "to-binary" => converted(from, to, Target::default())?,
         "make-tags" => make_tags(to, count)?,
-        "place" => return Ok((Duration::ZERO, place(from)?)),
+        "offset" => return Ok((Duration::ZERO, offset(from)?)),
         _ => return search(task, from, count),
     };
     Ok((time, bytes))
 }
 
-/// All digits, many sizes.
+/// All digits, many magnitudes.
 fn value(k: usize) -> f64 {
     (0.37 * k as f64).sin() * 10_f64.powi((k % 41) as i32 - 20)
 }
 
-/// Where the numbers begin.
-fn place(file: &Path) -> Result<u64> {
+/// The offset of the numbers.
+fn offset(file: &Path) -> Result<u64> {
     let file = File::open(file, &Limits::default())?;
     let (_, _, array) = file.tree().arrays().next().ok_or("no array")?;
     match &array.layout {
         Layout::Plain { extents, .. } => Ok(extents.parts().first().ok_or("no bytes")?.offset),
-        _ => Err("not plain bytes".into()),
+        _ => Err("expected a plain layout".into()),
     }
 }
 
-fn write_numbers(
-    file: &Path,
-    target: Target,
-    count: usize,
-    numbers: &mut Memory,
-) -> Result<Duration> {
-    let numbers = numbers.first(count);
+fn write_numbers(file: &Path, target: Target, numbers: &mut [f64]) -> Result<Duration> {
     for (number, k) in numbers.iter_mut().zip(1..) {
         *number = value(k);
     }
@@ -137,15 +92,14 @@ fn write_numbers(
     Ok(start.elapsed())
 }
 
-fn read_numbers(file: &Path, count: usize, numbers: &mut Memory) -> Result<Duration> {
-    let numbers = numbers.first(count);
+fn read_numbers(file: &Path, numbers: &mut [f64]) -> Result<Duration> {
     numbers.fill(0.0);
     let start = Instant::now();
     let file = File::open(file, &Limits::default())?;
     file.read_into("Root/x", numbers)?;
     let time = start.elapsed();
     if numbers.iter().zip(1..).any(|(number, k)| number.to_bits() != value(k).to_bits()) {
-        return Err("other numbers came back".into());
+        return Err("unexpected numbers".into());
     }
     Ok(time)
 }
@@ -180,22 +134,22 @@ fn make_tags(file: &Path, count: usize) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-fn search(task: &str, file: &Path, count: usize) -> Result<(Duration, u64)> {
+fn search(task: &str, file: &Path, count: usize) -> Measurement {
     let limits = Limits::default();
     let source = Source::open(file)?;
     let len = source.len();
     let start = Instant::now();
     if task == "open" {
-        let opened = File::from_source(source, &limits)?;
-        return Ok((start.elapsed(), black_box(opened).index().elements().len() as u64));
+        let file = File::from_source(source, &limits)?;
+        return Ok((start.elapsed(), black_box(file).index().elements().len() as u64));
     }
     let names: Vec<String> = (1..=count).map(name).collect();
-    let begun = Instant::now();
+    let opened = Instant::now();
     let form = Form::detect(&source)?.ok_or("no IOTK file")?;
     let index = Index::build(&source, form, &limits)?;
-    let built = begun.elapsed();
+    let built = opened.elapsed();
     let mut cursor = Cursor::new(&index);
-    // The first name that is looked for pays for the table of names.
+    // The first search builds the table of names.
     cursor.begin("Root").ok_or("no Root")?;
     let before = source.bytes_read();
     let start = Instant::now();
@@ -203,21 +157,21 @@ fn search(task: &str, file: &Path, count: usize) -> Result<(Duration, u64)> {
         "index" => (built, len),
         "scan" => {
             if !names.iter().all(|name| cursor.scan(name).is_some()) {
-                return Err("a name was not found".into());
+                return Err("name not found".into());
             }
-            (begun.elapsed(), len)
+            (opened.elapsed(), len)
         }
         "last" => {
-            cursor.scan(&name(count)).ok_or("the last name was not found")?;
+            cursor.scan(&name(count)).ok_or("last name not found")?;
             (start.elapsed(), source.bytes_read() - before)
         }
         "missing" => {
             if cursor.scan("missing").is_some() {
-                return Err("a name was found that is not there".into());
+                return Err("found a missing name".into());
             }
             (start.elapsed(), source.bytes_read() - before)
         }
-        _ => return Err("is not a task".into()),
+        _ => return Err("unknown task".into()),
     };
     Ok((time, bytes))
 }

@@ -1,28 +1,26 @@
-//! What is measured of SDF.
+//! The tasks of `cargo xtask bench sdf` with spile. Protocol: `benches/common.h`.
 //!
-//! A line on standard input is a task, and is answered by a line with its seconds and its bytes, or
-//! what else is counted:
-//!
-//! | task | what is done | counted |
+//! | task | measured | count |
 //! |---|---|---|
-//! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | writes the files that the others read | where the data of the first field begin |
-//! | `open FILE` | header, blocks and tree | bytes of memory that this program had at most |
+//! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | creating the files of the other tasks | offset of the first field |
+//! | `open FILE` | header, blocks and tree | peak memory of this process in bytes |
 //! | `list FILE` | header and blocks | blocks |
 //! | `tree FILE` | header, blocks and tree | nodes |
-//! | `read FILE NAME` | a whole array | bytes |
-//! | `all FILE` | every array that is a block's own | bytes |
+//! | `read FILE NAME` | an entire array | bytes |
+//! | `all FILE` | all arrays that are stored as blocks | bytes |
 //! | `part FILE NAME SPAN...` | a part of an array | bytes |
-//! | `series FOLDER` | all dumps of a folder as one | dumps |
-//! | `write FILE CELLS FIELDS PARTICLES` | a dump | bytes |
+//! | `series FOLDER` | all dumps of a folder as one dataset | dumps |
+//! | `write FILE CELLS FIELDS PARTICLES` | writing a dump | bytes |
 //!
-//! Every task opens its file. Memory is used again from task to task. The clock of a file being
-//! written runs until the file has its name.
+//! Every task opens its file. Memory is reused. Writing ends with the rename of the file.
 
-use std::error::Error;
-use std::io::Write as _;
+#[path = "../../../benches/protocol.rs"]
+mod protocol;
+
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use protocol::{Buffer, Measurement, Result, serve};
 use spile_core::format::{Folder, Format as _, Reader as _};
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
@@ -35,35 +33,32 @@ use spile_sdf::{
     Writer, write_file,
 };
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-fn main() -> Result<()> {
-    let mut memory = Vec::new();
-    for line in std::io::stdin().lines() {
-        let line = line?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (time, count) = task(&words, &mut memory).map_err(|e| format!("{line}: {e}"))?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{:.9} {count}", time.as_secs_f64())?;
-        out.flush()?;
-    }
-    Ok(())
+/// Data to write, and the buffer for reading.
+#[derive(Default)]
+struct Memory {
+    numbers: Vec<u8>,
+    buffer: Buffer<u8>,
 }
 
-fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
+fn main() -> Result<()> {
+    let mut memory = Memory::default();
+    serve(|fields| task(fields, &mut memory))
+}
+
+fn task(fields: &[&str], memory: &mut Memory) -> Measurement {
     let limits = Limits::default();
     let start = Instant::now();
-    let count = match *words {
+    let count = match *fields {
         ["make", folder, cells, fields, particles, blocks, dumps] => {
             let folder = Path::new(folder);
             let size = Size::parse(cells, fields, particles)?;
-            size.write(&folder.join("dump.sdf"), 0, memory)?;
+            size.write(&folder.join("dump.sdf"), 0, &mut memory.numbers)?;
             many_blocks(&folder.join("blocks.sdf"), blocks.parse()?)?;
             let series = folder.join("series");
             std::fs::create_dir(&series)?;
             let small = Size { side: 16, fields: 6, particles: 1000 };
             for step in 0..dumps.parse()? {
-                small.write(&series.join(format!("{step:04}.sdf")), step, memory)?;
+                small.write(&series.join(format!("{step:04}.sdf")), step, &mut memory.numbers)?;
             }
             let file = File::open(folder.join("dump.sdf"), &limits)?;
             file.find("f0").next().ok_or("no field")?.header.data_location
@@ -76,7 +71,7 @@ fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
         ["tree", file] => View::open(file, &limits)?.tree().len() as u64,
         ["read", file, name] => {
             let file = View::open(file, &limits)?;
-            read(&file.array(name)?, &Selection::all(), memory)?
+            read(&file.array(name)?, &Selection::all(), &mut memory.buffer)?
         }
         ["all", file] => {
             let file = View::open(file, &limits)?;
@@ -84,14 +79,14 @@ fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
             for (_, _, desc) in file.tree().arrays() {
                 if matches!(desc.layout, Layout::Plain { .. }) {
                     let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-                    bytes += read(&array, &Selection::all(), memory)?;
+                    bytes += read(&array, &Selection::all(), &mut memory.buffer)?;
                 }
             }
             bytes
         }
         ["part", file, name, ref spans @ ..] => {
             let file = View::open(file, &limits)?;
-            read(&file.array(name)?, &spans.join(",").parse()?, memory)?
+            read(&file.array(name)?, &spans.join(",").parse()?, &mut memory.buffer)?
         }
         ["series", folder] => {
             let series = Sdf.open_folder(&Folder::open(folder)?, &limits)?.ok_or("no dumps")?;
@@ -100,45 +95,39 @@ fn task(words: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
         ["write", file, cells, fields, particles] => {
             let _ = std::fs::remove_file(file);
             let size = Size::parse(cells, fields, particles)?;
-            // The clock starts when the numbers are there.
-            size.numbers(memory);
+            // Creating the numbers is not measured.
+            size.numbers(&mut memory.numbers);
             let start = Instant::now();
-            size.write(Path::new(file), 0, memory)?;
+            size.write(Path::new(file), 0, &mut memory.numbers)?;
             return Ok((start.elapsed(), std::fs::metadata(file)?.len()));
         }
-        _ => return Err("not a task".into()),
+        _ => return Err("unknown task".into()),
     };
     Ok((start.elapsed(), count))
 }
 
-/// Reads into memory that stays.
-fn read(array: &Array, selection: &Selection, memory: &mut Vec<u8>) -> Result<u64> {
+/// Reads a part of an array; returns its bytes.
+fn read(array: &Array, selection: &Selection, buffer: &mut Buffer<u8>) -> Result<u64> {
     let selected = array.select(selection, Axes::Stored)?;
     let bytes = selected.count() as usize * array.dtype().size();
-    // The system copies faster into memory that begins with a page.
-    if memory.len() < bytes + PAGE {
-        memory.resize(bytes + PAGE, 1);
-    }
-    let first = memory.as_ptr().align_offset(PAGE);
-    selected.read_into(&mut memory[first..first + bytes])?;
+    selected.read_into(buffer.first(bytes))?;
     Ok(bytes as u64)
 }
 
-/// The most memory that this program ever had.
+/// The peak memory of this process in bytes.
 fn peak() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM")?;
-    Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse::<u64>()? * 1024)
+    Ok(line.split_whitespace().nth(1).ok_or("VmHWM without a number")?.parse::<u64>()? * 1024)
 }
 
-/// A dump: fields on a cube of cells, and particles with a place, a momentum and a weight.
+/// A dump: fields on a cube of cells, and particles with a position, a momentum and a weight.
 struct Size {
     side: u64,
     fields: u64,
     particles: u64,
 }
 
-const PAGE: usize = 4096;
 const REAL: DataType = DataType::Real8;
 
 impl Size {
@@ -147,7 +136,7 @@ impl Size {
         Ok(Self { side, fields: fields.parse()?, particles: particles.parse()? })
     }
 
-    /// Numbers for the largest block.
+    /// Fills `memory` with the numbers of the largest block.
     fn numbers(&self, memory: &mut Vec<u8>) {
         let most = self.side.pow(3).max(self.particles);
         if (memory.len() as u64) < most * 8 {
@@ -196,7 +185,7 @@ impl Size {
     }
 }
 
-/// sdf-xarray does not open files without it.
+/// A block that sdf-xarray requires.
 fn run_info(file: &mut Writer<'_>) -> spile_core::error::Result<()> {
     let (kind, info) = (BlockType::RunInfo, Meta::RunInfo(RunInfo::default()));
     file.block("run_info", "Run_info", kind, DataType::Other, &info, Data::None)?;

@@ -1,7 +1,5 @@
-//! The work of `cargo xtask bench scda`, on ranks that are threads of this process.
-//!
-//! `bench RANKS` answers tasks on standard input; they are described in `work.rs`. Another kind of
-//! job is another `main` around [`work::serve`], which knows its ranks as a `Comm` only.
+//! `bench_scda RANKS`: runs the tasks of `work.rs` on ranks that are threads of this process. `bench_mpi` of
+//! `crates/mpi` runs them with MPI.
 #![forbid(unsafe_code)]
 
 mod work;
@@ -11,9 +9,9 @@ use std::process::ExitCode;
 use spile_core::comm::{Serial, Threads};
 
 fn main() -> ExitCode {
-    let ranks = std::env::args().nth(1).and_then(|word| word.parse().ok());
+    let ranks = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let done = match ranks {
-        None | Some(0) => Err("bench RANKS".into()),
+        None | Some(0) => Err("expected the number of ranks".into()),
         Some(1) => work::serve(&Serial),
         Some(ranks) => {
             Threads::run(ranks, |comm| work::serve(comm)).into_iter().collect::<Result<(), _>>()
@@ -22,7 +20,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("bench: {why}");
+            eprintln!("bench_scda: {why}");
             ExitCode::FAILURE
         }
     }
