@@ -1,38 +1,16 @@
-/* The work of `cargo xtask bench gsd` in C: by the C library (compiled with -DLIBRARY and the gsd.c
- * of the Python package), or with plain pread and pwrite of the same bytes.
- *
- * A line on standard input is a task, and is answered by a line with its seconds and its bytes (or
- * frames); what the tasks are is told in formats/gsd/examples/bench_gsd.rs. In plain C there is no
- * index: chunks lie one after the other from byte 8192 on.
+/* The tasks of `cargo xtask bench gsd` in C: with the C library (-DLIBRARY and the gsd.c of the Python package), or
+ * with pread and pwrite of the same bytes. Protocol: common.h; tasks: formats/gsd/examples/bench_gsd.rs.
+ * Without the library there is no index: chunks are contiguous from byte 8192 on.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
+#include "../common.h"
 #ifdef LIBRARY
 #include "gsd.h"
 #endif
 
 enum { START = 8192, FIRST = 5376 };
 
-static void die(const char *what) {
-    fprintf(stderr, "peer: %s: %s\n", what, errno ? strerror(errno) : "wrong");
-    exit(1);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* The same numbers for every contestant. */
+/* The same random numbers for every implementation. */
 static uint64_t state;
 static uint64_t draw(uint64_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -40,7 +18,7 @@ static uint64_t draw(uint64_t below) {
 }
 
 static uint8_t *memory(size_t bytes) {
-    /* Large pages where the system has them, as NumPy asks for them. */
+    /* Huge pages if available, as NumPy requests them. */
     size_t large = 2u << 20, all = (bytes + large) / large * large;
     uint8_t *m = bytes < large ? malloc(bytes + 1) : aligned_alloc(large, all);
     if (!m) die("memory");
@@ -49,8 +27,8 @@ static uint8_t *memory(size_t bytes) {
     return m;
 }
 
-/* Asks the system to drop what it holds of a file. */
-static void forget(const char *path) {
+/* Removes a file from the page cache. */
+static void evict(const char *path) {
     int file = open(path, O_RDONLY);
     if (file < 0 || fsync(file) != 0) die(path);
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
@@ -66,7 +44,7 @@ static void create(const char *path) {
     TRY(gsd_create_and_open(&handle, path, "bench", "bench", gsd_make_version(1, 0), GSD_OPEN_READWRITE, 0));
 }
 
-static void opened(const char *path) { TRY(gsd_open(&handle, path, GSD_OPEN_READONLY)); }
+static void open_file(const char *path) { TRY(gsd_open(&handle, path, GSD_OPEN_READONLY)); }
 
 static uint64_t put_frames(const char *path, uint64_t n, uint64_t frames, const uint8_t *data) {
     create(path);
@@ -91,7 +69,7 @@ static void get_frame(uint64_t frame, uint64_t n, uint8_t *data) {
     get(frame, "particles/orientation", data);
 }
 
-static void done(void) { TRY(gsd_close(&handle)); }
+static void close_file(void) { TRY(gsd_close(&handle)); }
 
 #else
 
@@ -102,7 +80,7 @@ static void create(const char *path) {
     if (file < 0) die(path);
 }
 
-static void opened(const char *path) {
+static void open_file(const char *path) {
     file = open(path, O_RDONLY);
     if (file < 0) die(path);
 }
@@ -133,26 +111,26 @@ static void get(uint8_t *data, uint64_t bytes, uint64_t at) {
     }
 }
 
-/* Where the chunks of a GSD file begin, as long as its index is in its first place. */
+/* Positions of the chunks in a GSD file whose index has not been moved. */
 static void get_frame(uint64_t frame, uint64_t n, uint8_t *data) {
     uint64_t at = FIRST + frame * 28 * n;
     get(data, 12 * n, at);
     get(data, 16 * n, at + 12 * n);
 }
 
-static void done(void) { close(file); }
+static void close_file(void) { close(file); }
 
 #endif
 
-static double read_all(const char *path, uint64_t n, uint64_t frames, int any, int cold) {
+static double read_frames(const char *path, uint64_t n, uint64_t frames, int random_order, int cold) {
     uint8_t *data = memory(16 * n);
     double start = now();
-    opened(path);
+    open_file(path);
     state = 1;
     if (!cold) start = now();
-    for (uint64_t f = 0; f < frames; f++) get_frame(any ? draw(frames) : f, n, data);
+    for (uint64_t f = 0; f < frames; f++) get_frame(random_order ? draw(frames) : f, n, data);
     double seconds = now() - start;
-    done();
+    close_file();
     free(data);
     return seconds;
 }
@@ -173,20 +151,20 @@ int main(void) {
             free(data);
         } else if (!strcmp(task, "read") || !strcmp(task, "random") || !strcmp(task, "cold")) {
             int cold = !strcmp(task, "cold");
-            if (cold) forget(path);
-            seconds = read_all(path, a, b, !strcmp(task, "random"), cold);
+            if (cold) evict(path);
+            seconds = read_frames(path, a, b, !strcmp(task, "random"), cold);
             bytes = a * b * 28;
 #ifdef LIBRARY
         } else if (!strcmp(task, "open")) {
             start = now();
             for (uint64_t k = 0; k < a; k++) {
-                opened(path);
+                open_file(path);
                 bytes = gsd_get_nframes(&handle);
-                done();
+                close_file();
             }
             seconds = (now() - start) / (double)a;
         } else if (!strcmp(task, "find")) {
-            opened(path);
+            open_file(path);
             state = 1;
             start = now();
             for (uint64_t k = 0; k < b; k++) {
@@ -195,7 +173,7 @@ int main(void) {
                 bytes += chunk->N * 8;
             }
             seconds = (now() - start) / (double)b;
-            done();
+            close_file();
         } else if (!strcmp(task, "tiny") || !strcmp(task, "close") || !strcmp(task, "durable")) {
             int each = !strcmp(task, "durable");
             unlink(path);
@@ -209,12 +187,12 @@ int main(void) {
             }
             if (each) seconds = now() - start;
             if (!strcmp(task, "close")) start = now();
-            done();
+            close_file();
             if (!each) seconds = now() - start;
             bytes = frames;
 #else
         } else if (!strcmp(task, "durable")) {
-            /* What one write and one sync of each frame cost. */
+            /* One write and one sync per frame. */
             unlink(path);
             create(path);
             start = now();
@@ -223,10 +201,10 @@ int main(void) {
                 if (fdatasync(file) != 0) die(path);
             }
             seconds = now() - start;
-            done();
+            close_file();
             bytes = frames;
         } else if (!strcmp(task, "commit")) {
-            /* Data, what announces them, entries: three writes. */
+            /* Three writes: data, header, index entries. */
             uint8_t *data = memory(256);
             unlink(path);
             create(path);
@@ -238,11 +216,11 @@ int main(void) {
                 put(data, 96, START + 96 * f);
             }
             seconds = now() - start;
-            done();
+            close_file();
             free(data);
             bytes = frames;
         } else if (!strcmp(task, "close")) {
-            /* The bytes that are left when spile closes: a buffer of data and one of entries. */
+            /* The most that spile has left to write: one buffer of data and one of index entries. */
             uint8_t *data = memory(1048576 + 16384 * 32);
             unlink(path);
             create(path);
@@ -250,7 +228,7 @@ int main(void) {
             put(data, 1048576, 0);
             put(data, 16384 * 32, 1048576);
             if (fsync(file) != 0) die(path);
-            done();
+            close_file();
             seconds = now() - start;
             free(data);
             bytes = frames;

@@ -1,7 +1,6 @@
-"""The work of `cargo xtask bench gsd` that the Python package gsd does: its layers fl and hoomd.
+"""The tasks of `cargo xtask bench gsd` with the Python package gsd (gsd.fl and gsd.hoomd).
 
-A line on standard input is a task, and is answered by a line with its seconds and its bytes (or
-frames); what the tasks are is told in formats/gsd/examples/bench_gsd.rs.
+Protocol: benches/common.h; tasks: formats/gsd/examples/bench_gsd.rs.
 """
 
 import os
@@ -16,7 +15,7 @@ NAMES = ["particles/position", "particles/orientation"]
 
 
 def draws(below):
-    """The same numbers for every contestant."""
+    """The same random numbers for every implementation."""
     state = 1
     while True:
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -53,18 +52,18 @@ def read(path, frames, cold=False):
         return time.perf_counter() - start, size
 
 
-def forget(path):
+def evict(path):
     with open(path, "rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def some(frames):
+def random_frames(frames):
     numbers = draws(frames)
     return [next(numbers) for _ in range(frames)]
 
 
-def opened(path, times):
+def open_file(path, times):
     start = time.perf_counter()
     for _ in range(times):
         with gsd.fl.open(path, "r") as file:
@@ -97,28 +96,28 @@ def log(path):
     return time.perf_counter() - start, len(found["configuration/step"])
 
 
-def answer(task, path, numbers):
+def run(task, path, numbers):
     if task == "write":
         return write(path, *numbers)
     if task == "read":
         return read(path, range(numbers[1]))
     if task == "random":
-        return read(path, some(numbers[1]))
+        return read(path, random_frames(numbers[1]))
     if task == "cold":
-        forget(path)
+        evict(path)
         return read(path, range(numbers[1]), cold=True)
     if task == "open":
-        return opened(path, *numbers)
+        return open_file(path, *numbers)
     if task in ("tiny", "durable"):
         return tiny(path, *numbers, task == "durable")
     if task == "frames":
         return frames_of(path, *numbers)
     if task == "log":
         return log(path)
-    raise SystemExit(f"{task}: there is no such task")
+    raise SystemExit(f"{task}: unknown task")
 
 
 for line in sys.stdin:
     task, path, *numbers = line.split()
-    seconds, size = answer(task, path, [int(number) for number in numbers])
+    seconds, size = run(task, path, [int(number) for number in numbers])
     print(f"{seconds:.9f} {size}", flush=True)

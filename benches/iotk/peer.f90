@@ -1,18 +1,15 @@
-! What a plain Fortran program does with the same numbers: write(unit), read(unit), a formatted
-! write and a list-directed read.
-!
-! A line on standard input is a task, and is answered by a line with its seconds and the bytes of
-! its numbers:
+! The tasks of `cargo xtask bench iotk` in Fortran: unformatted write and read, formatted write and list-directed
+! read. Protocol: benches/common.h; the count is the number of bytes of the numbers. Tasks:
 !
 !   write-binary FILE COUNT     one record of COUNT doubles
-!   read-binary FILE COUNT      the data record of a file as spile writes it
-!   write-text FILE COUNT       a number on each line, with 17 digits
-!   read-text FILE COUNT        list-directed, from a text as spile writes it
-!   to-text FROM TO COUNT       a record as text
-!   to-binary FROM TO COUNT     a text as a record
-!   scan-tags FILE COUNT        all tags of a file as spile writes it, one after the other
+!   read-binary FILE COUNT      the data record of a file written by spile
+!   write-text FILE COUNT       one number per line, 17 digits
+!   read-text FILE COUNT        list-directed, from a text file written by spile
+!   to-text FROM TO COUNT       record to text
+!   to-binary FROM TO COUNT     text to record
+!   scan-tags FILE COUNT        reads all tags of a file written by spile
 !
-! Memory is there before the clock starts and is used again.
+! Memory is allocated before the measurement and reused.
 program peer
     use iso_fortran_env, only: int64, real64, output_unit
     implicit none
@@ -24,10 +21,10 @@ program peer
     do
         read (*, '(a)', iostat=status) line
         if (status /= 0 .or. len_trim(line) == 0) exit
-        task = word(1)
-        from = word(2)
-        to = word(merge(3, 2, task(1:3) == 'to-'))
-        line = word(merge(4, 3, task(1:3) == 'to-'))
+        task = field(1)
+        from = field(2)
+        to = field(merge(3, 2, task(1:3) == 'to-'))
+        line = field(merge(4, 3, task(1:3) == 'to-'))
         read (line, *) count
         call prepare
         call system_clock(start)
@@ -49,7 +46,7 @@ program peer
         case ('scan-tags')
             call scan_tags(from)
         case default
-            error stop 'not a task'
+            error stop 'unknown task'
         end select
         call system_clock(finish)
         if (task(1:5) == 'read-') call compare
@@ -59,10 +56,10 @@ program peer
 
 contains
 
-    ! The n-th word of the line; a list-directed read would stop at a slash.
-    function word(n)
+    ! The n-th field of the line; a list-directed read would stop at a slash.
+    function field(n)
         integer, intent(in) :: n
-        character(len=4096) :: word
+        character(len=4096) :: field
         integer :: k, first, last
         first = 1
         do k = 1, n
@@ -70,10 +67,10 @@ contains
             last = first + index(line(first:), ' ') - 2
             if (k < n) first = last + 1
         end do
-        word = line(first:last)
+        field = line(first:last)
     end function
 
-    ! The numbers that are written; before something is read, numbers that no file has.
+    ! Fills x with the numbers to write, or with zeros before reading.
     subroutine prepare
         integer(int64) :: k
         if (allocated(x)) then
@@ -89,7 +86,7 @@ contains
         end if
     end subroutine
 
-    ! The same as in the program of spile: all digits, many sizes.
+    ! The same values as in bench_iotk.rs: all digits, many magnitudes.
     pure function value(k)
         integer(int64), intent(in) :: k
         real(real64) :: value
@@ -101,7 +98,7 @@ contains
         real(real64) :: expected
         do k = 1, count, max(1_int64, count / 1000)
             expected = value(k)
-            if (abs(x(k) - expected) > 1e-13_real64 * abs(expected)) error stop 'other numbers came back'
+            if (abs(x(k) - expected) > 1e-13_real64 * abs(expected)) error stop 'unexpected numbers'
         end do
     end subroutine
 
@@ -112,7 +109,7 @@ contains
         close (10)
     end subroutine
 
-    ! Tags are two records each, and begin with a header that is not zero.
+    ! A tag is two records, the first with a nonzero header.
     subroutine read_binary(file)
         character(*), intent(in) :: file
         integer :: header
@@ -161,6 +158,6 @@ contains
             if (mod(header, 256) == 1) found = found + 1
         end do
         close (10)
-        if (found < count) error stop 'tags are missing'
+        if (found < count) error stop 'missing tags'
     end subroutine
 end program

@@ -1,7 +1,6 @@
-"""The work of `cargo xtask bench python`: what a user of Python waits for.
+"""The tasks of `cargo xtask bench python` with one package: spile, sdf-xarray, gsd or numpy, given as argument.
 
-The argument says with whose package: spile, sdf-xarray, gsd or numpy. A line on standard input is a
-task, and is answered by a line with its seconds and its bytes, or what else is counted.
+Protocol: benches/common.h; tasks: the functions below.
 """
 
 import gc
@@ -12,36 +11,36 @@ import time
 
 import numpy as np
 
-WHO = sys.argv[1]
+PACKAGE = sys.argv[1]
 
-if WHO == "spile":
+if PACKAGE == "spile":
     import spile
     import xarray as xr
 
     OPEN = {"engine": "spile"}
-elif WHO == "sdf-xarray":
+elif PACKAGE == "sdf-xarray":
     import sdf_xarray
     import xarray as xr
 
     OPEN = {"engine": "sdf_engine"}
-elif WHO == "gsd":
+elif PACKAGE == "gsd":
     import gsd.hoomd
 
 
 def peak():
-    """Bytes of memory that the process had at most."""
+    """Peak memory of the process in bytes."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def warm():
-    """What xarray imports when it is first used is nobody's dump."""
+    """Imports what xarray imports on first use."""
     xr.backends.plugins.list_engines()
     ds = xr.Dataset({"v": ("x", [1.0, 2.0])}, {"x": [1.0, 2.0]})
     ds.chunk({"x": 1}).mean("x").compute()
 
 
 def open_dump(path):
-    """Seconds, and the memory that it took."""
+    """Seconds, and the increase of the peak memory."""
     warm()
     before = peak()
     start = time.perf_counter()
@@ -72,32 +71,32 @@ def tree(path):
     return time.perf_counter() - start, count
 
 
-def many(folder):
-    if WHO == "spile":
+def open_run(folder):
+    if PACKAGE == "spile":
         return spile.open_series(folder + "/*.sdf").to_xarray(chunks={"time": 1})
     return sdf_xarray.open_mfdataset(folder + "/*.sdf")
 
 
 def series(folder):
     start = time.perf_counter()
-    with many(folder) as ds:
+    with open_run(folder) as ds:
         count = ds.sizes["time"]
     return time.perf_counter() - start, count
 
 
 def mean(folder):
-    """Opening, and the mean of a field over time; the memory that both took."""
+    """Opening and the mean of a field over time; the count is the increase of the peak memory."""
     warm()
     before = peak()
     start = time.perf_counter()
-    with many(folder) as ds:
+    with open_run(folder) as ds:
         ds["Field_F0"].mean("time").compute()
     return time.perf_counter() - start, max(peak() - before, 1)
 
 
 def frames(path, count):
     count = int(count)
-    if WHO == "spile":
+    if PACKAGE == "spile":
         trajectory = spile.open(path).hoomd
     else:
         trajectory = gsd.hoomd.open(path, "r")
@@ -110,34 +109,34 @@ def frames(path, count):
 
 def log(path):
     start = time.perf_counter()
-    found = spile.open(path).hoomd.log() if WHO == "spile" else gsd.hoomd.read_log(path)
+    found = spile.open(path).hoomd.log() if PACKAGE == "spile" else gsd.hoomd.read_log(path)
     return time.perf_counter() - start, len(found["configuration/step"])
 
 
 def windows(path, offset, length):
-    """A thousand windows of a thousand samples of an unmapped TAF file, from a file just opened."""
+    """1000 views of 1000 samples each of a TAF file without scaling; includes opening the file."""
     offset, length = int(offset), int(length)
-    places = [(k * 7919_003) % (length - 1000) for k in range(1000)]
+    starts = [(k * 7919_003) % (length - 1000) for k in range(1000)]
     start = time.perf_counter()
-    if WHO == "spile":
+    if PACKAGE == "spile":
         data = spile.open(path, mmap=True)["data"].view()
     else:
         data = np.memmap(path, "<f4", "r", offset, (length, 1), order="F")
-    total = sum(float(data[at : at + 1000, 0].sum()) for at in places)
+    total = sum(float(data[at : at + 1000, 0].sum()) for at in starts)
     return time.perf_counter() - start, int(total != 0.0) * 4_000_000
 
 
 def copies(path, offset, length):
-    """The same, copied."""
+    """1000 copies of 1000 samples each of a TAF file; includes opening the file."""
     offset, length = int(offset), int(length)
-    places = [(k * 7919_003) % (length - 1000) for k in range(1000)]
+    starts = [(k * 7919_003) % (length - 1000) for k in range(1000)]
     start = time.perf_counter()
-    if WHO == "spile":
+    if PACKAGE == "spile":
         data = spile.open(path)["data"]
-        total = sum(float(data[at : at + 1000, 0].sum()) for at in places)
+        total = sum(float(data[at : at + 1000, 0].sum()) for at in starts)
     else:
         data = np.memmap(path, "<f4", "r", offset, (length, 1), order="F")
-        total = sum(float(np.array(data[at : at + 1000, 0]).sum()) for at in places)
+        total = sum(float(np.array(data[at : at + 1000, 0]).sum()) for at in starts)
     return time.perf_counter() - start, int(total != 0.0) * 4_000_000
 
 
@@ -165,7 +164,7 @@ TASKS = {
 }
 
 for line in sys.stdin:
-    task, *words = line.split()
+    task, *args = line.split()
     gc.collect()
-    seconds, count = TASKS[task](*words)
+    seconds, count = TASKS[task](*args)
     print(f"{seconds:.9f} {count}", flush=True)

@@ -1,84 +1,40 @@
-/* What plain C does with the same bytes: write() and read() of them all, and for compressed
- * elements the loop that the paper suggests, zlib's compress2 or uncompress and base64, element by
- * element.
+/* The tasks of `cargo xtask bench scda` in C. Protocol: common.h. Tasks:
  *
- * A line on standard input is a task, and is answered by a line with its seconds and its bytes:
+ *   write FILE BYTES          new file
+ *   read FILE BYTES           entire file
+ *   encode FILE FIELD SIZE    the elements of SIZE bytes in FIELD, compressed, to a new file
+ *   decode FILE FIELD SIZE    the elements encoded last, compared with FIELD after the measurement
  *
- *   write FILE BYTES          a new file, from memory that has been used before
- *   read FILE BYTES           into the same memory
- *   encode FILE FIELD SIZE    the elements of SIZE bytes in FIELD, compressed, into a new file
- *   decode FILE FIELD SIZE    the elements that were encoded last; they have to come back
- *
- * A file that is written is complete when the clock stops; memory is there before it starts.
- *
- * compress2 asks for its memory and gives it back with every element. The C library then hands it
- * to the system and gets fresh pages the next time, which takes longer than the work. `peer keep`
- * tells it not to.
+ * Elements are compressed one by one with zlib's compress2 and base64, as proposed in the scda paper. Writing
+ * includes fsync(). compress2 allocates and frees memory for every element; by default the C library returns it
+ * to the system each time, which takes longer than the compression. `peer keep` makes it keep the memory.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
+#include "../common.h"
 #include <malloc.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 #include <zlib.h>
 
-/* A line of base64, the bytes in it, and what stands before the stream: its size and a 'z'. */
+/* Length of a base64 line, bytes encoded in it, length of the prefix of a stream (its size and 'z'). */
 enum { LINE = 76, LINE_BYTES = 57, PREFIX = 9 };
 
-static struct room { uint8_t *bytes; size_t size; } field, memory, encoded, stream, sizes;
+static struct buffer field, memory, encoded, stream, sizes;
 static size_t field_bytes, element, elements;
 static char loaded[4096];
 static int8_t value_of[256];
 static const char CODE[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static void die(const char *what) {
-    fprintf(stderr, "peer: %s: %s\n", what, errno ? strerror(errno) : "wrong");
-    exit(1);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Memory that is there, not only promised. It is not from malloc, whose ways depend on what it was
- * asked for before. */
-static void room(struct room *room, size_t size) {
-    if (size <= room->size) return;
-    if (room->bytes) munmap(room->bytes, room->size);
-    room->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room->bytes == MAP_FAILED) die("mmap");
-    room->size = size;
-    for (size_t k = 0; k < size; k++) room->bytes[k] = (uint8_t)(k * 31 >> 3);
-}
-
 static void put(const char *path, const uint8_t *from, size_t bytes) {
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
     if (file < 0) die(path);
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = write(file, from + done, bytes - done);
-        if (n <= 0) die(path);
-        done += (size_t)n;
-    }
+    write_fully(file, from, bytes);
     if (fsync(file) != 0 || close(file) != 0) die(path);
 }
 
 static void get(const char *path, uint8_t *to, size_t bytes) {
     int file = open(path, O_RDONLY);
     if (file < 0) die(path);
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = read(file, to + done, bytes - done);
-        if (n <= 0) die(path);
-        done += (size_t)n;
-    }
+    read_fully(file, to, bytes);
     close(file);
 }
 
@@ -150,16 +106,16 @@ static size_t decode(const char *path) {
     for (size_t k = 0; k < elements; k++) {
         size_t length = unbase64(in, size[k], buffer);
         uLongf found = element;
-        if (length < PREFIX || buffer[8] != 'z') die("an element");
+        if (length < PREFIX || buffer[8] != 'z') die("element");
         uint8_t *out = memory.bytes + k * element;
         if (uncompress(out, &found, buffer + PREFIX, length - PREFIX) != Z_OK) die("uncompress");
-        if (found != element) die("an element's size");
+        if (found != element) die("element size");
         in += size[k];
     }
     return stored;
 }
 
-/* Loads the elements to compress and makes room for what comes of them. */
+/* Loads the elements to compress and reserves memory for the results. */
 static void load(const char *path, size_t size) {
     struct stat info;
     if (!strcmp(path, loaded) && size == element) return;
@@ -169,11 +125,11 @@ static void load(const char *path, size_t size) {
     elements = (size_t)info.st_size / element;
     field_bytes = elements * element;
     size_t most = PREFIX + compressBound(element);
-    room(&field, field_bytes);
+    reserve(&field, field_bytes);
     get(path, field.bytes, field_bytes);
-    room(&stream, most + 3);
-    room(&encoded, elements * (most / LINE_BYTES + 1) * (LINE + 2));
-    room(&sizes, elements * sizeof(size_t));
+    reserve(&stream, most + 3);
+    reserve(&encoded, elements * (most / LINE_BYTES + 1) * (LINE + 2));
+    reserve(&sizes, elements * sizeof(size_t));
 }
 
 int main(int argc, char **argv) {
@@ -189,7 +145,7 @@ int main(int argc, char **argv) {
         int encoding = !strcmp(task, "encode"), decoding = !strcmp(task, "decode");
         if (writing || reading) bytes = strtoull(field_path, NULL, 10);
         if (encoding || decoding) load(field_path, size);
-        room(&memory, decoding ? field_bytes : bytes);
+        reserve(&memory, decoding ? field_bytes : bytes);
         if (decoding) memset(memory.bytes, 0, field_bytes);
         if (writing || encoding) unlink(path);
         double start = now();
@@ -199,7 +155,7 @@ int main(int argc, char **argv) {
         else if (decoding) bytes = decode(path);
         else die(task);
         double seconds = now() - start;
-        if (decoding && memcmp(memory.bytes, field.bytes, field_bytes)) die("other elements came back");
+        if (decoding && memcmp(memory.bytes, field.bytes, field_bytes)) die("decoded elements differ");
         printf("%.9f %zu\n", seconds, bytes);
         fflush(stdout);
     }

@@ -1,11 +1,11 @@
-//! Ends the program at the first large allocation.
+//! An allocator that aborts at the first large allocation.
 //!
-//! Memory that is asked for but never touched does not count as resident, so libFuzzer's own
-//! limit would miss a length that was believed before it was checked.
+//! Allocated memory that is never touched is not resident, so the limit of libFuzzer does not detect an allocation
+//! with an unchecked length.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Several times the limits that targets give, far below what a lying length asks for.
+/// Several times the limits of the targets, far below typical invalid lengths.
 const LARGEST: usize = 64 << 20;
 
 struct Budget;
@@ -17,13 +17,13 @@ fn check(size: usize) {
     if size > LARGEST {
         let _ = std::io::Write::write_all(
             &mut std::io::stderr(),
-            b"an allocation far beyond the limits was asked for\n",
+            b"allocation far beyond the limits\n",
         );
         std::process::abort();
     }
 }
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call is passed to the allocator of the system unchanged.
 unsafe impl GlobalAlloc for Budget {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         check(layout.size());

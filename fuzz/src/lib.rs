@@ -1,8 +1,7 @@
-//! What every fuzz target does with its bytes.
+//! The operations that every fuzz target runs on its input.
 //!
-//! A format gets its target by a file `src/bin/<format>_open.rs` of five lines and a line in
-//! `Cargo.toml`. `cargo xtask fuzz` finds it there, and its seeds in `tests/golden/<format>` and
-//! `tests/bad/<format>`.
+//! The target of a format is a file `src/bin/<format>_open.rs` and a line in `Cargo.toml`. `cargo xtask fuzz` uses
+//! the files in `tests/golden/<format>` and `tests/bad/<format>` as seeds.
 
 mod budget;
 
@@ -18,22 +17,22 @@ use spile_core::shape::Order;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
 
-/// Small, so that a length that is believed too early is soon noticed.
+/// Small, so that the use of an unchecked length is detected.
 const LIMITS: Limits = Limits { memory: 8 << 20, nodes: 10_000, depth: 64 };
 
-/// Larger arrays (a few bytes can stand for a great many equal elements) are only sampled.
-const WHOLE: u64 = 1 << 20;
+/// Only a part of larger arrays is read: a few bytes can encode very many equal elements.
+const READ_ENTIRELY: u64 = 1 << 20;
 
-/// Frames looked at in one file.
+/// Frames that are read in one file.
 const FRAMES: u64 = 16;
 
-/// Takes `data` for a file of `format` and does all that a program could ask of it. An error is
-/// a fine answer; a panic, a hang or a large allocation is not.
+/// Opens `data` as a file of `format` and runs all operations on it. Errors are expected; a panic, a hang or a large
+/// allocation is a failure.
 pub fn drive(format: &dyn Format, data: &[u8]) {
-    on_this_thread();
+    use_one_thread();
     let source = Source::memory(data);
     let head = Head { bytes: &data[..data.len().min(HEAD_BYTES)], len: data.len() as u64 };
-    assert!(format.probe(head) <= 100, "a score is at most 100");
+    assert!(format.probe(head) <= 100, "expected a score of at most 100");
     for strict in [false, true] {
         if let Ok(report) = format.check(&source, &LIMITS, strict) {
             let _ = format!("{:?} {report:?}", report.worst());
@@ -41,7 +40,7 @@ pub fn drive(format: &dyn Format, data: &[u8]) {
     }
     match format.open(source, &LIMITS) {
         Ok(reader) => {
-            let _ = everything(&*reader, data.len() as u64);
+            let _ = read_all(&*reader, data.len() as u64);
         }
         Err(error) => {
             let _ = format!("{error} {:?}", error.hint_text());
@@ -49,20 +48,20 @@ pub fn drive(format: &dyn Format, data: &[u8]) {
     }
 }
 
-/// The same for a folder with these files.
+/// Opens a folder with these files as a dataset of `format` and runs all operations on it.
 pub fn drive_folder(format: &dyn Format, files: &[(&str, &[u8])]) {
-    on_this_thread();
+    use_one_thread();
     let Ok(folder) = tempfile::tempdir() else { return };
     for (name, data) in files {
         let path = folder.path().join(name);
         let _ = path.parent().map(std::fs::create_dir_all);
         let _ = std::fs::write(path, data);
     }
-    let Ok(listed) = Folder::open(folder.path()) else { return };
-    match format.open_folder(&listed, &LIMITS) {
+    let Ok(folder) = Folder::open(folder.path()) else { return };
+    match format.open_folder(&folder, &LIMITS) {
         Ok(Some(reader)) => {
             let len = reader.source().len();
-            let _ = everything(&*reader, len);
+            let _ = read_all(&*reader, len);
         }
         Ok(None) => {}
         Err(error) => {
@@ -71,12 +70,12 @@ pub fn drive_folder(format: &dyn Format, files: &[(&str, &[u8])]) {
     }
 }
 
-/// Reads all of an open file, as far as it goes.
-fn everything(reader: &dyn Reader, len: u64) -> Result<()> {
+/// Reads all regions, objects and arrays; errors of single arrays are ignored.
+fn read_all(reader: &dyn Reader, len: u64) -> Result<()> {
     let _ = format!("{:?}", reader.summary());
     let _ = reader.regions(&mut |region| {
         let end = region.offset.checked_add(region.len);
-        assert!(end.is_some_and(|end| end <= len), "outside the file: {region:?}");
+        assert!(end.is_some_and(|end| end <= len), "region outside of the file: {region:?}");
         Ok(())
     });
     let tree = reader.tree();
@@ -102,24 +101,24 @@ fn read(source: &Source, tree: &Tree, desc: &ArrayDesc, frame: Option<u64>) -> R
         },
         None => Array::open(source, tree, desc, &LIMITS)?,
     };
-    if array.shape().bytes(array.dtype().size())? <= WHOLE {
+    if array.shape().bytes(array.dtype().size())? <= READ_ENTIRELY {
         let mut seen = 0;
         array.all()?.stream(|block, _| {
             seen += block.count;
             Ok(())
         })?;
-        assert_eq!(Some(seen), array.shape().count(), "every element comes once");
+        assert_eq!(Some(seen), array.shape().count(), "expected every element once");
         for order in [Order::C, Order::F] {
             array.read(&Selection::all(), Axes::Order(order))?;
         }
     }
-    // Rank comes from the file; a selection of a few elements of each of very many is not small.
+    // The rank is limited, because a few elements per dimension are many if there are very many dimensions.
     let few = Slice::Range { start: Some(-1), stop: None, step: -2 };
     array.read(&Selection(vec![few; array.shape().rank().min(16)]), Axes::Stored).map(drop)
 }
 
-/// Inputs are tiny: handing blocks to other threads would cost more than reading them.
-fn on_this_thread() {
+/// Inputs are small: distributing blocks to threads would cost more than reading them.
+fn use_one_thread() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();

@@ -1,30 +1,18 @@
-"""Tables: pandas reads what spile writes with the same bits, and the other way round.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""CSV: pandas reads the files of spile with the same bits, and spile those of pandas."""
 
 import csv
 import os
-import subprocess
 import tempfile
 import warnings
 
 import numpy as np
 import pandas as pd
-
-SPILE = os.environ["SPILE"]
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
-
-
-def spile(*words):
-    done = subprocess.run([SPILE, *words], capture_output=True, check=False)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout
+from support import GOLDEN, spile
 
 
 def read(path):
     with warnings.catch_warnings():
-        # Newer versions read all digits anyway, and say so.
+        # Newer versions warn that the option is not needed.
         warnings.simplefilter("ignore")
         return pd.read_csv(path, float_precision="round_trip")
 
@@ -50,14 +38,14 @@ def main():
     assert np.array_equal(table["u {uint64}"].astype("u8"), columns["u"])
     assert np.array_equal(table[["v[0]", "v[1]", "v[2]"]].to_numpy(), columns["v"])
     assert [str(s) for s in table["s {text[9]}"][:2]] == ["a,b", "say \"x\""]
-    # And back: the same arrays, of the same types.
+    # Reading restores the same arrays with the same types.
     spile("convert", "x.csv", "y.npz", "--verify")
     back = np.load("y.npz")
     for name, array in columns.items():
         assert back[name].dtype == array.dtype, name
         assert np.array_equal(back[name], array, equal_nan=array.dtype.kind == "f"), name
 
-    # Logged quantities, a row a frame.
+    # Logged quantities, one row per frame.
     path = os.path.join(GOLDEN, "gsd/py-5.0.1/hoomd_many_frames.gsd")
     spile("convert", path, "log.csv", "--select", "log/*", "--verify")
     log = read("log.csv")
@@ -69,7 +57,7 @@ def main():
         own = np.load("log.npz")[name]
         assert np.array_equal(own.ravel(), log[name][~log[name].isna()]), name
 
-    # What pandas writes comes in.
+    # A file written by pandas.
     frame = pd.DataFrame({"n": np.arange(9), "x": random.normal(size=9), "word": list("abcdefghi")})
     frame.to_csv("p.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
     spile("convert", "p.csv", "p.npz", "--strict")

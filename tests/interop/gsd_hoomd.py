@@ -1,7 +1,4 @@
-"""GSD and the Python package of its authors agree: what one writes the other reads.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""GSD: spile and the reference Python package read each other's files."""
 
 import csv
 import glob
@@ -10,27 +7,19 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 
 import gsd.fl
 import gsd.hoomd
 import gsd.pygsd
 import numpy as np
+from support import GOLDEN, spile
 
-SPILE = os.environ["SPILE"]
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/gsd")
 TYPES = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64"]
 
 
-def spile(*words, code=0):
-    done = subprocess.run([SPILE, *words], capture_output=True, check=False)
-    assert done.returncode == code, (words, done.returncode, done.stderr.decode())
-    return done.stdout
-
-
 def chunks(path):
-    """Every chunk as the library reads it: frame, name and the sum of its bytes."""
+    """The hash of every chunk, by frame and name, as read by the library."""
     found = {}
     with gsd.fl.open(path, "r") as file:
         for frame in range(file.nframes):
@@ -43,13 +32,13 @@ def chunks(path):
 
 
 def ours(path):
-    """The same as spile reads it."""
+    """The hash of every chunk, by frame and name, as read by spile."""
     rows = json.loads(spile("hash", "--native", "--json", path))["objects"]
     return {(row["frame"], row["path"]): row["sha256"] for row in rows}
 
 
 def same_frames(a, b, frames=None):
-    """Two HOOMD files have the same frames, with everything filled in."""
+    """Asserts that two HOOMD files have the same frames, with defaults filled in."""
     with gsd.hoomd.open(a) as a, gsd.hoomd.open(b) as b:
         frames = range(len(a)) if frames is None else frames
         assert len(b) == len(frames), (len(b), len(frames))
@@ -60,15 +49,15 @@ def same_frames(a, b, frames=None):
                           "constraints", "pairs"]:
                 left, right = getattr(x, group), getattr(y, group)
                 for name in [n for n in vars(left) if not n.startswith("_")]:
-                    want, got = getattr(left, name), getattr(right, name)
-                    equal = np.array_equal(want, got) if isinstance(want, np.ndarray) else want == got
-                    assert equal, (here, group, name, want, got)
-            for name, want in x.log.items():
-                assert np.array_equal(want, y.log[name]), (here, name)
+                    expected, found = getattr(left, name), getattr(right, name)
+                    equal = np.array_equal(expected, found) if isinstance(expected, np.ndarray) else expected == found
+                    assert equal, (here, group, name, expected, found)
+            for name, expected in x.log.items():
+                assert np.array_equal(expected, y.log[name]), (here, name)
 
 
 def trajectory(path, frames, double=False):
-    """A HOOMD file with particles, bonds, logs; some frames say little."""
+    """A HOOMD file with particles, bonds and logs; some frames are incomplete."""
     random = np.random.default_rng(5)
     with gsd.hoomd.open(path, "w") as file:
         for k in range(frames):
@@ -95,7 +84,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     random = np.random.default_rng(11)
 
-    # All types, many names, growth of index and names: written there, read here.
+    # All types, many names, growth of index and name list: written by the library.
     with gsd.fl.open("fl.gsd", "w", application="a", schema="s", schema_version=[1, 2]) as file:
         for frame in range(60):
             for kind in TYPES:
@@ -110,7 +99,7 @@ def main():
     assert theirs and ours("fl.gsd") == theirs
     spile("check", "--strict", "fl.gsd")
 
-    # Written here (salvage and trim make new files), read there, by both of its readers.
+    # Written by spile, read by both readers of the package.
     spile("salvage", "fl.gsd", "-o", "saved.gsd")
     assert chunks("saved.gsd") == theirs
     spile("gsd", "trim", "fl.gsd", ":", "-o", "trimmed.gsd")
@@ -122,19 +111,19 @@ def main():
             data = pure.read_chunk(frame, name)
             raw = data.encode() if isinstance(data, str) else np.ascontiguousarray(data).tobytes()
             assert hashlib.sha256(raw).hexdigest() == theirs[frame, name], (frame, name)
-    # And appended to there.
+    # Appended to by the library.
     with gsd.fl.open("trimmed.gsd", "r+") as file:
         file.write_chunk("more", np.arange(5))
         file.write_chunk("data/uint8", np.arange(3, dtype=np.uint8))
         file.end_frame()
     assert ours("trimmed.gsd") == chunks("trimmed.gsd") and len(chunks("trimmed.gsd")) == len(theirs) + 2
 
-    # The native writer: frames added here to a file made there, with growth of index and names.
+    # Frames appended by spile to a file of the library, with growth of index and name list.
     for version, folder in [("2.1", "code-v5.0.1"), ("2.0", "code-v2.0.0"), ("1.0", "code-v1.10.0")]:
-        shutil.copy(os.path.join(GOLDEN, folder, "many_frames_growth.gsd"), "grown.gsd")
+        shutil.copy(os.path.join(GOLDEN, "gsd", folder, "many_frames_growth.gsd"), "grown.gsd")
         for more in ["many_frames_growth", "names_growth", "index_grow_by_one", "many_frames_growth"]:
             if version != "1.0" or more != "names_growth":
-                spile("gsd", "append", "grown.gsd", os.path.join(GOLDEN, folder, more + ".gsd"))
+                spile("gsd", "append", "grown.gsd", os.path.join(GOLDEN, "gsd", folder, more + ".gsd"))
         with gsd.fl.open("grown.gsd", "r") as file:
             assert ".".join(map(str, file.gsd_version)) == version
             assert file.nframes >= 150 + 150 + 129 + 150
@@ -146,26 +135,26 @@ def main():
         assert ours("grown.gsd") == chunks("grown.gsd")
         spile("check", "--strict", "grown.gsd")
 
-    # More empty frames than an index has room for: it refuses its own file, and takes what we make of it.
-    sparse = os.path.join(GOLDEN, "edge", "200_empty_frames_then_chunk_REFERENCE_CALLS_CORRUPT.gsd")
+    # More empty frames than the index has entries: the library refuses its own file, and reads the one of spile.
+    sparse = os.path.join(GOLDEN, "gsd", "edge", "200_empty_frames_then_chunk_REFERENCE_CALLS_CORRUPT.gsd")
     try:
         chunks(sparse)
-        raise AssertionError("the library takes its file now")
+        raise AssertionError("the library reads this file now")
     except RuntimeError:
         pass
-    for number, words in enumerate(["gsd upgrade @", "gsd append @ @more", "gsd trim @ : -o @new", "salvage @ -o @new"]):
+    for number, command in enumerate(["gsd upgrade @", "gsd append @ @more", "gsd trim @ : -o @new", "salvage @ -o @new"]):
         names = {"@": f"{number}.gsd", "@more": "more.gsd", "@new": f"{number}-new.gsd"}
         shutil.copy(sparse, names["@"])
         with gsd.fl.open("more.gsd", "w", application="a", schema="s", schema_version=[1, 0]) as file:
             file.write_chunk("more", np.arange(5))
             file.end_frame()
-        spile(*[names.get(word, word) for word in words.split()])
-        new = names["@new"] if "@new" in words else names["@"]
-        assert ours(sparse).items() <= chunks(new).items() and ours(new) == chunks(new), words
-        assert b"gsd-018" not in spile("check", new), words
+        spile(*[names.get(arg, arg) for arg in command.split()])
+        new = names["@new"] if "@new" in command else names["@"]
+        assert ours(sparse).items() <= chunks(new).items() and ours(new) == chunks(new), command
+        assert b"gsd-018" not in spile("check", new), command
 
-    # Old versions, upgraded here.
-    old = glob.glob(os.path.join(GOLDEN, "code-v1.*", "*.gsd")) + glob.glob(os.path.join(GOLDEN, "v0.0.1", "*.gsd"))
+    # Old versions, upgraded by spile.
+    old = glob.glob(os.path.join(GOLDEN, "gsd", "code-v1.*", "*.gsd")) + glob.glob(os.path.join(GOLDEN, "gsd", "v0.0.1", "*.gsd"))
     for path in old:
         if "names" in path or "duplicate" in path:
             continue
@@ -176,7 +165,7 @@ def main():
         assert {key: value for key, value in after.items() if key in before} == before, path
     assert len(old) > 40
 
-    # HOOMD frames mean the same wherever they are.
+    # HOOMD frames keep their content in other positions.
     for double in [False, True]:
         trajectory("t.gsd", 20, double)
         spile("check", "t.gsd")
@@ -198,19 +187,19 @@ def main():
         for k in range(6):
             assert [float(row[f"pressure[{k}]"]) for row in table] == list(log["log/pressure"][:, k])
 
-    # A file that ends too early: the library refuses it, every whole frame is saved. The last byte
-    # belongs to free room of the index; a file of few frames ends in data instead.
+    # A truncated file: the library refuses it, every complete frame is recovered. The last byte is in
+    # the unused part of the index; a file of few frames ends with data.
     for frames, left, code in [(20, 20, 0), (5, 4, 3)]:
         trajectory("t.gsd", frames)
         with open("t.gsd", "r+b") as file:
             file.truncate(os.path.getsize("t.gsd") - 1)
         try:
             gsd.hoomd.open("t.gsd")
-            raise AssertionError("the library reads a file that is cut")
+            raise AssertionError("the library reads a truncated file")
         except RuntimeError:
             pass
-        spile("check", "t.gsd", code=1)
-        spile("salvage", "t.gsd", "-o", "t-saved.gsd", "--overwrite", code=code)
+        spile("check", "t.gsd", codes=(1,))
+        spile("salvage", "t.gsd", "-o", "t-saved.gsd", "--overwrite", codes=(code,))
         with gsd.hoomd.open("t-saved.gsd") as file:
             assert len(file) == left, len(file)
 

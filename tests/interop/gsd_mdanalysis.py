@@ -1,23 +1,13 @@
-"""MDAnalysis reads the HOOMD files that spile makes, with the particles and positions that are in them.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""MDAnalysis reads the HOOMD files that spile writes, with their particles and positions."""
 
 import os
-import subprocess
 import tempfile
 import warnings
 
 import gsd.hoomd
 import MDAnalysis
 import numpy as np
-
-SPILE = os.environ["SPILE"]
-
-
-def spile(*words):
-    done = subprocess.run([SPILE, *words], capture_output=True, check=False)
-    assert done.returncode == 0, (words, done.stderr.decode())
+from support import spile
 
 
 def main():
@@ -38,7 +28,7 @@ def main():
             frame.bonds.types = ["b"]
             frame.bonds.group = [[0, 1]]
             file.append(frame)
-    # New files, and frames added to one of them.
+    # New files, and frames appended to one of them.
     spile("gsd", "trim", "t.gsd", "3:9", "-o", "part.gsd")
     spile("gsd", "trim", "t.gsd", "9:", "-o", "rest.gsd")
     spile("gsd", "append", "part.gsd", "rest.gsd")

@@ -1,15 +1,10 @@
-"""HDF5 and NetCDF-4 with the programs that people have: h5py, netCDF4, h5netcdf and xarray read what
-spile writes, with names, units and coordinates, and spile reads what they write; an index lets h5py
-read SDF, GSD and TAF files in place.
-
-SPILE is the program. Ends with an assertion if anything differs.
+"""HDF5 and NetCDF-4: h5py, netCDF4, h5netcdf and xarray read the files of spile, with names, units and
+coordinates, and spile theirs; with an index, h5py reads SDF, GSD and TAF files in place.
 """
 
 import hashlib
 import json
 import os
-import pathlib
-import subprocess
 import tempfile
 import warnings
 
@@ -18,11 +13,10 @@ import h5py
 import netCDF4
 import numpy as np
 import xarray as xr
+from support import GOLDEN, spile
 
-SPILE = os.environ["SPILE"]
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 
-# One of each kind.
+# One file of each kind.
 FILES = [
     "sdf/epoch2d_4ranks_id4_0001.sdf",
     "sdf/hand_bigendian_all.sdf",
@@ -38,23 +32,17 @@ FILES = [
 ]
 
 
-def spile(*words, allowed=(0,)):
-    done = subprocess.run([SPILE, *map(str, words)], capture_output=True, check=False)
-    assert done.returncode in allowed, (words, done.stderr.decode())
-    return done.stdout.decode()
-
-
 def little(values):
     values = np.ascontiguousarray(values)
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def sum_of(values):
+def hash_of(values):
     return hashlib.sha256(little(values)).hexdigest()
 
 
-def sums(path):
-    """What spile says of every dataset of a file."""
+def hashes(path):
+    """The hash of every dataset of a file, as read by spile."""
     objects = json.loads(spile("hash", "--native", "--json", path))["objects"]
     return {item["path"]: item["sha256"] for item in objects}
 
@@ -65,25 +53,25 @@ def datasets(file):
     return found
 
 
-def bare(item):
-    """A dimension that is no variable: it has no values."""
+def is_bare_dimension(item):
+    """Whether it is a dimension without a variable, which has no values."""
     return b"not a netCDF variable" in np.bytes_(item.attrs.get("NAME", b""))
 
 
 def written():
-    """spile writes, others read."""
+    """Files written by spile."""
     for name in FILES:
         for ending in ("h5", "nc"):
             spile("-q", "convert", "--verify", "--overwrite", GOLDEN / name, f"x.{ending}")
-            expected = sums(f"x.{ending}")
+            expected = hashes(f"x.{ending}")
             with h5py.File(f"x.{ending}") as file:
                 seen = 0
                 for path, item in datasets(file).items():
-                    if bare(item):
+                    if is_bare_dimension(item):
                         continue
                     seen += 1
                     if item.size > 0:
-                        assert sum_of(item[()]) == expected[path], (name, ending, path)
+                        assert hash_of(item[()]) == expected[path], (name, ending, path)
             assert seen > 0, name
         with netCDF4.Dataset("x.nc") as file:
             visit(file)
@@ -99,8 +87,8 @@ def visit(group):
         visit(inner)
 
 
-def seen_by_people():
-    """Names, units and coordinates."""
+def metadata():
+    """Names, units and coordinates of files written by spile."""
     spile("-q", "convert", "--overwrite", GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf", "f.nc")
     spile("-q", "convert", "--overwrite", GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf", "f.h5")
     with h5py.File("f.h5") as file:
@@ -114,7 +102,7 @@ def seen_by_people():
             assert ex.dims == ("X_mid", "Y_mid") and ex.attrs["units"] == "V/m"
             assert np.array_equal(ex, values) and np.array_equal(ex["X_mid"], points)
             assert ex["X_mid"].attrs["units"] == "m"
-    # Packed numbers mean the same to all.
+    # Scaled values.
     spile("-q", "convert", "--overwrite", GOLDEN / "taf/good/legacy_32_mapped.taf", "m.nc")
     spile("-q", "convert", "--overwrite", GOLDEN / "taf/good/legacy_32_mapped.taf", "m.npy")
     with xr.open_dataset("m.nc") as data:
@@ -127,7 +115,7 @@ def seen_by_people():
 
 
 def read():
-    """Others write, spile reads."""
+    """Files written by others."""
     random = np.random.default_rng(3)
     for libver in ("earliest", "latest"):
         for round in range(4):
@@ -141,12 +129,12 @@ def read():
                     values = (random.normal(size=shape) * 100).astype(code)
                     chosen = options[int(random.integers(len(options)))]
                     file.create_dataset(f"group {k % 3}/{k}", data=values, **chosen)
-            expected = sums("r.h5")
+            expected = hashes("r.h5")
             with h5py.File("r.h5") as file:
                 all_of_them = datasets(file)
                 assert len(all_of_them) == len(expected) == 7
                 for path, item in all_of_them.items():
-                    assert sum_of(item[()]) == expected[path], (libver, path, item.chunks)
+                    assert hash_of(item[()]) == expected[path], (libver, path, item.chunks)
     data = xr.Dataset(
         {"t": (("time", "x"), random.normal(size=(4, 5)), {"units": "K"}),
          "flag": ("x", np.array([1, 0, 1, 0, 1], bool)), "name": ("x", np.array(list("abcde")))},
@@ -154,12 +142,12 @@ def read():
     )
     for engine in ("netcdf4", "h5netcdf"):
         data.to_netcdf("d.nc", engine=engine)
-        expected = sums("d.nc")
+        expected = hashes("d.nc")
         for name in ("t", "time", "x"):
-            assert expected[name] == sum_of(data[name]), (engine, name)
-        told = spile("ls", "-l", "d.nc")
-        assert "K" in told or "time" in told, told
-        # And back to xarray, through spile.
+            assert expected[name] == hash_of(data[name]), (engine, name)
+        listing = spile("ls", "-l", "d.nc").decode()
+        assert "K" in listing or "time" in listing, listing
+        # Converted by spile and read by xarray.
         spile("-q", "convert", "--overwrite", "d.nc", "e.nc")
         with xr.open_dataset("e.nc", engine=engine) as back:
             assert back["t"].dims == ("time", "x") and back["t"].attrs["units"] == "K"
@@ -167,13 +155,13 @@ def read():
     with h5netcdf.File("h.nc", "w") as file:
         file.dimensions = {"x": 5}
         file.create_variable("v", ("x",), float)[:] = np.arange(5.0)
-    assert sums("h.nc")["v"] == sum_of(np.arange(5.0))
+    assert hashes("h.nc")["v"] == hash_of(np.arange(5.0))
 
 
-def pointed():
-    """Datasets that are bytes of the original."""
+def indexed():
+    """Indexes: datasets are ranges of the original file."""
     for name in FILES[:5] + ["taf/good/dims_3d_4x3x2.taf", "sdf/epoch3d_0001.sdf"]:
-        spile("-q", "index", "--h5", "--overwrite", GOLDEN / name, "i.h5", allowed=(0, 3))
+        spile("-q", "index", "--h5", "--overwrite", GOLDEN / name, "i.h5", codes=(0, 3))
         spile("-q", "convert", "--overwrite", GOLDEN / name, "c.h5")
         with h5py.File("i.h5") as index, h5py.File("c.h5") as copy:
             outside = 0
@@ -184,7 +172,7 @@ def pointed():
                     first = 1 if copy[path].dims[0].label == "frame" else 0
                     order = list(range(first)) + list(range(values.ndim))[: first - 1 if first else None : -1]
                     values = values.transpose(order)
-                assert sum_of(values) == sum_of(copy[path][()]), (name, path)
+                assert hash_of(values) == hash_of(copy[path][()]), (name, path)
                 outside += item.external is not None
             assert outside > 0 and len(found) > 0, name
         assert os.path.getsize("i.h5") < os.path.getsize("c.h5") + 100_000
@@ -194,6 +182,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     os.chdir(tempfile.mkdtemp())
     written()
-    seen_by_people()
+    metadata()
     read()
-    pointed()
+    indexed()

@@ -1,28 +1,16 @@
-"""Archives of arrays: NumPy reads what spile writes, spile reads what NumPy writes.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""NPZ: NumPy reads the files of spile, and spile those of NumPy."""
 
 import json
 import os
-import subprocess
 import tempfile
 import zipfile
 
 import numpy as np
-
-SPILE = os.environ["SPILE"]
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
-
-
-def spile(*words):
-    done = subprocess.run([SPILE, *words], capture_output=True, check=False)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout
+from support import GOLDEN, spile
 
 
 def data_offset(path, info):
-    """Where the bytes of a member begin, read from its local header."""
+    """The offset of the data of a member, from its local header."""
     with open(path, "rb") as file:
         file.seek(info.header_offset)
         header = file.read(30)
@@ -31,7 +19,7 @@ def data_offset(path, info):
 
 
 def good(path):
-    """All sums are right, all data are aligned, and a map of a member is the array."""
+    """Checksums are right, data are aligned, and the memory map of a member is the array."""
     arrays = np.load(path)
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
@@ -63,11 +51,11 @@ def main():
             path = os.path.join(folder, name)
             if "corrupt" in folder or not name.endswith(".gsd") or os.path.getsize(path) > 300_000:
                 continue
-            # What does not fit one shape is told; what is there must be right.
+            # Arrays without a common shape are reported as lost; the others must be right.
             spile("convert", path, "gsd.npz", "--overwrite", "--verify")
             good("gsd.npz")
 
-    # Both kinds of NumPy's own archives come back through spile.
+    # Both kinds of archives written by NumPy.
     random = np.random.default_rng(3)
     arrays = {
         "a": random.normal(size=(40, 5)),
@@ -84,7 +72,7 @@ def main():
         for key, value in arrays.items():
             assert np.array_equal(out[key], value) and out[key].shape == np.shape(value), key
 
-    # More than 4 GiB in one member, where there is room for it.
+    # More than 4 GiB in one member, if there is enough space.
     free = os.statvfs(".")
     if os.environ.get("SPILE_LARGE") and free.f_bavail * free.f_frsize > 12 << 30:
         with open("big.npy", "wb") as file:

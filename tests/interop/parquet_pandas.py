@@ -1,25 +1,13 @@
-"""Parquet: pandas and pyarrow read what spile writes, spile reads what pyarrow writes plainly.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""Parquet: pandas and pyarrow read the files of spile, and spile theirs."""
 
 import os
-import subprocess
 import tempfile
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-SPILE = os.environ["SPILE"]
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
-
-
-def spile(*words):
-    done = subprocess.run([SPILE, *words], capture_output=True, check=False)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout
+from support import GOLDEN, spile
 
 
 def main():
@@ -33,7 +21,7 @@ def main():
     arrays["ok"] = arrays["x"] > 0
     arrays["s"] = np.array([b"a", b"", "größe".encode()])[np.arange(rows) % 3]
     np.savez("x.npz", **arrays)
-    # Nothing is lost: text, booleans and narrow numbers included.
+    # Nothing is lost, including text, booleans and small integers.
     spile("convert", "x.npz", "x.parquet", "--strict", "--verify")
     table = pd.read_parquet("x.parquet")
     assert len(table) == rows and pq.ParquetFile("x.parquet").num_row_groups > 1
@@ -46,7 +34,7 @@ def main():
         else:
             assert table[name].dtype == array.dtype and np.array_equal(table[name], array), name
 
-    # A table with frames: logged quantities, and particles of one file.
+    # Tables with frames: logged quantities and particles.
     gsd = os.path.join(GOLDEN, "gsd/py-5.0.1/hoomd_many_frames.gsd")
     spile("convert", gsd, "log.parquet", "--select", "log/*", "--verify")
     log = pd.read_parquet("log.parquet")
@@ -58,7 +46,7 @@ def main():
     counts = particles.groupby("frame").size()
     assert counts.nunique() > 1 and "particles/position[2]" in particles, particles
 
-    # What pyarrow writes without compression is read in place.
+    # Files of pyarrow without compression are read in place.
     frame = pa.table({"n": np.arange(9), "x": random.normal(size=9), "word": list("abcdefghi")})
     pq.write_table(frame, "p.parquet", compression="none", use_dictionary=False)
     spile("convert", "p.parquet", "p.npz", "--strict", "--verify")
@@ -66,7 +54,7 @@ def main():
     assert np.array_equal(back["n"], frame["n"]) and np.array_equal(back["x"], frame["x"])
     assert [w.decode() for w in back["word"]] == frame["word"].to_pylist()
 
-    # What pandas writes when nobody asks for anything, and what others prefer.
+    # Defaults of pandas and common options.
     rows = 200_000
     frame = pd.DataFrame({
         "n": random.integers(0, 50, rows), "x": random.normal(size=rows),

@@ -1,22 +1,17 @@
-"""SDF files read by the reference library (`sdfr`) and by `sdf-xarray` have the values that spile
-finds in them: files of EPOCH and of the Fortran and C libraries, and the same written by spile.
-
-SPILE is the program. Ends with an assertion if anything differs.
+"""SDF: the reference library (`sdfr`), `sdf-xarray` and spile read the same values, from files of EPOCH and of the
+Fortran and C libraries, and from the same files written by spile.
 """
 
-import hashlib
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-SPILE = os.environ["SPILE"]
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden" / "sdf"
+from support import GOLDEN, SPILE, spile
 
-# Files that are compared only as spile rewrites them: left open, failed, cut (the library crashes), or
-# of revision 0 without a summary (it reads wrong texts).
+# Files that are compared only after rewriting by spile: unfinished or truncated ones (the library crashes), and
+# revision 0 without a summary (it reads wrong strings).
 OPEN = ("nblocks", "unfinished", "truncated", "rev1_0_nosummary")
 
 SDFR = """
@@ -24,7 +19,7 @@ import hashlib, json, sys
 import numpy as np
 import sdfr
 
-def sum_of(array):
+def hash_of(array):
     return hashlib.sha256(np.asarray(array).tobytes("F")).hexdigest()
 
 found = {}
@@ -34,10 +29,10 @@ for block in sdfr.read(sys.argv[1], dict=True, derived=False).values():
         continue
     if kind in ("BlockPlainVariable", "BlockPointVariable", "BlockArray"):
         if isinstance(data, np.ndarray):
-            found[block.id] = sum_of(data)
+            found[block.id] = hash_of(data)
     elif kind in ("BlockPlainMesh", "BlockPointMesh", "BlockLagrangianMesh"):
         for label, axis in zip(block.labels, data):
-            found[block.name + "/" + label] = sum_of(axis)
+            found[block.name + "/" + label] = hash_of(axis)
     elif kind == "BlockConstant":
         found[block.id] = repr(data)
 print(json.dumps(found))
@@ -49,7 +44,7 @@ import numpy as np
 import xarray as xr
 
 found = {}
-# Subsets of a species make it fail, unless it leaves the particles out.
+# It fails for subsets of a species unless particles are omitted.
 try:
     opened = xr.open_dataset(sys.argv[1], engine="sdf_engine", keep_particles=True)
 except ValueError:
@@ -64,12 +59,6 @@ with opened as data:
 """
 
 
-def spile(*words):
-    done = subprocess.run([SPILE, *map(str, words)], capture_output=True, check=False)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout
-
-
 def reader(script, path):
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, check=False)
     assert done.returncode == 0, (path, done.returncode, done.stderr.decode()[-2000:])
@@ -77,7 +66,7 @@ def reader(script, path):
 
 
 def ours(path):
-    """Sums of all arrays, by path and by identifier."""
+    """The hash of every array, by path and by identifier."""
     found = {}
     for row in json.loads(spile("hash", "--json", path))["arrays"]:
         found.setdefault(row["path"], row["sha256"])
@@ -93,11 +82,11 @@ def constant(path, name):
 
 def compare(path):
     mine, count = ours(path), 0
-    # The library does not swap the bytes of lagrangian meshes.
+    # The library does not swap the bytes of Lagrangian meshes.
     big = path.read_bytes()[4] == 1
     for name, theirs in reader(SDFR, path).items():
-        # Points between the nodes: a mesh of its own there, arrays beside the nodes here, made
-        # only where a variable needs them.
+        # Cell centres: a separate mesh in the library, arrays in the same group in spile, only if a
+        # variable uses them.
         group, _, label = name.rpartition("/")
         if group.endswith("_mid"):
             name = f"{group[:-4]}/{label}_mid"
@@ -126,7 +115,7 @@ def compare_xarray(path):
     return count
 
 
-# The library names surfaces, but its Python module hands out memory that nobody filled.
+# The library names surfaces, but its Python module returns uninitialised memory for them.
 SURFACES = """
 import json, sys
 import sdfr
@@ -138,10 +127,10 @@ print(json.dumps([name for name in names if name.startswith("Surface Values/")])
 
 
 def surfaces(path):
-    """Every surface of the library is one here, with the same fields on it."""
+    """Every surface of the library exists in spile, with the same fields."""
     rows = json.loads(spile("ls", "--json", "--derived", path))["objects"]
     mine = {row["path"] for row in rows}
-    # It puts everything without a stagger on them, also what is not on the grid.
+    # The library also lists variables that are not on the grid.
     theirs = [name for name in reader(SURFACES, path) if "/CPU" not in name]
     for name in theirs:
         assert name in mine, (path, name)
@@ -150,18 +139,18 @@ def surfaces(path):
 
 def main():
     folder = pathlib.Path(tempfile.mkdtemp())
-    files = sorted(GOLDEN.glob("*.sdf"))
+    files = sorted((GOLDEN / "sdf").glob("*.sdf"))
     values = fields = names = 0
     for path in files:
         written = folder / path.name
-        # Rewrites a sound file as it is, and finishes those that were left open or failed.
-        words = [SPILE, "-q", "salvage", path, "-o", written]
-        done = subprocess.run(words, check=False, capture_output=True)
+        # Copies valid files and completes unfinished ones.
+        args = [SPILE, "-q", "salvage", path, "-o", written]
+        done = subprocess.run(args, check=False, capture_output=True)
         if path.name == "hand_bad_version2.sdf":
             assert done.returncode == 2
             continue
-        whole = path.name not in ("hand_truncated.sdf",)
-        assert done.returncode == (0 if whole else 3), path
+        complete = path.name != "hand_truncated.sdf"
+        assert done.returncode == (0 if complete else 3), path
         values += compare(written)
         if not any(word in path.name for word in OPEN):
             values += compare(path)

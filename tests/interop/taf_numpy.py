@@ -1,16 +1,12 @@
-"""TAF and NumPy agree: what one writes the other reads, and the sums are the same.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""TAF: spile and NumPy read each other's data, and statistics agree."""
 
 import json
 import os
-import subprocess
 import tempfile
 
 import numpy as np
+from support import spile
 
-SPILE = os.environ["SPILE"]
 TYPES = {
     "uint8": "u1", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8",
     "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
@@ -18,14 +14,8 @@ TYPES = {
 }
 
 
-def spile(*words, **options):
-    done = subprocess.run([SPILE, *words], capture_output=True, check=False, **options)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout
-
-
 def mapped(path):
-    """The file as `spile taf map` says it is to be mapped."""
+    """The file as mapped with the output of `spile taf map`."""
     where = json.loads(spile("taf", "map", "--json", path))
     stored = eval(where["numpy"], {"numpy": np})
     if "slope" not in where:
@@ -48,7 +38,7 @@ def main():
                     array = array.astype(dtype)
                 np.save("in.npy", np.asarray(array, order=order))
                 spile("taf", "create", "in.npy", "-t", name, "-o", "x.taf", "--overwrite")
-                # The same type: every bit is kept.
+                # The same type: every bit is preserved.
                 assert np.array_equal(mapped("x.taf"), array), name
                 raw = np.frombuffer(spile("cat", "--raw", "--stored", "x.taf"), code)
                 assert np.array_equal(raw.reshape(array.shape), array), name
@@ -69,12 +59,12 @@ def main():
         assert np.abs(mapped("x.taf") - wave).max() <= 0.5001 * np.ptp(wave) / levels, name
         stat = json.loads(spile("stat", "--json", "x.taf"))["arrays"][0]
         values = mapped("x.taf")
-        for key, want in [("min", values.min()), ("max", values.max())]:
-            assert stat[key] == want, (name, key)
-        for key, want in [("mean", values.mean()), ("std", values.std(ddof=1))]:
-            assert abs(stat[key] - want) < 1e-12, (name, key)
+        for key, expected in [("min", values.min()), ("max", values.max())]:
+            assert stat[key] == expected, (name, key)
+        for key, expected in [("mean", values.mean()), ("std", values.std(ddof=1))]:
+            assert abs(stat[key] - expected) < 1e-12, (name, key)
 
-    # Text, both ways.
+    # Text, in both directions.
     spile("taf", "create", "in.npy", "-t", "64", "--grid", "0:0.5", "-o", "y.taf")
     spile("taf", "export", "y.taf", "-o", "y.txt")
     table = np.loadtxt("y.txt")

@@ -1,11 +1,6 @@
-"""What spile writes as VTK has the values that pyvista (VTK itself) and meshio find in it, and what
-they write is read by spile with the values they put there.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""VTK: pyvista (the VTK library) and meshio read the files of spile with the same values, and spile theirs."""
 
 import json
-import os
 import pathlib
 import subprocess
 import tempfile
@@ -13,30 +8,22 @@ import tempfile
 import meshio
 import numpy as np
 import pyvista
-
-SPILE = os.environ["SPILE"]
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+from support import GOLDEN, SPILE, spile
 
 
-def spile(*words):
-    done = subprocess.run([SPILE, *map(str, words)], capture_output=True, check=False)
-    assert done.returncode == 0, (words, done.stderr.decode())
-    return done.stdout
-
-
-def values(path, name, *words):
-    """The values of an array, what they mean, the first index fastest."""
-    found = json.loads(spile("cat", "--json", path, name, *words))["values"]
+def values(path, name, *args):
+    """The scaled values of an array, first index fastest."""
+    found = json.loads(spile("cat", "--json", path, name, *args))["values"]
     return np.asarray(found, dtype="f8").ravel("F")
 
 
 def fields(folder):
-    """Grids of EPOCH: cells between nodes, in ParaView's words."""
+    """EPOCH grids: fields are cell data."""
     count = 0
     for name in "epoch1d_normal_0001", "epoch2d_4ranks_id4_0001", "epoch3d_0001":
         dump, out = GOLDEN / "sdf" / f"{name}.sdf", folder / f"{name}.vtr"
-        words = ["Derived*", "*tric Field", "Magnetic Field", "Grid/Grid*"]
-        spile("-q", "convert", dump, out, *[w for word in words for w in ("--select", word)])
+        patterns = ["Derived*", "*tric Field", "Magnetic Field", "Grid/Grid*"]
+        spile("-q", "convert", dump, out, *[arg for pattern in patterns for arg in ("--select", pattern)])
         grid = pyvista.read(out)
         axes = [values(dump, f"Grid/Grid/{letter}") for letter in "XYZ" if has(dump, f"Grid/Grid/{letter}")]
         for mine, theirs in zip(axes, (grid.x, grid.y, grid.z)):
@@ -55,7 +42,7 @@ def has(path, name):
 
 
 def particles(folder):
-    """Particles of EPOCH, and of HOOMD with frames."""
+    """Particles of EPOCH."""
     dump, out = GOLDEN / "sdf" / "epoch2d_4ranks_id4_0001.sdf", folder / "particles.vtu"
     spile("-q", "convert", dump, out, "--select", "Grid/Particles/electron", "--select", "Particles/*/electron")
     mesh, again = pyvista.read(out), meshio.read(out)
@@ -63,7 +50,7 @@ def particles(folder):
     names = list(mesh.point_data.keys())
     assert names
     for name in names:
-        # JSON has the digits that a number of four bytes needs.
+        # JSON has the digits of a float32.
         mine = values(dump, name).astype(mesh.point_data[name].dtype)
         assert np.array_equal(mine, mesh.point_data[name]), name
         assert np.array_equal(again.point_data[name], mesh.point_data[name]), name
@@ -71,7 +58,7 @@ def particles(folder):
 
 
 def image(folder):
-    """A uniform grid keeps every digit of its origin and spacing."""
+    """A uniform grid keeps all digits of its origin and spacing."""
     made = pyvista.ImageData(dimensions=(3, 4, 5), origin=(0.1, 1 / 3, -7e-30), spacing=(1e-9, 0.7, 3.0))
     made.point_data["a"] = np.random.default_rng(1).normal(size=60)
     made.cell_data["b"] = np.arange(24, dtype="i4")
@@ -85,13 +72,13 @@ def image(folder):
 
 
 def series(folder):
-    """Frames as a list of files."""
+    """Frames of HOOMD as a collection of files."""
     for run in sorted((GOLDEN / "gsd").rglob("*hoomd*.gsd")):
         if not has(run, "particles/position"):
             continue
         out = folder / f"{run.stem}.pvd"
-        words = [SPILE, "-q", "convert", str(run), str(out), "--select", "particles/*"]
-        if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        args = [SPILE, "-q", "convert", str(run), str(out), "--select", "particles/*"]
+        if subprocess.run(args, capture_output=True, check=False).returncode != 0:
             continue
         reader = pyvista.get_reader(out)
         frames = 0
@@ -104,7 +91,7 @@ def series(folder):
             frames += 1
         if frames > 1:
             return frames
-    raise AssertionError("no series was written")
+    raise AssertionError("no collection was written")
 
 
 def main():

@@ -1,11 +1,7 @@
-"""Zarr stores and indexes as zarr-python and xarray see them, and theirs as spile sees them.
-
-SPILE is the program. Ends with an assertion if anything differs.
-"""
+"""Zarr: zarr-python and xarray read the stores and indexes of spile, and spile their stores."""
 
 import json
 import os
-import subprocess
 import tempfile
 import warnings
 from pathlib import Path
@@ -13,41 +9,32 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 import zarr
+from support import GOLDEN, spile
 
 warnings.simplefilter("ignore")
-SPILE = os.environ["SPILE"]
-GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-
-
-def spile(*words):
-    done = subprocess.run([SPILE, *map(str, words)], capture_output=True, check=False)
-    # 3: an index that had to leave out arrays.
-    good = (0, 3) if words[0] == "index" else (0,)
-    assert done.returncode in good, (words, done.stderr.decode())
-    return done.stdout
 
 
 def listed(path):
-    """What spile says of all arrays that have one shape."""
+    """All arrays with one shape, as listed by spile."""
     rows = json.loads(spile("ls", "--json", path))
     rows = rows.get("objects") or rows.get("nodes") or rows["rows"]
     return {row["path"]: row for row in rows if row.get("dtype")}
 
 
 def values(path, array, dtype):
-    """The values as they are stored, in C order."""
+    """The stored values, in C order."""
     raw = spile("cat", "--raw", "--stored", path, array)
     return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<"))
 
 
-def same(ours, theirs, place):
+def assert_same(ours, theirs, location):
     ours = ours.astype(theirs.dtype.newbyteorder("="), copy=False).reshape(theirs.shape)
     theirs = np.asarray(theirs).astype(theirs.dtype.newbyteorder("="), copy=False)
-    assert ours.tobytes() == np.ascontiguousarray(theirs).tobytes(), place
+    assert ours.tobytes() == np.ascontiguousarray(theirs).tobytes(), location
 
 
 def store():
-    """An SDF dump as a store: names, units and coordinates that people know."""
+    """An SDF dump as a store, with names, units and coordinates."""
     dump = GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf"
     spile("convert", dump, "x.zarr", "--strict", "--verify")
     with xr.open_datatree("x.zarr", engine="zarr", mask_and_scale=False) as tree:
@@ -62,20 +49,20 @@ def store():
             assert np.all(np.diff(points) > 0), dim
     with xr.open_zarr("x.zarr") as root:
         assert root.attrs["code_name"].startswith("Epoch"), root.attrs
-    # Every array that spile has under its own path.
+    # Every array with the same path in spile.
     group = zarr.open_group("x.zarr", mode="r")
     seen = 0
     for path, row in listed(dump).items():
         try:
             theirs = group[path]
         except KeyError:
-            continue  # Points of a dimension are at the root.
+            continue  # Coordinates are in the root group.
         if theirs.dtype.kind in "iufc":
             ours = values(dump, path, theirs.dtype)
-            same(ours, theirs[...], path)
+            assert_same(ours, theirs[...], path)
             seen += 1
     assert seen > 20, seen
-    # What Python adds is there, and the rest stays what it was.
+    # An array added by Python.
     group = zarr.open_group("x.zarr", mode="a", use_consolidated=False)
     more = group.create_array("more", shape=(3,), dtype="f4")
     more[...] = [1, 2, 3]
@@ -84,7 +71,7 @@ def store():
 
 
 def frames():
-    """A trajectory: frames are a dimension with times."""
+    """A run: frames are a dimension with times."""
     run = sorted((GOLDEN / "sdf").glob("epoch1d_normal_000*.sdf"))
     folder = Path("series")
     folder.mkdir()
@@ -104,7 +91,7 @@ def frames():
 
 
 def theirs():
-    """What xarray writes: dimensions, coordinates, units."""
+    """Stores of xarray, with dimensions, coordinates and units."""
     data = xr.Dataset(
         {"t": (("time", "x"), np.arange(12.0).reshape(4, 3), {"units": "K"})},
         coords={"time": [0.0, 0.5, 1.0, 1.5], "x": [10, 20, 30]},
@@ -118,14 +105,14 @@ def theirs():
         assert "time" in info and "K" in info, info
         ours = np.frombuffer(spile("cat", "--raw", name, "t"), "<f8")
         assert np.array_equal(ours, np.arange(12.0)), ours
-        # Back again: the same numbers and names.
+        # Converted back, with the same values and names.
         spile("convert", name, f"back{version}.zarr", "--verify")
         with xr.open_zarr(f"back{version}.zarr") as back:
             xr.testing.assert_equal(back.load(), data)
 
 
 def indexes():
-    """The original bytes in place, through fsspec."""
+    """Indexes: the original bytes in place, through fsspec."""
     files = [
         GOLDEN / "sdf/epoch2d_4ranks_id4_0001.sdf",
         GOLDEN / "sdf/hand_bigendian_all.sdf",
@@ -139,11 +126,11 @@ def indexes():
     ]
     seen = 0
     for k, file in enumerate(files):
-        spile("index", file, f"{k}.json")
+        spile("index", file, f"{k}.json", codes=(0, 3))
         if file == Path("planes"):
             listed = json.loads(Path(f"{k}.json").read_text())["refs"]
-            assert "Electric Field/Ex/1.0.0" in listed, "planes in Fortran order, one a frame"
-        # The same through a store that has all values itself.
+            assert "Electric Field/Ex/1.0.0" in listed, "planes in Fortran order, one per frame"
+        # Compared with a store that contains all values.
         spile("convert", file, f"{k}.zarr")
         options = {"fo": f"{k}.json", "remote_protocol": "file"}
         virtual = zarr.open_group("reference://", mode="r", zarr_format=2, storage_options=options)
@@ -158,17 +145,17 @@ def indexes():
             found = virtual[path]
             assert found.shape == wanted.shape, (file, path)
             if found.dtype.kind not in "V" and wanted.dtype.kind not in "V":
-                same(np.asarray(wanted[...]), found[...], (file, path))
+                assert_same(np.asarray(wanted[...]), found[...], (file, path))
                 seen += 1
         with xr.open_dataset("reference://", engine="zarr", mask_and_scale=False,
                              backend_kwargs={"storage_options": options}) as root:
             root.load()
-        # The same as tables.
-        spile("index", file, f"{k}.parq", "--parquet")
+        # The same index as Parquet tables.
+        spile("index", file, f"{k}.parq", "--parquet", codes=(0, 3))
         options = {"fo": f"{k}.parq", "remote_protocol": "file"}
         tables = zarr.open_group("reference://", mode="r", zarr_format=2, storage_options=options)
         for path in arrays:
-            same(np.asarray(virtual[path][...]), tables[path][...], (file, path, "Parquet"))
+            assert_same(np.asarray(virtual[path][...]), tables[path][...], (file, path, "Parquet"))
     assert seen > 100, seen
     options = {"fo": "0.json", "remote_protocol": "file"}
     with xr.open_datatree("reference://", engine="zarr", storage_options=options) as tree:

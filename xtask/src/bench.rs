@@ -1,46 +1,40 @@
-//! `cargo xtask bench`: spile against others, on the same files, in one run. What follows is
-//! `bench taf`, against NumPy, h5py and plain C.
+//! `cargo xtask bench NAME`: measures spile and other implementations on the same files, in one run.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `tasks` | the tasks, with every command line |
-//! | `sample` | the files that are read |
-//! | `contest` | running the contestants in turn |
-//! | `report` | the table, the promises, its part of the page |
-//! | `page` | `docs/performance.md` and its parts |
-//! | `rounds` | what the benches of the other formats share |
-//! | `scda` | `bench scda`, against plain C |
-//! | `gsd` | `bench gsd`, against the C library, its Python package, hoomd-gsd and plain C |
-//! | `iotk` | `bench iotk`, against gfortran and plain C |
-//! | `ops` | `bench ops`, conversions and comparisons against plain C |
-//! | `digitizer` | `bench digitizer`, files of oscilloscopes against plain C |
-//! | `python` | `bench python`, against sdf-xarray, gsd.hoomd and NumPy |
-//! | `sdf` | `bench sdf`, against sdf-xarray, sdfr and plain C |
+//! | `harness` | implementations, tasks, repetitions, tables; used by every benchmark except `taf` |
+//! | `target` | performance targets, medians, durations |
+//! | `page` | the sections of `docs/performance.md` |
+//! | `taf` | TAF, compared with NumPy, h5py and C |
+//! | `scda` | scda, compared with C |
+//! | `gsd` | GSD, compared with the C library, its Python package, hoomd-gsd and C |
+//! | `sdf` | SDF, compared with sdf-xarray, sdfr and C |
+//! | `iotk` | IOTK, compared with gfortran and C |
+//! | `ops` | conversions and comparisons, compared with C |
+//! | `digitizer` | oscilloscope files, compared with C |
+//! | `python` | the Python package, compared with sdf-xarray, gsd.hoomd and NumPy |
 
-mod contest;
 mod digitizer;
 mod gsd;
+mod harness;
 mod iotk;
 mod ops;
 mod page;
 mod python;
-mod report;
-mod rounds;
-mod sample;
 mod scda;
 mod sdf;
-mod tasks;
+mod taf;
+mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::shell::{cargo, output, program, root, succeeds, target};
+use crate::shell::{cargo, output, program, root, succeeds, target as target_dir};
 use crate::{Result, tools};
-use contest::Arena;
 
-/// More than this many threads of others spoil a measurement.
+/// With more running threads of other programs, a warning is printed.
 const BUSY: f64 = 0.2;
 
 struct Options {
@@ -51,153 +45,84 @@ struct Options {
 }
 
 impl Options {
-    fn parse(words: &[&str]) -> Result<Self> {
+    fn parse(args: &[&str]) -> Result<Self> {
         let mut options = Self { scale: 1.0, rounds: 5, spile: None, keep: false };
-        let mut rest = words.iter();
-        while let Some(word) = rest.next() {
-            let mut value = || rest.next().ok_or_else(|| format!("{word} wants a value"));
-            let bad = |value: &str| format!("`{value}` is not a value for {word}");
-            match *word {
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            let mut value = || rest.next().ok_or_else(|| format!("{arg}: expected a value"));
+            let invalid = |value: &str| format!("{arg}: invalid value `{value}`");
+            match *arg {
                 "--scale" => {
                     let text = value()?;
                     let scale = text.parse().ok().filter(|s| (1e-4..=10.0).contains(s));
-                    options.scale = scale.ok_or_else(|| bad(text))?;
+                    options.scale = scale.ok_or_else(|| invalid(text))?;
                 }
                 "--rounds" => {
                     let text = value()?;
                     options.rounds =
-                        text.parse().ok().filter(|n| *n > 0).ok_or_else(|| bad(text))?;
+                        text.parse().ok().filter(|n| *n > 0).ok_or_else(|| invalid(text))?;
                 }
                 "--spile" => options.spile = Some(root().join(value()?)),
                 "--keep" => options.keep = true,
-                _ => return Err(format!("`{word}` is not an option of bench")),
+                _ => return Err(format!("unknown option `{arg}`")),
             }
         }
         Ok(options)
     }
 }
 
-/// `bench scda`.
-pub(crate) fn scda(words: &[&str]) -> Result<bool> {
-    scda::run(&Options::parse(words)?)
+/// Runs a benchmark; returns whether all targets are met.
+pub(crate) fn run(name: &str, args: &[&str]) -> Result<bool> {
+    let run = match name {
+        "taf" => taf::run,
+        "scda" => scda::run,
+        "gsd" => gsd::run,
+        "sdf" => sdf::run,
+        "iotk" => iotk::run,
+        "ops" => ops::run,
+        "digitizer" => digitizer::run,
+        "python" => python::run,
+        _ => return Err(format!("unknown benchmark `{name}`")),
+    };
+    run(&Options::parse(args)?)
 }
 
-/// `bench ops`.
-pub(crate) fn ops(words: &[&str]) -> Result<bool> {
-    ops::run(&Options::parse(words)?)
-}
-
-/// `bench digitizer`.
-pub(crate) fn digitizer(words: &[&str]) -> Result<bool> {
-    digitizer::run(&Options::parse(words)?)
-}
-
-/// `bench gsd`.
-pub(crate) fn gsd(words: &[&str]) -> Result<bool> {
-    gsd::run(&Options::parse(words)?)
-}
-
-/// `bench python`.
-pub(crate) fn python(words: &[&str]) -> Result<bool> {
-    python::run(&Options::parse(words)?)
-}
-
-/// `bench sdf`.
-pub(crate) fn sdf(words: &[&str]) -> Result<bool> {
-    sdf::run(&Options::parse(words)?)
-}
-
-/// `bench iotk`.
-pub(crate) fn iotk(words: &[&str]) -> Result<bool> {
-    iotk::run(&Options::parse(words)?)
-}
-
-/// `bench taf`.
-pub(crate) fn taf(words: &[&str]) -> Result<bool> {
-    let options = Options::parse(words)?;
-    let folder = target().join("bench");
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let fine = measure(&options, &folder);
-    if !options.keep {
-        let _ = fs::remove_dir_all(&folder);
-    }
-    fine
-}
-
-fn measure(options: &Options, folder: &Path) -> Result<bool> {
-    let limit = compile(folder.join("limit"), &["benches/taf/limit.c"])?;
-    let spile = or_say("spile", options.spile.clone().map_or_else(build, given));
-    let python = or_say("NumPy and h5py", tools::python(&["numpy".into(), "h5py".into()]));
-    println!("making files at scale {}", options.scale);
-    let words = sample::make(folder, options.scale)?;
-    let peers = root().join("benches/taf/peers.py");
-    if let Some(python) = &python {
-        output(program(python).arg(&peers).args(["pack", &words["u8"], &words["h5"]]))?;
-    }
-    let arena = Arena { words, limit, peers, python, spile };
-    let busy = others();
-    if busy > BUSY {
-        println!("warning: {busy:.1} other threads are running; do not trust these numbers");
-    }
-    let results = contest::hold(&arena, options.rounds);
-
-    println!("\n{}", report::table(&results));
-    let promises = report::promises(&results);
-    for promise in &promises {
-        println!("{}", promise.line());
-    }
-    for problem in &results.problems {
-        println!("problem: {problem}");
-    }
-    if results.has_spile() && results.problems.is_empty() {
-        let python = arena.python.as_deref();
-        let versions = python.map_or(String::new(), |p| versions(p, &["numpy", "h5py"]));
-        let machine = machine(&versions, busy);
-        page::save(&report::part(&machine, options.scale, options.rounds, &results))?;
-    } else {
-        println!("docs/performance.md is left alone: not everything was measured");
-    }
-    Ok(results.problems.is_empty() && promises.iter().all(report::Promise::holds))
-}
-
-/// A program in C, for this machine; `words` are its source and libraries.
-fn compile(program_path: PathBuf, words: &[&str]) -> Result<PathBuf> {
+/// Compiles a C program for this machine; `args` are its sources and libraries.
+fn compile(path: PathBuf, args: &[&str]) -> Result<PathBuf> {
     let mut command = program(tools::cc()?);
-    command.args(["-O3", "-march=native", "-o"]).arg(&program_path).args(words);
-    output(&mut command).map(|_| program_path)
+    command.args(["-O3", "-march=native", "-o"]).arg(&path).args(args);
+    output(&mut command).map(|_| path)
 }
 
-/// The program that does spile's part of a bench, an example of the format's crate.
+/// Builds the benchmark program of a format, an example of its crate.
 fn driver(format: &str) -> Result<PathBuf> {
     example(&format!("spile-{format}"), &format!("bench_{format}"))
 }
 
 fn example(package: &str, example: &str) -> Result<PathBuf> {
-    let words = ["build", "--release", "--package", package, "--example", example];
-    if !succeeds(&mut cargo(&words))? {
-        return Err(format!("the bench of {package} does not build"));
+    let args = ["build", "--release", "--package", package, "--example", example];
+    if !succeeds(&mut cargo(&args))? {
+        return Err(format!("{package}: the example {example} does not build"));
     }
-    Ok(target().join("release/examples").join(example))
+    Ok(target_dir().join("release/examples").join(example))
 }
 
+/// Builds `spile`.
 fn build() -> Result<PathBuf> {
     if !succeeds(&mut cargo(&["build", "--release", "--package", "spile-cli"]))? {
-        return Err("it does not build".into());
+        return Err("spile-cli does not build".into());
     }
-    given(target().join("release/spile"))
+    Ok(target_dir().join("release/spile"))
 }
 
-fn given(path: PathBuf) -> Result<PathBuf> {
-    if path.is_file() { Ok(path) } else { Err(format!("{} is not a program", path.display())) }
+/// Prints why an implementation is not available; the benchmark continues without it.
+fn optional<T>(name: &str, found: Result<T>) -> Option<T> {
+    found.map_err(|why| println!("{name}: not measured: {why}")).ok()
 }
 
-/// The bench goes on without a contestant, but not without a word.
-fn or_say<T>(who: &str, found: Result<T>) -> Option<T> {
-    found.map_err(|why| println!("{who}: not measured: {why}")).ok()
-}
-
-/// How many threads of other programs want a processor, over a second.
-fn others() -> f64 {
+/// The average number of running threads of other programs during one second; prints a warning if
+/// there are too many.
+fn other_threads() -> f64 {
     let running = |_| {
         thread::sleep(Duration::from_millis(50));
         let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -205,10 +130,14 @@ fn others() -> f64 {
         // This program is one of them.
         field.map_or(0.0, |n: f64| (n - 1.0).max(0.0))
     };
-    (0..20).map(running).sum::<f64>() / 20.0
+    let busy = (0..20).map(running).sum::<f64>() / 20.0;
+    if busy > BUSY {
+        println!("warning: {busy:.1} other threads are running; the results are not reliable");
+    }
+    busy
 }
 
-/// Python and its packages, in words.
+/// Versions of Python and of some packages, as text.
 fn versions(python: &Path, packages: &[&str]) -> String {
     let code = "import sys; from importlib.metadata import version as v; \
                 print('Python', ', '.join([sys.version.split()[0]] + [p + ' ' + v(p) for p in sys.argv[1:]]))";
@@ -216,7 +145,8 @@ fn versions(python: &Path, packages: &[&str]) -> String {
     text.map_or(String::new(), |text| text.trim().to_string())
 }
 
-/// Where and with what it was measured; `versions` are those of the other contestants.
+/// Hardware, compilers, date and load as a Markdown list; `versions` are those of the other
+/// implementations.
 fn machine(versions: &str, busy: f64) -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {

@@ -1,5 +1,4 @@
-//! What is given to people: one static binary, which runs on any Linux of the same processor,
-//! whatever is installed there; the C library with its headers; and the wheel for Python.
+//! Release artefacts: a static binary for Linux, the C library with its headers, and the Python wheel.
 
 use crate::shell::{cargo, output, program, succeeds, target};
 use crate::{Result, tools};
@@ -9,20 +8,20 @@ pub(crate) fn run() -> Result<bool> {
     let host = about
         .lines()
         .find_map(|line| line.strip_prefix("host: "))
-        .ok_or("rustc does not tell what machine this is")?;
-    // Naming the target keeps the flag away from build scripts and procedural macros.
-    let words = ["build", "--release", "--package", "spile-cli", "--target", host];
+        .ok_or("`rustc -vV` prints no host")?;
+    // With `--target`, the flag does not apply to build scripts and procedural macros.
+    let args = ["build", "--release", "--package", "spile-cli", "--target", host];
     let folder = target().join("dist");
     let built = succeeds(
-        cargo(&words)
+        cargo(&args)
             .env("RUSTFLAGS", "-Ctarget-feature=+crt-static")
             .env("CARGO_TARGET_DIR", &folder),
     )?;
     let path = folder.join(host).join("release/spile");
     let length = std::fs::metadata(&path).map_err(|e| e.to_string())?.len();
     println!("{} ({:.1} MB)", path.display(), length as f64 / 1e6);
-    let words = ["build", "--release", "--package", "spile-c"];
-    let library = succeeds(cargo(&words).env("CARGO_TARGET_DIR", &folder))?;
+    let args = ["build", "--release", "--package", "spile-c"];
+    let library = succeeds(cargo(&args).env("CARGO_TARGET_DIR", &folder))?;
     let installed = folder.join("c");
     let install = succeeds(
         program("make")
@@ -33,10 +32,10 @@ pub(crate) fn run() -> Result<bool> {
     println!("{}", installed.display());
     let wheels = folder.join("python");
     let python = tools::python(&["maturin".into()])?;
-    let words = ["-m", "maturin", "build", "--release", "--out"];
+    let args = ["-m", "maturin", "build", "--release", "--out"];
     let wheel = succeeds(
         program(python)
-            .args(words)
+            .args(args)
             .arg(&wheels)
             .args(["--manifest-path", "bindings/python/Cargo.toml"])
             .env("CARGO_TARGET_DIR", &folder),

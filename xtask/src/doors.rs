@@ -1,10 +1,10 @@
-//! The rules of the house (`docs/ARCHITECTURE.md`), as far as a program can see them.
+//! `cargo xtask doors`: dependency and source rules (`docs/ARCHITECTURE.md`).
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `graph` | which crate of the workspace may depend on which |
-//! | `code` | what may stand in which source file |
-//! | `text` | source text without comments, strings and tests |
+//! | `code` | rules for single source files |
+//! | `text` | Rust source split into code, string literals and test modules |
 
 mod code;
 mod graph;
@@ -17,45 +17,47 @@ use crate::Result;
 use crate::shell::{cargo, output, root};
 use graph::Crate;
 
-/// A file, its path from the root with `/`, and its text.
+/// A text file: its path relative to the workspace, separated by `/`, and its content.
 struct File {
     path: String,
     text: String,
 }
 
 impl File {
-    /// The file is written in one of these languages.
-    fn ends_in(&self, extensions: &[&str]) -> bool {
+    fn has_extension(&self, extensions: &[&str]) -> bool {
         let own = Path::new(&self.path).extension();
         own.is_some_and(|own| extensions.iter().any(|extension| own == *extension))
     }
 }
 
-/// Folders that hold nothing written by hand.
+/// Folders without hand-written files.
 const SKIPPED: [&str; 5] = ["target", ".git", "node_modules", "corpus", "artifacts"];
 
+/// Prints every violation and returns whether there is none.
 pub(crate) fn run() -> Result<bool> {
     let metadata = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
     let crates = Crate::from_metadata(&metadata, &root())?;
     let mut files = Vec::new();
     collect(&root(), &root(), &mut files)?;
-    let broken: Vec<String> = graph::RULES
-        .iter()
-        .flat_map(|rule| rule(&crates))
+    let exceptions = code::exceptions(&files);
+    let violations: Vec<String> = graph::check(&crates)
+        .into_iter()
         .chain(code::forbids_unsafe(&crates, &files))
         .chain(files.iter().flat_map(|file| code::RULES.iter().flat_map(move |rule| rule(file))))
+        .chain(exceptions.violations)
         .collect();
-    for message in &broken {
+    for message in &violations {
         println!("{message}");
     }
-    for message in files.iter().filter_map(code::too_long) {
+    let long = files.iter().filter_map(code::too_long);
+    for message in exceptions.warnings.into_iter().chain(long) {
         println!("warning: {message}");
     }
-    println!("{} crates, {} files, {} broken rules", crates.len(), files.len(), broken.len());
-    Ok(broken.is_empty())
+    println!("{} crates, {} files, {} violations", crates.len(), files.len(), violations.len());
+    Ok(violations.is_empty())
 }
 
-/// All files that are text.
+/// Reads all text files below `folder`.
 fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
     let fail = |e: std::io::Error| format!("{}: {e}", folder.display());
     let entries = fs::read_dir(folder).map_err(fail)?;

@@ -1,7 +1,7 @@
 //! Builds the targets of `fuzz/` with coverage counters and runs them.
 //!
-//! No cargo-fuzz is needed: the counters come from a pass of LLVM that the stable compiler can be
-//! told to run. They need a build of everything, so it has a folder of its own, `target/fuzz`.
+//! cargo-fuzz is not needed: the counters are inserted by an LLVM pass of the stable compiler. All crates are
+//! built with them, in `target/fuzz`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,27 +20,27 @@ const FLAGS: [&str; 7] = [
     "fuzzing",
 ];
 
-/// What one input may cost.
+/// Limits per input.
 const LIMITS: [&str; 3] = ["-timeout=5", "-rss_limit_mb=512", "-max_len=65536"];
 
-/// Lines of a failed target's output that are shown: the message and where it came from.
+/// Lines of output that are printed when a target fails.
 const SHOWN: usize = 25;
 
-/// `[SECONDS] [TARGET]`.
-pub(crate) fn run(words: &[&str]) -> Result<bool> {
-    let (seconds, only) = match *words {
+/// Runs `[SECONDS] [TARGET]`.
+pub(crate) fn run(args: &[&str]) -> Result<bool> {
+    let (seconds, only) = match *args {
         [] => (30, None),
         [seconds] => (number(seconds)?, None),
         [seconds, target] => (number(seconds)?, Some(target)),
-        _ => return Err("fuzz takes a number of seconds and the name of a target".into()),
+        _ => return Err("expected at most a number of seconds and a target".into()),
     };
     tools::cxx()?;
     let targets: Vec<String> =
         targets().into_iter().filter(|name| only.is_none_or(|only| only == name)).collect();
     if targets.is_empty() {
-        return Err("there is no such target in fuzz/src/bin".into());
+        return Err("no such target in fuzz/src/bin".into());
     }
-    Ok(each(&targets, seconds)?.failed == 0)
+    Ok(run_all(&targets, seconds)?.failed == 0)
 }
 
 /// The step of `cargo xtask test`.
@@ -48,42 +48,42 @@ pub(crate) fn smoke(seconds: u64) -> Outcome {
     if let Err(why) = tools::cxx() {
         return Outcome::Skipped(why);
     }
-    match each(&targets(), seconds) {
+    match run_all(&targets(), seconds) {
         Ok(counts) => Outcome::Tests(counts, true),
         Err(why) => Outcome::Failed(why),
     }
 }
 
-fn number(word: &str) -> Result<u64> {
-    word.parse().map_err(|_| format!("`{word}` is not a number of seconds"))
+fn number(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| format!("expected a number of seconds, found `{text}`"))
 }
 
-/// The targets are the programs in `fuzz/src/bin`.
+/// The names of the programs in `fuzz/src/bin`.
 fn targets() -> Vec<String> {
     let sources = files(&root().join("fuzz/src/bin"), "rs");
     sources.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect()
 }
 
-fn each(targets: &[String], seconds: u64) -> Result<Counts> {
+fn run_all(targets: &[String], seconds: u64) -> Result<Counts> {
     let folder = build()?;
     let share = (seconds / targets.len().max(1) as u64).max(1);
     let mut counts = Counts::default();
     for name in targets {
-        let fine = one(&folder, name, share)?;
-        counts.passed += u64::from(fine);
-        counts.failed += u64::from(!fine);
+        let passed = run_target(&folder, name, share)?;
+        counts.passed += u64::from(passed);
+        counts.failed += u64::from(!passed);
     }
     Ok(counts)
 }
 
-/// The folder with the built targets.
+/// Builds the targets; returns their folder.
 fn build() -> Result<PathBuf> {
     let host = output(std::process::Command::new("rustc").arg("-vV"))?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
     let home = target().join("fuzz");
     let mut command =
         cargo(&["build", "--release", "--bins", "--manifest-path", "fuzz/Cargo.toml"]);
-    // With `--target`, build scripts and macros are left without counters.
+    // With `--target`, build scripts and macros have no counters.
     command.args(["--target", host]).arg("--target-dir").arg(&home);
     command.env("RUSTFLAGS", FLAGS.join(" ")).env_remove("CARGO_ENCODED_RUSTFLAGS");
     if !succeeds(&mut command)? {
@@ -92,8 +92,8 @@ fn build() -> Result<PathBuf> {
     Ok(home.join(host).join("release"))
 }
 
-/// Runs a target; true if nothing was found.
-fn one(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
+/// Runs a target; returns whether it found no failure.
+fn run_target(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
     let home = target().join("fuzz");
     let (corpus, crashes) = (home.join("corpus").join(name), home.join("crashes").join(name));
     for folder in [&corpus, &crashes] {
@@ -101,7 +101,7 @@ fn one(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
     }
     let mut command = crate::shell::program(folder.join(name));
     command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
-    // A slash at the end makes it a folder and not the beginning of a name.
+    // Without a slash at the end this would be a prefix of file names.
     command.arg(format!("-artifact_prefix={}/", crashes.display()));
     command.args(["-verbosity=0", "-print_final_stats=1"]).arg(&corpus).args(seeds(name));
     let (fine, text) = captured(&mut command)?;
@@ -111,7 +111,7 @@ fn one(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
             line.and_then(|line| line.split_whitespace().last()).unwrap_or("?")
         };
         let (runs, new) = (stat("stat::number_of_executed_units"), stat("stat::new_units_added"));
-        println!("{name}: {runs} inputs in {seconds} s, {new} of them reached something new");
+        println!("{name}: {runs} inputs in {seconds} s, {new} with new coverage");
         return Ok(true);
     }
     let lines: Vec<&str> = text.lines().collect();
@@ -119,12 +119,12 @@ fn one(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
     let start = lines.iter().position(cause).unwrap_or(lines.len().saturating_sub(SHOWN));
     println!("{}", lines[start..].iter().take(SHOWN).copied().collect::<Vec<_>>().join("\n"));
     let mut kept = lines.iter().filter_map(|line| line.split_once("Test unit written to "));
-    let kept = kept.next_back().map_or("nowhere", |(_, path)| path);
-    println!("{name}: FAILED; the input is kept as {kept}");
+    let kept = kept.next_back().map_or("not written", |(_, path)| path);
+    println!("{name}: FAILED; input: {kept}");
     Ok(false)
 }
 
-/// Inputs to begin with: the target's own, and the files of the format it is named after.
+/// Folders with seed inputs: those of the target, and the test files of its format.
 fn seeds(name: &str) -> Vec<PathBuf> {
     let format = name.strip_suffix("_open").unwrap_or(name);
     let folders = [

@@ -1,4 +1,4 @@
-//! The pictures of `docs/gallery.md`, drawn by the program itself from the golden files.
+//! The pictures of `docs/gallery.md`, drawn by `spile plot` from the golden files.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,50 +6,50 @@ use std::fs;
 use crate::Result;
 use crate::shell::{cargo, output, program, root, succeeds, target};
 
-/// A picture: its name, what it shows, the golden file, and the words after that.
+/// A picture: its name, its caption, the golden file, and the other arguments.
 struct Picture {
     name: &'static str,
-    shows: &'static str,
+    caption: &'static str,
     file: &'static str,
-    words: &'static [&'static str],
+    args: &'static [&'static str],
 }
 
 const PICTURES: [Picture; 11] = [
     Picture {
         name: "density",
-        shows: "A field on its mesh, first dimension along x. Cells lie between the nodes of the mesh.",
+        caption: "A field on its mesh; the first dimension is the x axis. Cells lie between the nodes of the mesh.",
         file: "sdf/epoch2d_4ranks_id4_0001.sdf",
-        words: &["number_density"],
+        args: &["number_density"],
     },
     Picture {
         name: "field",
-        shows: "A field that has a sign: the colours part at zero.",
+        caption: "A field with positive and negative values, with a diverging colour map centred at zero.",
         file: "sdf/epoch2d_4ranks_id4_0001.sdf",
-        words: &["Electric Field/Ex", "--symmetric"],
+        args: &["Electric Field/Ex", "--symmetric"],
     },
     Picture {
         name: "charge",
-        shows: "Of three dimensions the middle is shown, and the title says so.",
+        caption: "Of a three-dimensional array the middle plane is drawn; the title shows its index.",
         file: "iotk/qe54_si/si.save/charge-density.dat",
-        words: &[],
+        args: &[],
     },
     Picture {
         name: "slice",
-        shows: "Or the part that is asked for; here with logarithmic colours.",
+        caption: "A selected plane, with logarithmic colours.",
         file: "iotk/qe54_si/si.save/charge-density.dat",
-        words: &["Root/CHARGE-DENSITY/density", "0, :, :", "--log"],
+        args: &["Root/CHARGE-DENSITY/density", "0, :, :", "--log"],
     },
     Picture {
         name: "particles",
-        shows: "Two arrays are points.",
+        caption: "Two arrays are drawn as points.",
         file: "sdf/epoch3d_0001.sdf",
-        words: &["Grid/Particles/electron/X", "px/electron"],
+        args: &["Grid/Particles/electron/X", "px/electron"],
     },
     Picture {
         name: "phase-space",
-        shows: "More than 10000 points, or --hist, are a map of how many (or how much weight) there is.",
+        caption: "More than 10000 points, or --hist, are drawn as a two-dimensional histogram, optionally weighted.",
         file: "sdf/epoch2d_4ranks_id4_0001.sdf",
-        words: &[
+        args: &[
             "Grid/Particles/electron/X",
             "px/electron",
             "--bins",
@@ -60,49 +60,49 @@ const PICTURES: [Picture; 11] = [
     },
     Picture {
         name: "histogram",
-        shows: "How often the values of one array occur.",
+        caption: "A histogram.",
         file: "sdf/epoch1d_normal_0003.sdf",
-        words: &["px/electron", "--hist"],
+        args: &["px/electron", "--hist"],
     },
     Picture {
         name: "line",
-        shows: "One dimension is a line. Longer ones than the picture is wide are drawn whole, from the \
-                least to the greatest value of each pixel.",
+        caption: "A one-dimensional array is drawn as a line; with more values than pixels, from the minimum to the \
+                maximum at each pixel.",
         file: "sdf/epoch1d_normal_0003.sdf",
-        words: &["Electric Field/Ey", "--dark"],
+        args: &["Electric Field/Ey", "--dark"],
     },
     Picture {
         name: "frames",
-        shows: "Few values a frame are drawn over all frames.",
+        caption: "Arrays with few values per frame are drawn over all frames.",
         file: "gsd/py-5.0.1/hoomd_many_frames.gsd",
-        words: &["log/E"],
+        args: &["log/E"],
     },
     Picture {
         name: "trace",
-        shows: "A trace of an oscilloscope, in volts over seconds; longer ones are drawn by their extremes.",
+        caption: "An oscilloscope trace in volts over seconds.",
         file: "lecroy/lecroy_le_word.trc",
-        words: &[],
+        args: &[],
     },
     Picture {
         name: "columns",
-        shows: "Columns of a text file over the first one, where that is evenly spaced. The names are those of its header.",
+        caption: "Columns of a text file over the first one, if that is evenly spaced, with the names of the header.",
         file: "columns/column_header.txt",
-        words: &[],
+        args: &[],
     },
 ];
 
 const HEAD: &str = "\
 # Gallery
 
-Every picture is drawn by `spile plot` in the folder `tests/golden`; `cargo xtask gallery` draws them anew, and a test
-compares what is drawn with what is here.
-With `-o x.svg` they are vectors (a map of colours is one embedded image), without `-o` they appear in the
-terminal: as pixels where it is known to show them (kitty, WezTerm, Ghostty, Konsole; with sixels foot, mlterm,
-contour, iTerm2) or with `--kitty` or `--sixel`, else lines and points as braille dots and maps as half blocks.
+Every picture is drawn by `spile plot` in the folder `tests/golden`. `cargo xtask gallery` draws them again; a test
+compares the pictures with the output of the program.
+`-o x.svg` writes vector graphics (colour maps are embedded images). Without `-o` the picture is shown in the terminal:
+as pixels in terminals known to support them (kitty, WezTerm, Ghostty, Konsole; with sixels foot, mlterm, contour,
+iTerm2) or with `--kitty` or `--sixel`, otherwise as Braille dots (lines, points) and half blocks (colour maps).
 
-The colours are viridis (by Nathaniel Smith, Stéfan van der Walt and Eric Firing, CC0), or with `--symmetric`
-a scale from blue over light grey to red that is straight in Oklab. Grey cells have no finite value or, with
-`--log`, no positive one.
+The colour map is viridis (by Nathaniel Smith, Stéfan van der Walt and Eric Firing, CC0), or with `--symmetric`
+a diverging map from blue through light grey to red, linear in Oklab. Cells without a finite value, or with
+`--log` without a positive value, are grey.
 ";
 
 pub(crate) fn write() -> Result<bool> {
@@ -114,17 +114,17 @@ pub(crate) fn write() -> Result<bool> {
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut page = HEAD.to_owned();
     let mut total = 0;
-    for Picture { name, shows, file, words } in &PICTURES {
+    for Picture { name, caption, file, args } in &PICTURES {
         let picture = format!("docs/images/gallery/{name}.png");
         let golden = format!("tests/golden/{file}");
         let rest = ["-o", &picture, "--overwrite"];
-        output(program(&spile).args(["plot", &golden]).args(*words).args(rest))?;
+        output(program(&spile).args(["plot", &golden]).args(*args).args(rest))?;
         total += fs::metadata(root().join(&picture)).map_err(|e| format!("{picture}: {e}"))?.len();
-        let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        let command = format!("spile plot {file} {}", typed.join(" "));
+        let quoted: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
+        let command = format!("spile plot {file} {}", quoted.join(" "));
         let _ = write!(
             page,
-            "\n{shows}\n\n    {} -o {name}.png\n\n![{name}](images/gallery/{name}.png)\n",
+            "\n{caption}\n\n    {} -o {name}.png\n\n![{name}](images/gallery/{name}.png)\n",
             command.trim_end()
         );
     }
@@ -134,10 +134,10 @@ pub(crate) fn write() -> Result<bool> {
     Ok(true)
 }
 
-/// A word as a shell wants it.
-fn quoted(word: &str) -> String {
+/// An argument as typed in a shell.
+fn quoted(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+    if arg.chars().all(plain) { arg.to_owned() } else { format!("'{arg}'") }
 }
 
 #[cfg(test)]
@@ -145,13 +145,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_split_them() {
+    fn arguments_are_quoted_if_a_shell_would_split_them() {
         assert_eq!(quoted("px/electron"), "px/electron");
         assert_eq!(quoted("0, :, :"), "'0, :, :'");
     }
 
     #[test]
-    fn every_golden_file_is_there() {
+    fn every_golden_file_exists() {
         for picture in &PICTURES {
             let path = root().join("tests/golden").join(picture.file);
             assert!(path.is_file(), "{}", path.display());

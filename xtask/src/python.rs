@@ -1,8 +1,7 @@
-//! The Python package: a wheel of the module that is built already, and its tests.
+//! The Python package: builds a wheel from the compiled module, and runs its tests.
 //!
-//! maturin would build the module once more with another set of features. It tells what belongs into
-//! the wheel instead, and `wheel` packs that. What is given to people is maturin's own work
-//! (`cargo xtask dist`).
+//! maturin would build the module again with other features. Here it only writes the metadata, and `wheel` packs
+//! the files. Released wheels are built by maturin (`cargo xtask dist`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +11,11 @@ use crate::shell::{cargo, files, output, program, root, succeeds, target, watche
 use crate::step::{Counts, Outcome, Steps};
 use crate::tools;
 
-/// What the tests need besides what the interop scripts do.
+/// Packages that the tests need, besides those of the interop scripts.
 const PACKAGES: &[&str] =
     &["maturin", "wheel", "pytest", "mypy", "ruff", "dask[array]", "distributed"];
 
-/// The quick loop of who works on the package: its crate alone is built.
+/// `cargo xtask python`: builds only the crate of the package.
 pub(crate) fn run() -> Result<bool> {
     if !succeeds(&mut cargo(&["build", "--package", "spile-python"]))? {
         return Ok(false);
@@ -28,22 +27,22 @@ pub(crate) fn run() -> Result<bool> {
     Ok(!steps.failed())
 }
 
-/// Installs the package as people have it.
-pub(crate) fn release(python: &Path) -> Result<()> {
+/// Installs a release build of the package.
+pub(crate) fn install_release(python: &Path) -> Result<()> {
     if !succeeds(&mut cargo(&["build", "--release", "--package", "spile-python"]))? {
         return Err("the Python package does not build".into());
     }
     install(python, &pack(python, &target().join("release/libspile_python.so"))?)
 }
 
-/// The Python packages that scripts of `tests/interop` need.
+/// The Python packages that the scripts of `tests/interop` need.
 pub(crate) fn interop_packages() -> Vec<String> {
     let list = root().join("tests/interop/requirements.txt");
-    let wanted = fs::read_to_string(list).unwrap_or_else(|_| "numpy".into());
-    wanted.split_whitespace().map(String::from).collect()
+    let names = fs::read_to_string(list).unwrap_or_else(|_| "numpy".into());
+    names.split_whitespace().map(String::from).collect()
 }
 
-/// The tests of the package with everything it works with, then with NumPy alone.
+/// Runs the tests of the package with all optional packages, then with NumPy only.
 pub(crate) fn test(module: &Path, others: &[String]) -> Outcome {
     let packages: Vec<String> =
         PACKAGES.iter().map(ToString::to_string).chain(others.iter().cloned()).collect();
@@ -60,7 +59,7 @@ pub(crate) fn test(module: &Path, others: &[String]) -> Outcome {
         let (fine, text) = watched(&mut pytest)?;
         let mut counts = count(&text);
         let alone = tools::fresh_venv("venv-numpy")?;
-        install_with_needs(&alone, &wheel)?;
+        install_with_dependencies(&alone, &wheel)?;
         let script = folder.join("tests/alone.py");
         let (sound, _) = watched(program(&alone).arg("-W").arg("error").arg(script))?;
         *(if sound { &mut counts.passed } else { &mut counts.failed }) += 1;
@@ -69,7 +68,7 @@ pub(crate) fn test(module: &Path, others: &[String]) -> Outcome {
     run().unwrap_or_else(Outcome::Failed)
 }
 
-/// A wheel of the module that cargo has built as `module`.
+/// Packs a wheel with the compiled `module`.
 fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
     let package = root().join("bindings/python");
     let (unpacked, packed) = (target().join("wheel/unpacked"), target().join("wheel/packed"));
@@ -80,9 +79,9 @@ fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
         }
         fs::create_dir_all(folder).map_err(|e| fail(folder, e))?;
     }
-    let words = ["-m", "maturin", "pep517", "write-dist-info", "--metadata-directory"];
+    let args = ["-m", "maturin", "pep517", "write-dist-info", "--metadata-directory"];
     let mut maturin = program(python);
-    maturin.current_dir(&package).args(words).arg(&unpacked).arg("--interpreter").arg(python);
+    maturin.current_dir(&package).args(args).arg(&unpacked).arg("--interpreter").arg(python);
     output(&mut maturin)?;
     let sources = package.join("python/spile");
     let inside = unpacked.join("spile");
@@ -97,22 +96,22 @@ fn pack(python: &Path, module: &Path) -> Result<PathBuf> {
     fs::copy(module, &binary).map_err(|e| fail(module, e))?;
     let mut wheel = program(python);
     output(wheel.args(["-m", "wheel", "pack"]).arg(&unpacked).arg("--dest-dir").arg(&packed))?;
-    files(&packed, "whl").pop().ok_or_else(|| "no wheel was packed".into())
+    files(&packed, "whl").pop().ok_or_else(|| "no wheel in target/wheel/packed".into())
 }
 
 fn install(python: &Path, wheel: &Path) -> Result<()> {
-    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     let again = ["--force-reinstall", "--no-deps"];
-    output(program(python).args(words).args(again).arg(wheel)).map(drop)
+    output(program(python).args(args).args(again).arg(wheel)).map(drop)
 }
 
-/// As people install it: what the wheel asks for comes with it.
-fn install_with_needs(python: &Path, wheel: &Path) -> Result<()> {
-    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    output(program(python).args(words).arg(wheel)).map(drop)
+/// Installs the wheel with its dependencies.
+fn install_with_dependencies(python: &Path, wheel: &Path) -> Result<()> {
+    let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    output(program(python).args(args).arg(wheel)).map(drop)
 }
 
-/// `3 failed, 120 passed, 2 skipped in 4.2s`, the last line of pytest.
+/// Parses the last line of pytest: `3 failed, 120 passed, 2 skipped in 4.2s`.
 fn count(text: &str) -> Counts {
     let mut counts = Counts::default();
     let last = text.lines().rfind(|line| line.contains(" in ")).unwrap_or_default();
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_of_pytest_is_understood() {
+    fn the_last_line_of_pytest_is_parsed() {
         let text =
             "..s.F\n2 in the way\n=== 1 failed, 7 passed, 2 skipped, 3 warnings in 4.20s ===\n";
         assert_eq!(count(text), Counts { passed: 7, failed: 1, skipped: 2 });

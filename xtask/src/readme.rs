@@ -1,4 +1,4 @@
-//! The table of formats in `README.md`, as the program itself prints it.
+//! The table of formats in `README.md`, as printed by `spile formats --markdown`.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ pub(crate) fn write() -> Result<bool> {
     if old != new {
         let path = root().join("README.md");
         fs::write(&path, new).map_err(|e| format!("README.md: {e}"))?;
-        println!("README.md: the table of formats is new");
+        println!("README.md: the table of formats is updated");
     }
     Ok(true)
 }
@@ -34,14 +34,14 @@ fn both() -> Result<(String, String)> {
     Ok((old, new))
 }
 
-/// The text with `table` between the two markers.
+/// The text with `table` between the markers.
 fn with_table(text: &str, table: &str) -> Result<String> {
     let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;
         Some((before, after))
     });
     let (before, after) = parts.ok_or_else(|| {
-        format!("README.md: put the lines {BEGIN} and {END} where the table belongs")
+        format!("README.md: expected the lines {BEGIN} and {END} around the table")
     })?;
     Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", table.trim_end()))
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_markers_changes() {
+    fn only_text_between_the_markers_changes() {
         let text = format!("# a\n{BEGIN}\nold\n{END}\nz\n");
         let once = with_table(&text, "|new|\n").unwrap();
         assert_eq!(once, format!("# a\n{BEGIN}\n|new|\n{END}\nz\n"));

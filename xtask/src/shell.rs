@@ -1,4 +1,4 @@
-//! Where things are, and running programs.
+//! Paths of the workspace, and running programs.
 
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ pub(crate) fn root() -> PathBuf {
     own.parent().unwrap_or(own).to_path_buf()
 }
 
-/// The folder that cargo builds in.
+/// The build folder of cargo.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Files of a folder whose names end in `.extension`, in order; none if there is no such folder.
+/// Files of a folder with an extension, sorted; none if the folder does not exist.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -30,15 +30,15 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A program that runs in the workspace's folder.
+/// A program that runs in the folder of the workspace.
 pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root());
     command
 }
 
-/// Cargo, without what the outer cargo told this program about itself: build scripts that watch
-/// those variables would run again.
+/// Cargo, without the variables that the outer cargo has set for this program: they would make build scripts
+/// run again.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
@@ -51,24 +51,24 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end; the program talks to the terminal itself.
+/// Runs a program on the terminal; returns whether it succeeded.
 pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     let status = command.status().map_err(|e| format!("{}: {e}", name(command)))?;
     Ok(status.success())
 }
 
-/// Runs without a word; what it printed is the answer if it went well.
+/// Runs a program; returns its standard output, or an error with its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let name = name(command);
     let done = command.stdin(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(format!("{name} failed ({}): {}", done.status, said.trim()))
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    Err(format!("{name} failed ({}): {}", done.status, stderr.trim()))
 }
 
-/// Runs without a word; whether it went well, and all it printed.
+/// Runs a program; returns whether it succeeded, and its entire output.
 pub(crate) fn captured(command: &mut Command) -> Result<(bool, String)> {
     let done = command.stdin(Stdio::null()).output();
     let done = done.map_err(|e| format!("{}: {e}", name(command)))?;
@@ -76,7 +76,8 @@ pub(crate) fn captured(command: &mut Command) -> Result<(bool, String)> {
     Ok((done.status.success(), String::from_utf8_lossy(&all).into_owned()))
 }
 
-/// Runs and shows what is printed while it is printed; also returns it, without colours.
+/// Runs a program and shows its output immediately; returns whether it succeeded, and the output without
+/// colours.
 pub(crate) fn watched(command: &mut Command) -> Result<(bool, String)> {
     if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
@@ -101,7 +102,7 @@ fn copy(stream: impl Read, mut to: impl Write) -> String {
     let mut line = Vec::new();
     let mut lines = BufReader::new(stream);
     while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        // A reader that went away is no reason to stop the tests.
+        // A closed terminal does not stop the tests.
         let _ = to.write_all(&line);
         all += &String::from_utf8_lossy(&line);
         line.clear();
@@ -109,7 +110,7 @@ fn copy(stream: impl Read, mut to: impl Write) -> String {
     all
 }
 
-/// Text without the sequences that colour it.
+/// The text without escape sequences for colours.
 fn plain(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -128,14 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_taken_out() {
+    fn colours_are_removed() {
         assert_eq!(plain("\x1b[1m\x1b[32m4 passed\x1b[0m, 1 failed"), "4 passed, 1 failed");
     }
 
     #[test]
-    fn a_program_that_fails_says_why() {
-        let said = output(program("sh").args(["-c", "echo no disk >&2; exit 3"])).unwrap_err();
-        assert!(said.contains("no disk") && said.contains('3'), "{said}");
+    fn a_failure_contains_standard_error_and_status() {
+        let error = output(program("sh").args(["-c", "echo no disk >&2; exit 3"])).unwrap_err();
+        assert!(error.contains("no disk") && error.contains('3'), "{error}");
         let (fine, text) = watched(program("sh").args(["-c", "echo out; echo err >&2"])).unwrap();
         assert!(fine && text.contains("out") && text.contains("err"));
     }

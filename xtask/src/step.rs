@@ -1,11 +1,11 @@
-//! How a step of the tests ends, and what the summary says about all of them.
+//! Results of the steps of `cargo xtask test`, and their summary.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// Tests in a step. A step that is not made of tests counts as one.
+/// Numbers of tests in a step. A step without tests counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
@@ -13,21 +13,20 @@ pub(crate) struct Counts {
     pub(crate) skipped: u64,
 }
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// As it should.
     Passed,
-    /// Not as it should.
+    /// The reason.
     Failed(String),
-    /// It could not run here, and why.
+    /// The reason why it cannot run on this machine.
     Skipped(String),
-    /// It ran these tests, and the program that ran them was content or not.
+    /// Its tests, and whether the program that ran them succeeded.
     Tests(Counts, bool),
 }
 
 impl Outcome {
-    /// What a check that prints its own findings says at the end.
+    /// The result of a check that prints its findings.
     pub(crate) fn from_check(result: Result<bool>) -> Self {
         match result {
             Ok(true) => Self::Passed,
@@ -45,13 +44,13 @@ impl Outcome {
             Self::Passed => Counts { passed: 1, ..Counts::default() },
             Self::Failed(_) => Counts { failed: 1, ..Counts::default() },
             Self::Skipped(_) => Counts { skipped: 1, ..Counts::default() },
-            // Something went wrong outside the tests, for example in the build.
+            // A failure outside of the tests, for example in the build.
             Self::Tests(counts, false) => Counts { failed: counts.failed.max(1), ..*counts },
             Self::Tests(counts, true) => *counts,
         }
     }
 
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Self::Passed => "ok".into(),
             Self::Failed(why) => format!("FAILED: {}", first_line(why)),
@@ -59,19 +58,19 @@ impl Outcome {
             Self::Tests(Counts { failed: 0, .. }, false) => "FAILED: see above".into(),
             Self::Tests(counts, _) => {
                 let word = if counts.failed > 0 { "FAILED" } else { "ok" };
-                format!("{word}: {}", counts.words())
+                format!("{word}: {}", counts.text())
             }
         }
     }
 }
 
 impl Counts {
-    /// The same and those of a list such as `5 passed; 0 failed; 1 ignored`.
+    /// Adds the numbers of a list such as `5 passed; 0 failed; 1 ignored`.
     fn with(mut self, list: &str) -> Self {
         for item in list.split([',', ';']) {
-            let mut words = item.split_whitespace();
-            let number = words.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-            match words.next() {
+            let mut fields = item.split_whitespace();
+            let number = fields.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+            match fields.next() {
                 Some("passed") => self.passed += number,
                 Some("failed" | "timed") => self.failed += number,
                 Some("skipped" | "ignored") => self.skipped += number,
@@ -81,17 +80,17 @@ impl Counts {
         self
     }
 
-    fn words(self) -> String {
+    fn text(self) -> String {
         format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
-/// The steps that have run.
+/// The completed steps.
 #[derive(Default)]
 pub(crate) struct Steps(Vec<(&'static str, Outcome, Duration)>);
 
 impl Steps {
-    /// Runs a step under a headline.
+    /// Runs a step and prints its name and result.
     pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Outcome) {
         println!("\n=== {name}");
         let start = Instant::now();
@@ -100,36 +99,36 @@ impl Steps {
         if let Outcome::Failed(why) = &outcome {
             println!("{why}");
         }
-        println!("=== {name}: {} ({:.1} s)", outcome.words(), time.as_secs_f64());
+        println!("=== {name}: {} ({:.1} s)", outcome.text(), time.as_secs_f64());
         self.0.push((name, outcome, time));
     }
 
-    /// Something has failed so far.
+    /// Whether a step has failed.
     pub(crate) fn failed(&self) -> bool {
         self.0.iter().any(|(_, outcome, _)| outcome.failed())
     }
 
-    /// The table and the line that programs look for.
+    /// A table of the steps, and a line with the total numbers of tests.
     pub(crate) fn summary(&self) -> String {
         let mut text = String::new();
         let mut sum = Counts::default();
         for (name, outcome, time) in &self.0 {
-            let (time, words) = (time.as_secs_f64(), outcome.words());
-            let _ = writeln!(text, "{name:<10} {time:>7.1} s  {words}");
+            let (time, text_of_step) = (time.as_secs_f64(), outcome.text());
+            let _ = writeln!(text, "{name:<10} {time:>7.1} s  {text_of_step}");
             let counts = outcome.counts();
             sum.passed += counts.passed;
             sum.failed += counts.failed;
             sum.skipped += counts.skipped;
         }
-        text + "\n" + &sum.words() + "\n"
+        text + "\n" + &sum.text() + "\n"
     }
 }
 
-/// What nextest says at the end of its work, or the sum of what the standard test programs say.
+/// The numbers in the summary of nextest, or the sum over the standard test programs.
 pub(crate) fn count_tests(text: &str) -> Counts {
     let summary = text.lines().rfind(|line| line.trim_start().starts_with("Summary ["));
     if let Some((_, list)) = summary.and_then(|line| line.split_once("run: ")) {
-        // Every test that failed has shown the result of its own program above, and is in here, too.
+        // Failed tests have also printed the result of their own program.
         return Counts::default().with(list);
     }
     let results = text.lines().filter_map(|line| line.trim_start().strip_prefix("test result: "));
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_test_programs_are_understood() {
+    fn results_of_both_test_programs_are_parsed() {
         let nextest = "     Summary [   0.1s] 9 tests run: 7 passed (1 slow), 1 failed, 1 timed out, 2 skipped";
         assert_eq!(count_tests(nextest), Counts { passed: 7, failed: 2, skipped: 2 });
         let plain = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_nextest_shows_is_counted_once() {
+    fn a_failure_reported_by_nextest_is_counted_once() {
         let text = "        FAIL [   0.012s] (2/2) demo tests::it_fails\n\
                     \x20 stdout ───\n\
                     \x20   running 1 test\n\

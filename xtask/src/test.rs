@@ -1,4 +1,4 @@
-//! All that CI runs, in one build profile and one set of features, so that nothing is built twice.
+//! All steps of CI, with one build profile and one set of features, so that nothing is built twice.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -7,9 +7,8 @@ use crate::shell::{cargo, output, program, root, succeeds, watched};
 use crate::step::{Counts, Outcome, Steps, count_tests};
 use crate::{Result, doors, fuzz, python as package, readme, tools};
 
-/// The same words everywhere: another set of features would be another build. The only feature
-/// that a machine may be unable to build is MPI.
-fn all() -> &'static [&'static str] {
+/// The arguments of every build: other features would need another build. Only MPI may be unavailable.
+fn build_args() -> &'static [&'static str] {
     static ALL: OnceLock<&[&str]> = OnceLock::new();
     ALL.get_or_init(|| match tools::mpi() {
         Ok(()) => &["--workspace", "--all-features"],
@@ -23,7 +22,7 @@ const FUZZ_SECONDS: u64 = 30;
 pub(crate) fn run() -> bool {
     let mut steps = Steps::default();
     steps.run("fmt", || Outcome::from_check(fmt()));
-    // What is missing after this is skipped by the tests that need it, and counted.
+    // Tests that need a tool that is still missing are skipped, and counted.
     steps.run("mpi", || installed(tools::mpi()));
     steps.run("make", || installed(tools::make()));
     steps.run("fortran", || installed(tools::fortran()));
@@ -32,7 +31,7 @@ pub(crate) fn run() -> bool {
     steps.run("tests", tests);
     steps.run("doc tests", doc_tests);
     steps.run("readme", || Outcome::from_check(readme::check()));
-    // These take long and say little about a tree that is known to be broken.
+    // These steps are slow.
     let broken = steps.failed();
     let unless_broken = |step: fn() -> Outcome| {
         if broken { Outcome::Skipped("an earlier step failed".into()) } else { step() }
@@ -48,32 +47,33 @@ fn installed(tool: Result<()>) -> Outcome {
     tool.map_or_else(Outcome::Skipped, |()| Outcome::Passed)
 }
 
-/// The fuzz targets are a workspace of their own.
+/// The fuzz targets are a separate workspace.
 fn fmt() -> Result<bool> {
-    let house = succeeds(&mut cargo(&["fmt", "--all", "--check"]))?;
+    let workspace = succeeds(&mut cargo(&["fmt", "--all", "--check"]))?;
     let fuzz = ["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"];
-    Ok(succeeds(&mut cargo(&fuzz))? && house)
+    Ok(succeeds(&mut cargo(&fuzz))? && workspace)
 }
 
-/// Warnings are denied here and not by `RUSTFLAGS`, which would make it another build.
+/// Warnings are not denied by `RUSTFLAGS`, which would need another build.
 fn clippy() -> Outcome {
     let mut command = cargo(&["clippy", "--all-targets"]);
-    Outcome::from_check(succeeds(command.args(all()).args(["--", "-D", "warnings"])))
+    Outcome::from_check(succeeds(command.args(build_args()).args(["--", "-D", "warnings"])))
 }
 
 fn tests() -> Outcome {
     let mut command = if tools::nextest() {
         cargo(&["nextest", "run", "--no-fail-fast", "--no-tests=pass"])
     } else {
-        println!("cargo-nextest is not here; `cargo test` does the same more slowly");
+        println!("cargo-nextest is not installed; using `cargo test`, which is slower");
         cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
     };
     let list = crate::shell::target().join("skipped.txt");
     let _ = std::fs::remove_file(&list);
-    with_skipped(counted(command.args(all()).env("SPILE_SKIPPED", &list)), &list)
+    with_skipped(counted(command.args(build_args()).env("SPILE_SKIPPED", &list)), &list)
 }
 
-/// A test that cannot run here ends well, but leaves its reason in a list: it did not pass.
+/// Subtracts the tests that succeeded only because they cannot run on this machine. They write the reason
+/// to `list`.
 fn with_skipped(outcome: Outcome, list: &Path) -> Outcome {
     let reasons = std::fs::read_to_string(list).unwrap_or_default();
     for why in reasons.lines() {
@@ -91,7 +91,7 @@ fn with_skipped(outcome: Outcome, list: &Path) -> Outcome {
 }
 
 fn doc_tests() -> Outcome {
-    counted(cargo(&["test", "--doc", "--no-fail-fast"]).args(all()))
+    counted(cargo(&["test", "--doc", "--no-fail-fast"]).args(build_args()))
 }
 
 fn counted(command: &mut std::process::Command) -> Outcome {
@@ -101,23 +101,24 @@ fn counted(command: &mut std::process::Command) -> Outcome {
     }
 }
 
-/// The program as the tests built it. Without `--tests` the packages that only tests need would
-/// not have a say in the features of the others, and half of them would be built again.
+/// The program `spile`, built with the same features as the tests. Without `--tests` dev-dependencies would not
+/// take part in the selection of features, and many packages would be built again.
 pub(crate) fn spile() -> Result<PathBuf> {
     built("spile")
 }
 
-/// What is built beside the tests: a program or a library.
+/// The path of a program or library.
 fn built(name: &str) -> Result<PathBuf> {
-    let fine = succeeds(cargo(&["build", "--quiet", "--lib", "--bins", "--tests"]).args(all()))?;
+    let fine =
+        succeeds(cargo(&["build", "--quiet", "--lib", "--bins", "--tests"]).args(build_args()))?;
     let path = crate::shell::target().join("debug").join(name);
     if !fine || !path.is_file() {
-        return Err(format!("`{name}` was not built"));
+        return Err(format!("`{name}` does not build"));
     }
     Ok(path)
 }
 
-/// The Python package.
+/// Tests the Python package.
 fn python() -> Outcome {
     match built("libspile_python.so") {
         Ok(module) => package::test(&module, &package::interop_packages()),
@@ -125,12 +126,12 @@ fn python() -> Outcome {
     }
 }
 
-/// Every script of `tests/interop` is one test; it finds the program in `SPILE`.
+/// Runs the scripts of `tests/interop`, one test each, with the path of the program in `SPILE`.
 fn interop() -> Outcome {
     let folder = root().join("tests/interop");
     let scripts = crate::shell::files(&folder, "py");
     if scripts.is_empty() {
-        return Outcome::Skipped("there is no script in tests/interop yet".into());
+        return Outcome::Skipped("no scripts in tests/interop".into());
     }
     let spile = match spile() {
         Ok(spile) => spile,

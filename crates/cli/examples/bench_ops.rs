@@ -1,20 +1,23 @@
-//! Does one task a line and answers with seconds and bytes; `cargo xtask bench ops` and `digitizer` ask.
+//! The tasks of `cargo xtask bench ops` and `bench digitizer` with spile. Protocol: `benches/common.h`.
 //!
-//! | task | what it is |
+//! | task | measured |
 //! |---|---|
-//! | `make FORMAT FILE BYTES` | a file with as many bytes of numbers |
-//! | `convert FILE NEW` | writes it as another format |
-//! | `diff FILE OTHER` | compares every value of two files that are the same |
-//! | `record KIND FILE BYTES` | a file of an oscilloscope with as many bytes of samples |
-//! | `run BYTES NEW PROGRAM WORDS...` | a program that goes through as many bytes and may make a file |
+//! | `make FORMAT FILE BYTES` | creating a file with so many bytes of numbers |
+//! | `convert FILE NEW` | conversion to another format |
+//! | `diff FILE OTHER` | comparison of two equal files |
+//! | `record KIND FILE BYTES` | creating an oscilloscope file with so many bytes of samples |
+//! | `run BYTES NEW PROGRAM ARGS...` | a program that reads so many bytes and may create a file |
 #![forbid(unsafe_code)]
 
-use std::error::Error;
-use std::io::{BufRead as _, Write as _};
+#[path = "../../../benches/protocol.rs"]
+mod protocol;
+
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use protocol::{Measurement, Result, serve};
 use spile::dtype::DType;
 use spile::format::{Dataset, write_file};
 use spile::frames::{Cells, FrameCell, Moments};
@@ -27,35 +30,25 @@ use spile::tree::{ROOT, Tree};
 use spile_ops::convert::{self, convert};
 use spile_ops::diff::{Rules, diff};
 
-type Answer = Result<(f64, u64), Box<dyn Error>>;
-
-fn main() -> Result<(), Box<dyn Error>> {
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        let (seconds, bytes) = task(&line).map_err(|e| format!("{line}: {e}"))?;
-        println!("{seconds:.9} {bytes}");
-        std::io::stdout().flush()?;
-    }
-    Ok(())
+fn main() -> Result<()> {
+    serve(task)
 }
 
-fn task(line: &str) -> Answer {
-    let words: Vec<&str> = line.split(' ').collect();
-    match words[..] {
+fn task(fields: &[&str]) -> Measurement {
+    match *fields {
         ["make", format, file, bytes] => make(format, Path::new(file), bytes.parse()?),
-        ["convert", file, new] => written(Path::new(file), Path::new(new)),
-        ["diff", file, other] => compared(Path::new(file), Path::new(other)),
+        ["convert", file, new] => convert_file(Path::new(file), Path::new(new)),
+        ["diff", file, other] => compare(Path::new(file), Path::new(other)),
         ["record", kind, file, bytes] => record(kind, Path::new(file), bytes.parse()?),
-        ["run", bytes, new, program, ref words @ ..] => {
-            Ok((run(Path::new(new), program, words)?, bytes.parse()?))
+        ["run", bytes, new, program, ref args @ ..] => {
+            Ok((run(Path::new(new), program, args)?, bytes.parse()?))
         }
-        _ => Err("there is no such task".into()),
+        _ => Err("unknown task".into()),
     }
 }
 
-/// What a file of the format usually has: fields of three dimensions, frames of 10,000 particles, one
-/// long array.
-fn make(format: &str, file: &Path, bytes: u64) -> Answer {
+/// Creates a typical file of the format: three-dimensional fields, frames of 10,000 particles, or one long array.
+fn make(format: &str, file: &Path, bytes: u64) -> Measurement {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
     let plain =
@@ -99,46 +92,46 @@ fn make(format: &str, file: &Path, bytes: u64) -> Answer {
     let start = Instant::now();
     let format = spile::REGISTRY.named(format)?;
     write_file(format, &content, file, Overwrite::Replace, &limits)?;
-    Ok((start.elapsed().as_secs_f64(), used))
+    Ok((start.elapsed(), used))
 }
 
-fn written(file: &Path, new: &Path) -> Answer {
+fn convert_file(file: &Path, new: &Path) -> Measurement {
     let limits = Limits::default();
     let start = Instant::now();
     let format = convert::target(&spile::REGISTRY, None, new)?;
     let opened = spile::open(file, &limits)?;
     let plan = convert::plan(format, &*opened.reader, new, &limits)?;
     convert(format, &*opened.reader, &plan, new, Overwrite::Never, &limits)?;
-    let seconds = start.elapsed().as_secs_f64();
+    let time = start.elapsed();
     let bytes = convert::size(new)?;
-    // Memory that files fill is slow to come by for whoever is next.
+    // Otherwise the next task has to wait for free memory.
     if new.is_dir() {
         std::fs::remove_dir_all(new)?;
     } else {
         std::fs::remove_file(new)?;
     }
-    Ok((seconds, bytes))
+    Ok((time, bytes))
 }
 
-fn compared(file: &Path, other: &Path) -> Answer {
+fn compare(file: &Path, other: &Path) -> Measurement {
     let limits = Limits::default();
     let start = Instant::now();
     let (one, two) = (spile::open(file, &limits)?, spile::open(other, &limits)?);
     let found = diff(&*one.reader, &*two.reader, &Rules::default(), &limits)?;
-    let seconds = start.elapsed().as_secs_f64();
+    let time = start.elapsed();
     if found.differences.is_empty() {
-        return Ok((seconds, 2 * one.reader.source().len()));
+        return Ok((time, 2 * one.reader.source().len()));
     }
     Err(format!("{} differences", found.differences.len()).into())
 }
 
 /// LeCroy of 8 or 16 bits in either byte order, or Keysight.
-fn record(kind: &str, file: &Path, bytes: u64) -> Answer {
+fn record(kind: &str, file: &Path, bytes: u64) -> Measurement {
     let start = Instant::now();
     let mut head = if kind == "bin" { keysight(bytes)? } else { lecroy(kind, bytes)? };
     let mut out = std::fs::File::create(file)?;
     out.write_all(&head)?;
-    // A sine with noise, as a digitizer sees it, or what is one as float32.
+    // A sine with noise.
     let mut noise = 1_u64;
     head.clear();
     for k in 0..1_u32 << 18 {
@@ -158,10 +151,10 @@ fn record(kind: &str, file: &Path, bytes: u64) -> Answer {
         left -= part;
     }
     out.sync_all()?;
-    Ok((start.elapsed().as_secs_f64(), bytes))
+    Ok((start.elapsed(), bytes))
 }
 
-fn lecroy(kind: &str, bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
+fn lecroy(kind: &str, bytes: u64) -> Result<Vec<u8>> {
     let little = kind != "trc16be";
     let mut head = vec![0; 346];
     let mut put = |at: usize, big: &[u8]| {
@@ -184,7 +177,7 @@ fn lecroy(kind: &str, bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(head)
 }
 
-fn keysight(bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
+fn keysight(bytes: u64) -> Result<Vec<u8>> {
     let bytes = u32::try_from(bytes)?;
     let mut head = b"AG10".to_vec();
     head.extend([164 + bytes, 1, 140, 1, 1, bytes / 4, 1].iter().flat_map(|n| n.to_le_bytes()));
@@ -195,17 +188,17 @@ fn keysight(bytes: u64) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(head)
 }
 
-/// Seconds from the start of a program to its end. The file it makes is there neither before nor behind:
-/// memory that one file holds is memory that the next contestant has to get anew.
-fn run(new: &Path, program: &str, words: &[&str]) -> Result<f64, Box<dyn Error>> {
+/// The time from the start of a program to its end. The file that it creates is removed, so that all implementations
+/// have the same free memory.
+fn run(new: &Path, program: &str, args: &[&str]) -> Result<Duration> {
     let remove = || if new.exists() { std::fs::remove_file(new) } else { Ok(()) };
     remove()?;
     let start = Instant::now();
-    let done = std::process::Command::new(program).args(words).output()?;
-    let seconds = start.elapsed().as_secs_f64();
+    let done = std::process::Command::new(program).args(args).output()?;
+    let time = start.elapsed();
     remove()?;
     if done.status.success() {
-        return Ok(seconds);
+        return Ok(time);
     }
     Err(String::from_utf8_lossy(&done.stderr).into_owned().into())
 }

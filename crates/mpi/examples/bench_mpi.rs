@@ -1,4 +1,4 @@
-//! `cargo xtask bench scda` on MPI processes: runs the tasks from the standard input of rank 0.
+//! Runs the tasks of `cargo xtask bench scda` with MPI. Tasks are read from standard input of rank 0.
 
 #[cfg(feature = "mpi")]
 #[path = "../../../formats/scda/examples/bench_scda/work.rs"]
@@ -9,8 +9,8 @@ fn main() {}
 
 #[cfg(feature = "mpi")]
 fn main() -> std::process::ExitCode {
-    let result = spile_mpi::run(|comm| Ok(work::run_tasks(comm)));
-    match result.map_err(Into::into).flatten() {
+    let done = spile_mpi::run(|comm| Ok(work::serve(comm)));
+    match done.map_err(Into::into).flatten() {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("bench: {why}");

@@ -1,108 +1,81 @@
-//! Measures spile for `cargo xtask bench gsd`.
+//! The tasks of `cargo xtask bench gsd` with spile. Protocol: `benches/common.h`; the count is the number of bytes or
+//! frames.
 //!
-//! Each line of standard input is a task. The answer is a line with seconds and bytes (or frames, where a
-//! task is about frames; chunks for `find`, arrays for `tree`):
-//!
-//! | task | what is measured |
+//! | task | measured |
 //! |---|---|
-//! | `write FILE N FRAMES` | writing a new file with frames of N positions and orientations |
-//! | `open FILE TIMES` | opening the file and getting the number of frames, once |
-//! | `tree FILE TIMES` | opening the file as a tree of arrays, once |
-//! | `read FILE N FRAMES` | reading all chunks in frame order |
-//! | `cold FILE N FRAMES` | opening and reading after dropping the page cache of the file |
-//! | `random FILE N FRAMES` | reading the same number of frames in random order |
-//! | `find FILE FRAMES TIMES` | finding a chunk of a random frame |
-//! | `tiny FILE FRAMES` | writing frames of eight bytes and closing |
-//! | `close FILE FRAMES` | closing alone |
-//! | `commit FILE FRAMES` | frames of three chunks, each committed, no sync |
-//! | `durable FILE FRAMES` | frames of one chunk, each committed and synced |
-//! | `frames FILE FRAMES` | reading HOOMD frames with all values |
-//! | `log FILE` | reading all logged quantities |
-//! | `make-hoomd FILE N FRAMES` | writing the file of the last two |
+//! | `write FILE N FRAMES` | a new file: frames of N positions and orientations, with close |
+//! | `open FILE TIMES` | opening the file and reading the number of frames, once |
+//! | `read FILE N FRAMES` | reading all chunks, frame by frame |
+//! | `cold FILE N FRAMES` | opening the file and reading all chunks, not in the page cache |
+//! | `random FILE N FRAMES` | reading FRAMES frames in random order |
+//! | `find FILE FRAMES TIMES` | finding a chunk in random frames, once |
+//! | `tiny FILE FRAMES` | writing frames of eight bytes, with close |
+//! | `close FILE FRAMES` | only the close after these frames |
+//! | `commit FILE FRAMES` | frames of three chunks, each committed, without sync |
+//! | `durable FILE FRAMES` | frames of one chunk, each synced to disk |
+//! | `frames FILE FRAMES` | HOOMD frames with defaults filled in |
+//! | `log FILE` | all logged quantities as columns |
+//! | `make-hoomd FILE N FRAMES` | creates the file of the last two |
 #![forbid(unsafe_code)]
 
-use std::error::Error;
+#[path = "../../../benches/protocol.rs"]
+mod protocol;
+
 use std::hint::black_box;
-use std::io::{BufRead as _, Write as _};
 use std::ops::DerefMut;
 use std::path::Path;
 use std::time::Instant;
 
 use memmap2::{Advice, MmapMut};
-use spile_core::format::Format as _;
+use protocol::{Measurement, Result, random, serve};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
-use spile_core::source::Source;
 use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
 use spile_gsd::wire::{About, Type};
-use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer};
+use spile_gsd::{Commit, File, Mode, Version, Writer};
 
-type Answer = Result<(f64, u64), Box<dyn Error>>;
-
-/// Chunks of a frame: name and number of columns.
+/// The chunks of a frame of the protocol: name and columns.
 const CHUNKS: [(&str, u64); 2] = [("particles/position", 3), ("particles/orientation", 4)];
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut out = std::io::stdout();
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        let (seconds, bytes) = answer(&line).map_err(|why| format!("{line}: {why}"))?;
-        writeln!(out, "{seconds:.9} {bytes}")?;
-        out.flush()?;
-    }
-    Ok(())
+fn main() -> Result<()> {
+    serve(|fields| match *fields {
+        [task, path, ref numbers @ ..] => run(task, Path::new(path), numbers),
+        _ => Err("expected a task and a file".into()),
+    })
 }
 
-fn answer(line: &str) -> Answer {
-    let mut fields = line.split_whitespace();
-    let (task, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-    let mut number =
-        || -> Result<u64, Box<dyn Error>> { Ok(fields.next().ok_or("missing number")?.parse()?) };
-    let path = Path::new(path);
-    match task {
-        "write" => write(path, number()?, number()?),
-        "open" => open(path, number()?),
-        "tree" => tree(path, number()?),
-        "read" => read(path, number()?, 0..number()?, false),
-        "cold" => {
-            let (n, frames) = (number()?, number()?);
-            drop_cache(path)?;
+fn run(task: &str, path: &Path, numbers: &[&str]) -> Measurement {
+    let numbers: Vec<u64> =
+        numbers.iter().map(|n| n.parse()).collect::<std::result::Result<_, _>>()?;
+    match (task, numbers.as_slice()) {
+        ("write", &[n, frames]) => write(path, n, frames),
+        ("open", &[times]) => open(path, times),
+        ("read", &[n, frames]) => read(path, n, 0..frames, false),
+        ("cold", &[n, frames]) => {
+            evict(path)?;
             read(path, n, 0..frames, true)
         }
-        "random" => {
-            let (n, frames) = (number()?, number()?);
-            read(path, n, random(frames).take(frames as usize), false)
-        }
-        "find" => find(path, number()?, number()?),
-        "tiny" => tiny(path, number()?, true),
-        "close" => tiny(path, number()?, false),
-        "commit" => commit(path, number()?),
-        "durable" => durable(path, number()?),
-        "frames" => frames(path, number()?),
-        "log" => log(path),
-        "make-hoomd" => make_hoomd(path, number()?, number()?),
+        ("random", &[n, frames]) => read(path, n, random(frames).take(frames as usize), false),
+        ("find", &[frames, times]) => find(path, frames, times),
+        ("tiny", &[frames]) => tiny(path, frames, true),
+        ("close", &[frames]) => tiny(path, frames, false),
+        ("commit", &[frames]) => commit(path, frames),
+        ("durable", &[frames]) => durable(path, frames),
+        ("frames", &[frames]) => frames_of(path, frames),
+        ("log", &[]) => log(path),
+        ("make-hoomd", &[n, frames]) => make_hoomd(path, n, frames),
         _ => Err("unknown task".into()),
     }
 }
 
-/// Pseudo-random numbers, the same for every implementation.
-fn random(below: u64) -> impl Iterator<Item = u64> {
-    let mut state = 1_u64;
-    std::iter::repeat_with(move || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below.max(1)
-    })
-}
-
-fn create(path: &Path, mode: Mode) -> Result<Writer, Box<dyn Error>> {
+fn create(path: &Path, mode: Mode) -> Result<Writer> {
     let _ = std::fs::remove_file(path);
     let about =
         About { application: "bench".into(), schema: "bench".into(), schema_version: 1 << 16 };
     Ok(Writer::create(path, Overwrite::Never, Version::V2_1, &about, mode)?)
 }
 
-fn write(path: &Path, n: u64, frames: u64) -> Answer {
+fn write(path: &Path, n: u64, frames: u64) -> Measurement {
     let mut data = memory((16 * n) as usize)?;
     (0_u64..).zip(data.iter_mut()).for_each(|(k, byte)| *byte = ((k * 31) >> 3) as u8);
     let _ = std::fs::remove_file(path);
@@ -118,28 +91,19 @@ fn write(path: &Path, n: u64, frames: u64) -> Answer {
         file.end_frame()?;
     }
     file.close()?;
-    Ok((start.elapsed().as_secs_f64(), bytes))
+    Ok((start.elapsed(), bytes))
 }
 
-fn open(path: &Path, times: u64) -> Answer {
+fn open(path: &Path, times: u64) -> Measurement {
     let start = Instant::now();
     let mut frames = 0;
     for _ in 0..times {
         frames = File::open(path, &Limits::default())?.nframes()?;
     }
-    Ok((start.elapsed().as_secs_f64() / times as f64, frames))
+    Ok((start.elapsed().div_f64(times as f64), frames))
 }
 
-fn tree(path: &Path, times: u64) -> Answer {
-    let start = Instant::now();
-    let mut arrays = 0;
-    for _ in 0..times {
-        arrays = Gsd.open(Source::open(path)?, &Limits::default())?.tree().arrays().count();
-    }
-    Ok((start.elapsed().as_secs_f64() / times as f64, arrays as u64))
-}
-
-/// Memory for chunks, in huge pages from 2 MiB on, as in NumPy.
+/// Memory for chunks; large ones in huge pages, as NumPy requests them.
 fn memory(bytes: usize) -> std::io::Result<Box<dyn DerefMut<Target = [u8]>>> {
     if bytes < 2 << 20 {
         return Ok(Box::new(vec![1; bytes]));
@@ -150,7 +114,7 @@ fn memory(bytes: usize) -> std::io::Result<Box<dyn DerefMut<Target = [u8]>>> {
     Ok(Box::new(memory))
 }
 
-fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> Answer {
+fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> Measurement {
     let mut buffer = memory((16 * n) as usize)?;
     let start = Instant::now();
     let file = File::open(path, &Limits::default())?;
@@ -165,28 +129,28 @@ fn read(path: &Path, n: u64, frames: impl Iterator<Item = u64>, cold: bool) -> A
             bytes += buffer.len() as u64;
         }
     }
-    Ok((start.elapsed().as_secs_f64(), bytes))
+    Ok((start.elapsed(), bytes))
 }
 
-/// Drops the page cache of a file.
-fn drop_cache(path: &Path) -> Result<(), Box<dyn Error>> {
+/// Removes a file from the page cache.
+fn evict(path: &Path) -> Result<()> {
     let file = std::fs::File::open(path)?;
     file.sync_all()?;
     let advice = rustix::fs::Advice::DontNeed;
     Ok(rustix::fs::fadvise(&file, 0, None, advice)?)
 }
 
-fn find(path: &Path, frames: u64, times: u64) -> Answer {
+fn find(path: &Path, frames: u64, times: u64) -> Measurement {
     let file = File::open(path, &Limits::default())?;
     let start = Instant::now();
     let mut sum = 0;
     for frame in random(frames).take(times as usize) {
         sum += file.find_chunk(frame, "x")?.ok_or("missing chunk")?.data.len;
     }
-    Ok((start.elapsed().as_secs_f64() / times as f64, sum))
+    Ok((start.elapsed().div_f64(times as f64), sum))
 }
 
-fn tiny(path: &Path, frames: u64, all: bool) -> Answer {
+fn tiny(path: &Path, frames: u64, writing: bool) -> Measurement {
     let _ = std::fs::remove_file(path);
     let start = Instant::now();
     let mut file = create(path, Mode::default())?;
@@ -194,12 +158,12 @@ fn tiny(path: &Path, frames: u64, all: bool) -> Answer {
         file.write_chunk("x", Type::UInt64, 1, 1, &frame.to_le_bytes())?;
         file.end_frame()?;
     }
-    let start = if all { start } else { Instant::now() };
+    let start = if writing { start } else { Instant::now() };
     file.close()?;
-    Ok((start.elapsed().as_secs_f64(), frames))
+    Ok((start.elapsed(), frames))
 }
 
-fn commit(path: &Path, frames: u64) -> Answer {
+fn commit(path: &Path, frames: u64) -> Measurement {
     let mut file = create(path, Mode { commit: Commit::Frames(1), durable: false })?;
     let start = Instant::now();
     for frame in 0..frames {
@@ -208,12 +172,12 @@ fn commit(path: &Path, frames: u64) -> Answer {
         }
         file.end_frame()?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let time = start.elapsed();
     file.close()?;
-    Ok((seconds, frames))
+    Ok((time, frames))
 }
 
-fn durable(path: &Path, frames: u64) -> Answer {
+fn durable(path: &Path, frames: u64) -> Measurement {
     let mut file = create(path, Mode::default())?;
     let start = Instant::now();
     for frame in 0..frames {
@@ -221,17 +185,17 @@ fn durable(path: &Path, frames: u64) -> Answer {
         file.end_frame()?;
         file.flush()?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let time = start.elapsed();
     file.close()?;
-    Ok((seconds, frames))
+    Ok((time, frames))
 }
 
-fn make_hoomd(path: &Path, n: u64, frames: u64) -> Answer {
+fn make_hoomd(path: &Path, n: u64, frames: u64) -> Measurement {
     let start = Instant::now();
     let (mode, precision) = (Mode::default(), Precision::Single);
     let mut file = TrajectoryWriter::create(path, Overwrite::Replace, "bench", precision, mode)?;
     for step in 0..frames {
-        let mut s = Snapshot::new(100 * step + 1, n as u32);
+        let mut s = Snapshot::plain(100 * step + 1, n as u32);
         s.box_ = [50.0, 50.0, 50.0, 0.0, 0.0, 0.0];
         let numbers = |add: u64| {
             let numbers = (0..3 * n).map(|k| ((k * 37 + step + add) % 400) as f64 / 10.0 - 20.0);
@@ -250,20 +214,20 @@ fn make_hoomd(path: &Path, n: u64, frames: u64) -> Answer {
         file.write(&s)?;
     }
     file.close()?;
-    Ok((start.elapsed().as_secs_f64(), frames))
+    Ok((start.elapsed(), frames))
 }
 
-fn frames(path: &Path, frames: u64) -> Answer {
+fn frames_of(path: &Path, frames: u64) -> Measurement {
     let file = Trajectory::new(File::open(path, &Limits::default())?)?;
     let start = Instant::now();
     for frame in 0..frames {
         black_box(file.read(frame)?);
     }
-    Ok((start.elapsed().as_secs_f64(), frames))
+    Ok((start.elapsed(), frames))
 }
 
-fn log(path: &Path) -> Answer {
+fn log(path: &Path) -> Measurement {
     let start = Instant::now();
     let log = Trajectory::new(File::open(path, &Limits::default())?)?.read_log()?;
-    Ok((start.elapsed().as_secs_f64(), log.steps.len() as u64))
+    Ok((start.elapsed(), log.steps.len() as u64))
 }

@@ -1,27 +1,26 @@
-//! Benchmark driver for SDF.
+//! The tasks of `cargo xtask bench sdf` with spile. Protocol: `benches/common.h`.
 //!
-//! Each line on standard input is a task; the answer is a line with the elapsed seconds and a count:
-//!
-//! | task | operation | count |
+//! | task | measured | count |
 //! |---|---|---|
-//! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | writes the input files of the other tasks | offset of the data of the first field |
-//! | `open FILE` | reads header, blocks and tree | peak memory in bytes |
-//! | `list FILE` | reads header and blocks | blocks |
-//! | `tree FILE` | reads header, blocks and tree | nodes |
-//! | `read FILE NAME` | reads an array | bytes |
-//! | `all FILE` | reads every stored array | bytes |
-//! | `part FILE NAME SPAN...` | reads a part of an array | bytes |
-//! | `series FOLDER` | opens all dumps of a folder | dumps |
-//! | `write FILE CELLS FIELDS PARTICLES` | writes a dump | bytes |
+//! | `make FOLDER CELLS FIELDS PARTICLES BLOCKS DUMPS` | creating the files of the other tasks | offset of the first field |
+//! | `open FILE` | header, blocks and tree | peak memory of this process in bytes |
+//! | `list FILE` | header and blocks | blocks |
+//! | `tree FILE` | header, blocks and tree | nodes |
+//! | `read FILE NAME` | an entire array | bytes |
+//! | `all FILE` | all arrays that are stored as blocks | bytes |
+//! | `part FILE NAME SPAN...` | a part of an array | bytes |
+//! | `series FOLDER` | all dumps of a folder as one dataset | dumps |
+//! | `write FILE CELLS FIELDS PARTICLES` | writing a dump | bytes |
 //!
-//! Every task opens its file. Buffers are reused. The time of writing includes the rename of the
-//! finished file.
+//! Every task opens its file. Memory is reused. Writing ends with the rename of the file.
 
-use std::error::Error;
-use std::io::Write as _;
+#[path = "../../../benches/protocol.rs"]
+mod protocol;
+
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use protocol::{Buffer, Measurement, Result, serve};
 use spile_core::format::{Folder, Format as _, Reader as _};
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
@@ -34,35 +33,32 @@ use spile_sdf::{
     Writer, write_file,
 };
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-fn main() -> Result<()> {
-    let mut memory = Vec::new();
-    for line in std::io::stdin().lines() {
-        let line = line?;
-        let args: Vec<&str> = line.split_whitespace().collect();
-        let (time, count) = task(&args, &mut memory).map_err(|e| format!("{line}: {e}"))?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{:.9} {count}", time.as_secs_f64())?;
-        out.flush()?;
-    }
-    Ok(())
+/// Data to write, and the buffer for reading.
+#[derive(Default)]
+struct Memory {
+    numbers: Vec<u8>,
+    buffer: Buffer<u8>,
 }
 
-fn task(args: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
+fn main() -> Result<()> {
+    let mut memory = Memory::default();
+    serve(|fields| task(fields, &mut memory))
+}
+
+fn task(fields: &[&str], memory: &mut Memory) -> Measurement {
     let limits = Limits::default();
     let start = Instant::now();
-    let count = match *args {
+    let count = match *fields {
         ["make", folder, cells, fields, particles, blocks, dumps] => {
             let folder = Path::new(folder);
             let size = Size::parse(cells, fields, particles)?;
-            size.write(&folder.join("dump.sdf"), 0, memory)?;
+            size.write(&folder.join("dump.sdf"), 0, &mut memory.numbers)?;
             many_blocks(&folder.join("blocks.sdf"), blocks.parse()?)?;
             let series = folder.join("series");
             std::fs::create_dir(&series)?;
             let small = Size { side: 16, fields: 6, particles: 1000 };
             for step in 0..dumps.parse()? {
-                small.write(&series.join(format!("{step:04}.sdf")), step, memory)?;
+                small.write(&series.join(format!("{step:04}.sdf")), step, &mut memory.numbers)?;
             }
             let file = File::open(folder.join("dump.sdf"), &limits)?;
             file.find("f0").next().ok_or("no field")?.header.data_location
@@ -75,7 +71,7 @@ fn task(args: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
         ["tree", file] => View::open(file, &limits)?.tree().len() as u64,
         ["read", file, name] => {
             let file = View::open(file, &limits)?;
-            read(&file.array(name)?, &Selection::all(), memory)?
+            read(&file.array(name)?, &Selection::all(), &mut memory.buffer)?
         }
         ["all", file] => {
             let file = View::open(file, &limits)?;
@@ -83,14 +79,14 @@ fn task(args: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
             for (_, _, desc) in file.tree().arrays() {
                 if matches!(desc.layout, Layout::Plain { .. }) {
                     let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-                    bytes += read(&array, &Selection::all(), memory)?;
+                    bytes += read(&array, &Selection::all(), &mut memory.buffer)?;
                 }
             }
             bytes
         }
         ["part", file, name, ref spans @ ..] => {
             let file = View::open(file, &limits)?;
-            read(&file.array(name)?, &spans.join(",").parse()?, memory)?
+            read(&file.array(name)?, &spans.join(",").parse()?, &mut memory.buffer)?
         }
         ["series", folder] => {
             let series = Sdf.open_folder(&Folder::open(folder)?, &limits)?.ok_or("no dumps")?;
@@ -99,45 +95,39 @@ fn task(args: &[&str], memory: &mut Vec<u8>) -> Result<(Duration, u64)> {
         ["write", file, cells, fields, particles] => {
             let _ = std::fs::remove_file(file);
             let size = Size::parse(cells, fields, particles)?;
-            // The time does not include the generation of the data.
-            size.numbers(memory);
+            // Creating the numbers is not measured.
+            size.numbers(&mut memory.numbers);
             let start = Instant::now();
-            size.write(Path::new(file), 0, memory)?;
+            size.write(Path::new(file), 0, &mut memory.numbers)?;
             return Ok((start.elapsed(), std::fs::metadata(file)?.len()));
         }
-        _ => return Err("not a task".into()),
+        _ => return Err("unknown task".into()),
     };
     Ok((start.elapsed(), count))
 }
 
-/// Reads into a reused buffer. Returns the number of bytes.
-fn read(array: &Array, selection: &Selection, memory: &mut Vec<u8>) -> Result<u64> {
+/// Reads a part of an array; returns its bytes.
+fn read(array: &Array, selection: &Selection, buffer: &mut Buffer<u8>) -> Result<u64> {
     let selected = array.select(selection, Axes::Stored)?;
     let bytes = selected.count() as usize * array.dtype().size();
-    // Copies into page-aligned memory are faster.
-    if memory.len() < bytes + PAGE {
-        memory.resize(bytes + PAGE, 1);
-    }
-    let first = memory.as_ptr().align_offset(PAGE);
-    selected.read_into(&mut memory[first..first + bytes])?;
+    selected.read_into(buffer.first(bytes))?;
     Ok(bytes as u64)
 }
 
-/// Peak memory of the process in bytes.
+/// The peak memory of this process in bytes.
 fn peak() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM")?;
-    Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse::<u64>()? * 1024)
+    Ok(line.split_whitespace().nth(1).ok_or("VmHWM without a number")?.parse::<u64>()? * 1024)
 }
 
-/// Size of a dump: fields on a cube of cells, and particles with position, momentum and weight.
+/// A dump: fields on a cube of cells, and particles with a position, a momentum and a weight.
 struct Size {
     side: u64,
     fields: u64,
     particles: u64,
 }
 
-const PAGE: usize = 4096;
 const REAL: DataType = DataType::Real8;
 
 impl Size {
@@ -146,7 +136,7 @@ impl Size {
         Ok(Self { side, fields: fields.parse()?, particles: particles.parse()? })
     }
 
-    /// Fills `memory` with the data of the largest block.
+    /// Fills `memory` with the numbers of the largest block.
     fn numbers(&self, memory: &mut Vec<u8>) {
         let most = self.side.pow(3).max(self.particles);
         if (memory.len() as u64) < most * 8 {
@@ -195,7 +185,7 @@ impl Size {
     }
 }
 
-/// Required by sdf-xarray.
+/// A block that sdf-xarray requires.
 fn run_info(file: &mut Writer<'_>) -> spile_core::error::Result<()> {
     let (kind, info) = (BlockType::RunInfo, Meta::RunInfo(RunInfo::default()));
     file.block("run_info", "Run_info", kind, DataType::Other, &info, Data::None)?;

@@ -1,9 +1,9 @@
-//! Selections: any text, on any shape. The bytes are the lengths, then `/`, then the text.
+//! Selections: any text on any shape. The input is the lengths, `/` and the text.
 #![no_main]
 
 use spile_core::select::Selection;
 use spile_core::shape::Shape;
-use spile_fuzz as _; // the allocator that minds its budget
+use spile_fuzz as _; // for its allocator
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let cut = data.iter().position(|byte| *byte == b'/').unwrap_or(0);
@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(&data[cut..]) else { return };
     let Ok(selection) = text.trim_start_matches('/').parse::<Selection>() else { return };
     let Ok(spans) = selection.resolve(&Shape::new(lengths.clone())) else { return };
-    assert_eq!(spans.len(), lengths.len(), "one span a dimension");
+    assert_eq!(spans.len(), lengths.len(), "expected one span per dimension");
     for (span, length) in spans.iter().zip(lengths) {
         assert!(span.step != 0 && span.count <= length, "{span:?} of {length}");
         if span.count > 0 {
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Small lengths as they are, then the ones at which arithmetic breaks.
+/// Small lengths, and lengths near powers of two.
 fn length(byte: u8) -> u64 {
     match byte {
         0..=199 => u64::from(byte),

@@ -1,4 +1,4 @@
-//! Any bytes as a store of one array: up to the first zero its metadata, behind it its first chunk.
+//! Any bytes as a store of one array: metadata up to the first zero byte, then the first chunk.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,19 +1,18 @@
-//! `cargo xtask bench scda`: sections written and read, next to what plain C does with the same
-//! bytes, in one run.
+//! `cargo xtask bench scda`: sections written and read, compared with C on the same bytes.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | `tasks` | the jobs, the tasks and their sizes |
-//! | `report` | the cells of the table, the promises, how it is measured |
+//! | `report` | the cells of the table, the targets, the method |
 
 mod report;
 mod tasks;
 
 use std::path::{Path, PathBuf};
 
-use super::rounds::{Arena, Bench, Contestant};
-use super::{Options, compile, driver, or_say};
-use crate::shell::{cargo, program, succeeds};
+use super::harness::{Bench, Implementation, Setup};
+use super::{Options, compile, driver, optional};
+use crate::shell::{cargo, succeeds};
 use crate::{Result, tools};
 use tasks::{C, C_KEEPS, JOBS, MPI_ONE, MPI_TWO, ONE, TASKS, TWO_RANKS, TWO_THREADS};
 
@@ -24,55 +23,47 @@ const BENCH: Bench = Bench {
     columns: &[C, ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO],
     ratios: &[(ONE, C), (TWO_THREADS, ONE), (TWO_RANKS, ONE)],
     cell: report::cell,
-    remark: report::remark,
-    promises: report::promises,
-    how: report::HOW,
+    note: report::note,
+    targets: report::targets,
+    method: report::METHOD,
 };
 
 pub(super) fn run(options: &Options) -> Result<bool> {
     BENCH.run(options, |folder| {
         let driver = driver("scda")?;
-        let peer = or_say("C", peer(folder));
-        let words = tasks::words(folder, options.scale);
-        tasks::make_fields(&words)?;
-        let mpi = or_say("MPI", build_mpi());
-        let mut contestants = Vec::new();
+        let peer = optional(C, peer(folder));
+        let values = tasks::values(folder, options.scale);
+        tasks::make_fields(&values)?;
+        let mpi = optional("MPI", build_mpi());
+        let mut setup = Setup::new(values);
         for job in JOBS.iter().filter(|job| !job.mpi || mpi.is_some()) {
             let driver = driver.clone();
-            let one = Contestant::new(job.name, move || job.command(&driver));
-            // Its ranks wait for each other without rest: nothing else could be measured meanwhile.
-            contestants.push(if job.mpi { one.started_each_time() } else { one });
+            let one = Implementation::new(job.name, move || job.command(&driver));
+            // Waiting MPI ranks use their processors and would disturb the others.
+            setup.add(if job.mpi { one.restarted() } else { one });
         }
-        // Last: it does the same with files that spile has written.
-        let incomplete = peer.is_none();
-        if let Some(peer) = peer {
-            let keeping = peer.clone();
-            contestants.push(Contestant::new(C, move || program(&peer)));
-            // For information, and it takes long.
-            let keeps = Contestant::new(C_KEEPS, move || {
-                let mut keeps = program(&keeping);
-                keeps.arg("keep");
-                keeps
-            });
-            contestants.push(keeps.once());
-        }
-        Ok(Arena { contestants, words, incomplete, versions: String::new() })
+        // After the others: it uses the files that spile has written.
+        setup.add_optional(peer.as_deref().map(|peer| Implementation::program(C, peer, &[])));
+        // For information; slow.
+        let keeps = |peer: PathBuf| Implementation::program(C_KEEPS, &peer, &["keep"]).once();
+        setup.add_optional(peer.map(keeps));
+        Ok(setup)
     })
 }
 
-/// The program that does spile's part as a process of MPI; it lies beside the other.
+/// Builds the driver for MPI, in the same folder as the other one.
 fn build_mpi() -> Result<()> {
     tools::mpi()?;
-    let words = ["build", "--release", "--package", "spile-mpi", "--features", "mpi"];
-    if succeeds(cargo(&words).args(["--example", "bench_mpi"]))? {
+    let args = ["build", "--release", "--package", "spile-mpi", "--features", "mpi"];
+    if succeeds(cargo(&args).args(["--example", "bench_mpi"]))? {
         return Ok(());
     }
-    Err("the bench of spile-mpi does not build".into())
+    Err("the example bench_mpi does not build".into())
 }
 
-/// The program in C.
+/// Compiles the C program.
 fn peer(folder: &Path) -> Result<PathBuf> {
-    let compiled = || compile(folder.join("peer-in-c"), &["benches/scda/peer.c", "-lz"]);
+    let compiled = || compile(folder.join("c"), &["benches/scda/peer.c", "-lz"]);
     compiled().or_else(|_| {
         tools::zlib()?;
         compiled()

@@ -1,62 +1,170 @@
-//! What may stand in which file.
+//! Rules for single source files.
 
 use super::File;
 use super::graph::Crate;
-use super::text::{bare, has_word, without_tests};
+use super::text::{bare, has_word, strings, without_tests};
 
-/// A file with more lines wants a second room.
+/// Files with more lines are reported.
 const LONG: usize = 600;
+
+/// Libraries: their messages must be valid for every front end.
+const LIBRARIES: [&str; 5] =
+    ["crates/core/src/", "crates/ops/src/", "crates/interchange/src/", "formats/", "bridges/"];
 
 type Rule = fn(&File) -> Vec<String>;
 
-/// Every rule that looks at one file.
+/// Rules without exceptions.
 pub(super) const RULES: [Rule; 3] = [unsafe_only_in_source, only_the_cli_prints, no_machine_paths];
 
-/// Door 7, first half.
+/// A rule that some files still violate.
+struct Pending {
+    name: &'static str,
+    rule: Rule,
+    /// Files, or folders of files, and the violations allowed in them. The numbers only go down; an entry
+    /// without violations is removed.
+    allowed: &'static [(&'static str, usize)],
+}
+
+const PENDING: [Pending; 2] = [
+    Pending {
+        name: "command-line text in libraries",
+        rule: no_command_line_text,
+        allowed: &[
+            ("bridges/npy/src/write.rs", 2),
+            ("bridges/parquet/src/write.rs", 1),
+            ("bridges/vtk/src/collection.rs", 1),
+            ("bridges/vtk/src/write.rs", 1),
+            ("crates/core/src/", 6),
+            ("crates/ops/src/", 3),
+            ("formats/gsd/src/", 12),
+            ("formats/iotk/src/", 1),
+            ("formats/scda/src/", 1),
+            ("formats/sdf/src/", 2),
+            ("formats/taf/src/", 5),
+        ],
+    },
+    Pending {
+        name: "temporary files in operations",
+        rule: no_temporary_files,
+        allowed: &[("crates/ops/src/convert.rs", 4)],
+    },
+];
+
+/// The results of the rules with exceptions.
+#[derive(Default)]
+pub(super) struct Exceptions {
+    pub(super) violations: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Applies the rules that have exceptions. Allowed violations are counted in a warning.
+pub(super) fn exceptions(files: &[File]) -> Exceptions {
+    let mut all = Exceptions::default();
+    for Pending { name, rule, allowed } in &PENDING {
+        let mut found: Vec<String> = files.iter().flat_map(rule).collect();
+        let mut total = 0;
+        for (path, most) in *allowed {
+            let inside: Vec<String> = found.extract_if(.., |text| text.starts_with(path)).collect();
+            total += inside.len();
+            if inside.len() > *most {
+                let count = inside.len();
+                all.violations.extend(inside);
+                all.violations
+                    .push(format!("{path}: {name}: expected at most {most}, found {count}"));
+            } else if inside.len() < *most {
+                let count = inside.len();
+                all.warnings.push(format!(
+                    "{path}: {name}: {count} of {most} allowed; lower the number in xtask/src/doors/code.rs"
+                ));
+            }
+        }
+        all.violations.extend(found);
+        if total > 0 {
+            all.warnings.push(format!("{name}: {total} to be removed"));
+        }
+    }
+    all
+}
+
+/// Every crate forbids unsafe code, except core, mpi and the bindings.
 pub(super) fn forbids_unsafe(crates: &[Crate], files: &[File]) -> Vec<String> {
     let free = |c: &&Crate| {
         !matches!(c.folder.as_str(), "crates/core" | "crates/mpi")
             && !c.folder.starts_with("bindings/")
     };
-    let says_so = |root: &&String| {
+    let forbidden = |root: &&String| {
         files.iter().any(|f| f.path == **root && bare(&f.text).contains("#![forbid(unsafe_code)]"))
     };
     let roots = crates.iter().filter(free).flat_map(|c| &c.roots);
     let message =
-        |root| format!("{root}: add `#![forbid(unsafe_code)]` below the crate's description");
-    roots.filter(|root| !says_so(root)).map(message).collect()
+        |root| format!("{root}: add `#![forbid(unsafe_code)]` below the crate's documentation");
+    roots.filter(|root| !forbidden(root)).map(message).collect()
 }
 
-/// Door 7, second half: the rest of the workspace is kept by the compiler.
+/// In core, unsafe code is only allowed in `source.rs`. The compiler checks the other crates.
 fn unsafe_only_in_source(file: &File) -> Vec<String> {
     if !file.path.starts_with("crates/core/src/") || file.path == "crates/core/src/source.rs" {
         return Vec::new();
     }
-    let way_out = "in core only source.rs may be unsafe; give it a safe function there";
-    lines_with(file, &bare(&file.text), "unsafe", way_out)
+    let hint = "in core only source.rs may contain unsafe code; add a safe function there";
+    lines_with(file, &bare(&file.text), "unsafe", hint)
 }
 
-/// Door 6.
+/// Only the command line prints and exits.
 fn only_the_cli_prints(file: &File) -> Vec<String> {
     let library = ["crates/", "formats/", "bridges/", "bindings/"]
         .iter()
         .any(|folder| file.path.starts_with(folder))
         && !file.path.starts_with("crates/cli/");
-    let aside = ["/tests/", "/examples/", "/benches/", "/build.rs"];
-    if !library || aside.iter().any(|part| file.path.contains(part)) {
+    let other = ["/tests/", "/examples/", "/benches/", "/build.rs"];
+    if !library || other.iter().any(|part| file.path.contains(part)) {
         return Vec::new();
     }
     let code = without_tests(&bare(&file.text));
-    let way_out = "only the command line prints and exits; return a value or an error";
+    let hint = "only the command line prints and exits; return a value or an error";
     ["println!", "eprintln!", "print!", "eprint!", "dbg!", "process::exit"]
         .iter()
-        .flat_map(|call| lines_with(file, &code, call, way_out))
+        .flat_map(|call| lines_with(file, &code, call, hint))
         .collect()
 }
 
-/// What is true of one machine is true of no other.
+/// No command-line options or `spile` commands in the messages of libraries: Python, C and the server show
+/// them too.
+fn no_command_line_text(file: &File) -> Vec<String> {
+    let library = LIBRARIES.iter().any(|folder| file.path.starts_with(folder));
+    if !library || !file.path.contains("/src/") || !file.has_extension(&["rs"]) {
+        return Vec::new();
+    }
+    let is_option = |text: &str| {
+        let after = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
+        let before = |at: usize| text[..at].ends_with([' ', '\n', '`', '"']);
+        text.match_indices("--").any(|(at, _)| after(at) && before(at))
+    };
+    let found = strings(&file.text).into_iter();
+    let found = found.filter(|(_, text)| text.contains("`spile ") || is_option(text));
+    let hint = "command-line text in a library; return a hint that each front end renders";
+    found.map(|(line, _)| format!("{}:{line}: {hint}", file.path)).collect()
+}
+
+/// Operations plan without temporary files.
+fn no_temporary_files(file: &File) -> Vec<String> {
+    if !file.path.starts_with("crates/ops/src/") {
+        return Vec::new();
+    }
+    let hint = "operations plan in memory; create files only through `Sink`";
+    let code = without_tests(&bare(&file.text));
+    let mut found: Vec<String> = ["tempfile", "tempdir", "temp_dir", "tempdir_in"]
+        .iter()
+        .flat_map(|word| lines_with(file, &code, word, hint))
+        .collect();
+    let memory = strings(&file.text).into_iter().filter(|(_, text)| text.contains("/dev/shm"));
+    found.extend(memory.map(|(line, _)| format!("{}:{line}: /dev/shm; {hint}", file.path)));
+    found
+}
+
+/// No absolute paths of one machine.
 fn no_machine_paths(file: &File) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for (k, line) in file.text.lines().enumerate() {
         for home in ["work", "root", "home"] {
             let path = format!("/{home}/");
@@ -64,31 +172,31 @@ fn no_machine_paths(file: &File) -> Vec<String> {
                 !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-})>".contains(c))
             };
             if line.match_indices(&path).any(|(at, _)| starts(at)) {
-                broken.push(format!(
-                    "{}:{}: names a folder of one machine ({path}); make it relative",
+                violations.push(format!(
+                    "{}:{}: absolute path of one machine ({path}); make it relative",
                     file.path,
                     k + 1
                 ));
             }
         }
     }
-    broken
+    violations
 }
 
-/// Not an error: a list of six hundred lines can be the right thing.
+/// A warning, because a long table can be right.
 pub(super) fn too_long(file: &File) -> Option<String> {
     let code = ["rs", "py", "c", "h", "f90", "js", "ts"];
     let lines = file.text.lines().count();
-    let long = lines > LONG && file.ends_in(&code);
-    long.then(|| format!("{}: {lines} lines; it may want a second room", file.path))
+    let long = lines > LONG && file.has_extension(&code);
+    long.then(|| format!("{}: {lines} lines; consider splitting it", file.path))
 }
 
-fn lines_with(file: &File, code: &str, word: &str, way_out: &str) -> Vec<String> {
-    if !file.ends_in(&["rs"]) {
+fn lines_with(file: &File, code: &str, word: &str, hint: &str) -> Vec<String> {
+    if !file.has_extension(&["rs"]) {
         return Vec::new();
     }
     let lines = code.lines().enumerate().filter(|(_, line)| has_word(line, word));
-    lines.map(|(k, _)| format!("{}:{}: {word}; {way_out}", file.path, k + 1)).collect()
+    lines.map(|(k, _)| format!("{}:{}: {word}; {hint}", file.path, k + 1)).collect()
 }
 
 #[cfg(test)]
@@ -100,41 +208,41 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_does_not_forbid_unsafe_code_is_named() {
+    fn a_crate_that_does_not_forbid_unsafe_code_is_reported() {
         let crates = |folder: &str| {
             let roots = vec![format!("{folder}/src/lib.rs")];
-            [Crate { folder: folder.into(), roots, sees: Vec::new() }]
+            [Crate { folder: folder.into(), roots, dependencies: Vec::new() }]
         };
-        let silent = [file("crates/ops/src/lib.rs", "//! #![forbid(unsafe_code)]\n")];
-        assert_eq!(forbids_unsafe(&crates("crates/ops"), &silent).len(), 1);
-        let says = [file("crates/ops/src/lib.rs", "//! Ops.\n#![forbid(unsafe_code)]\n")];
-        assert_eq!(forbids_unsafe(&crates("crates/ops"), &says), [""; 0]);
+        let allows = [file("crates/ops/src/lib.rs", "//! #![forbid(unsafe_code)]\n")];
+        assert_eq!(forbids_unsafe(&crates("crates/ops"), &allows).len(), 1);
+        let forbids = [file("crates/ops/src/lib.rs", "//! Ops.\n#![forbid(unsafe_code)]\n")];
+        assert_eq!(forbids_unsafe(&crates("crates/ops"), &forbids), [""; 0]);
         assert_eq!(forbids_unsafe(&crates("bindings/c"), &[]), [""; 0]);
     }
 
     #[test]
-    fn unsafe_code_in_core_is_found_outside_source() {
+    fn unsafe_code_in_core_is_reported_outside_source() {
         let text = "// unsafe\nfn f() {\n    unsafe { g() }\n}\n#[allow(unsafe_code)]\n";
-        let broken = unsafe_only_in_source(&file("crates/core/src/read.rs", text));
-        assert_eq!(broken.len(), 1);
-        assert!(broken[0].starts_with("crates/core/src/read.rs:3:"), "{broken:?}");
+        let violations = unsafe_only_in_source(&file("crates/core/src/read.rs", text));
+        assert_eq!(violations.len(), 1);
+        assert!(violations[0].starts_with("crates/core/src/read.rs:3:"), "{violations:?}");
         assert_eq!(unsafe_only_in_source(&file("crates/core/src/source.rs", text)), [""; 0]);
     }
 
     #[test]
-    fn printing_is_found_in_the_library_and_nowhere_else() {
+    fn printing_is_reported_in_libraries_only() {
         let text = "/// println!(1)\nfn f() {\n    std::process::exit(1);\n    print!(\"dbg!\");\n}\n\
                     #[cfg(test)]\nmod tests {\n    fn g() { println!(\"}\"); }\n}\n";
-        let broken = only_the_cli_prints(&file("formats/taf/src/read.rs", text));
-        assert_eq!(broken.len(), 2, "{broken:?}");
-        assert!(broken.iter().any(|m| m.contains(":4: print!;")), "{broken:?}");
+        let violations = only_the_cli_prints(&file("formats/taf/src/read.rs", text));
+        assert_eq!(violations.len(), 2, "{violations:?}");
+        assert!(violations.iter().any(|m| m.contains(":4: print!;")), "{violations:?}");
         for path in ["crates/cli/src/main.rs", "xtask/src/main.rs", "crates/plot/examples/a.rs"] {
             assert_eq!(only_the_cli_prints(&file(path, text)), [""; 0]);
         }
     }
 
     #[test]
-    fn folders_of_one_machine_are_found() {
+    fn machine_paths_are_reported() {
         let line = |dir: &str| format!("see /{dir}/x/y");
         assert_eq!(no_machine_paths(&file("docs/a.md", &line("root"))).len(), 1);
         assert_eq!(no_machine_paths(&file("docs/a.md", &line("usr"))), [""; 0]);
@@ -143,9 +251,43 @@ mod tests {
     }
 
     #[test]
-    fn long_files_are_only_mentioned() {
+    fn long_files_are_reported() {
         assert!(too_long(&file("a.rs", &"x\n".repeat(LONG + 1))).is_some());
         assert!(too_long(&file("a.rs", &"x\n".repeat(LONG))).is_none());
         assert!(too_long(&file("a.json", &"x\n".repeat(LONG + 1))).is_none());
+    }
+
+    #[test]
+    fn command_line_text_is_reported_in_libraries_only() {
+        let text = "// `spile info --json`\nf(\"use --force\");\ng(\"run `spile check`\");\nh(\"a--b <!--c\");\n\
+                    #[cfg(test)]\nmod tests { fn f() { \" --json\"; } }\n";
+        for path in ["crates/core/src/a.rs", "bridges/npy/src/lib.rs"] {
+            let lines: Vec<String> = no_command_line_text(&file(path, text));
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            assert!(lines[0].starts_with(&format!("{path}:2:")), "{lines:?}");
+        }
+        for path in ["crates/cli/src/a.rs", "formats/taf/tests/a.rs", "formats/taf/FORMAT.md"] {
+            assert_eq!(no_command_line_text(&file(path, text)), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn temporary_files_are_reported_in_operations() {
+        let text = "fn f() {\n    tempfile::tempdir_in(\"/dev/shm\");\n}\n";
+        assert_eq!(no_temporary_files(&file("crates/ops/src/a.rs", text)).len(), 3);
+        assert_eq!(no_temporary_files(&file("crates/core/src/a.rs", text)), [""; 0]);
+    }
+
+    #[test]
+    fn allowed_violations_are_counted_and_may_not_increase() {
+        let (allowed, most) = PENDING[1].allowed[0];
+        let ops = |path: &str, lines: usize| file(path, &"tempfile::x();\n".repeat(lines));
+        let all = exceptions(&[ops(allowed, most), ops("crates/ops/src/b.rs", 1)]);
+        assert_eq!(all.violations.len(), 1, "{:?}", all.violations);
+        assert!(all.warnings.last().unwrap().contains("4 to be removed"), "{:?}", all.warnings);
+        let all = exceptions(&[ops(allowed, most + 1)]);
+        assert!(all.violations.last().unwrap().contains("expected at most 4, found 5"));
+        let all = exceptions(&[ops(allowed, most - 1)]);
+        assert!(all.violations.is_empty() && all.warnings.iter().any(|w| w.contains("3 of 4")));
     }
 }

@@ -1,4 +1,4 @@
-//! Which crate of the workspace may depend on which. Dependencies of tests are free.
+//! Dependencies between crates of the workspace. Dev-dependencies are not restricted.
 
 use std::path::Path;
 
@@ -6,47 +6,67 @@ use serde_json::Value;
 
 use crate::Result;
 
-/// Formats whose own words are the point of a front end. Everything else goes through `spile`.
+const CORE: &str = "crates/core";
+const INTERCHANGE: &str = "crates/interchange";
+const FACADE: &str = "crates/spile";
+
+/// The dependency rules: crates, and the crates that these may depend on. `formats/*` stands for every
+/// crate in that folder. Each crate matches exactly one row.
+const RULES: &[(&[&str], &[&str])] = &[
+    (&[CORE], &[]),
+    (&[INTERCHANGE], &[CORE]),
+    (&["formats/*", "bridges/*"], &[CORE, INTERCHANGE]),
+    (&["crates/ops"], &[CORE, INTERCHANGE]),
+    (&["crates/plot", "crates/mpi", "crates/remote"], &[CORE]),
+    (
+        &[FACADE],
+        &[
+            CORE,
+            INTERCHANGE,
+            "formats/*",
+            "bridges/*",
+            "crates/ops",
+            "crates/plot",
+            "crates/mpi",
+            "crates/remote",
+        ],
+    ),
+    (&["crates/cli"], &[FACADE, "crates/ops", "crates/plot", "crates/serve", "crates/mpi"]),
+    (&["crates/serve", "bindings/*"], &[FACADE, "crates/ops", "crates/plot"]),
+    // Its build needs no crate of the workspace and takes seconds.
+    (&["xtask"], &[]),
+];
+
+/// Exceptions: front ends that use the native API of a format.
 const NATIVE: &[(&str, &str)] = &[
     ("crates/cli", "formats/taf"),
     ("crates/cli", "formats/scda"),
     ("crates/cli", "formats/sdf"),
     ("crates/cli", "formats/gsd"),
     ("crates/cli", "formats/iotk"),
-    // `spile taf convert`: how samples are stored that the file itself does not tell.
+    // `spile taf convert` has options for the sample type, which DIG files do not store.
     ("crates/cli", "formats/dig"),
     ("bindings/c", "formats/scda"),
     ("bindings/c", "formats/gsd"),
     ("bindings/python", "formats/gsd"),
     ("bindings/python", "formats/scda"),
     ("bindings/python", "formats/taf"),
-    // The wheel carries the program.
+    // The wheel contains the command line.
     ("bindings/python", "crates/cli"),
 ];
 
-/// A crate of the workspace: its folder, the roots of its library and programs, and the folders
-/// of the crates of the workspace it depends on.
+/// A crate of the workspace. Paths are relative to the workspace.
 #[derive(Debug)]
 pub(super) struct Crate {
     pub(super) folder: String,
+    /// Root files of the library and the programs.
     pub(super) roots: Vec<String>,
-    pub(super) sees: Vec<String>,
+    /// Folders of the workspace crates that it depends on, without dev-dependencies.
+    pub(super) dependencies: Vec<String>,
 }
 
-type Rule = fn(&[Crate]) -> Vec<String>;
-
-/// Every rule about dependencies.
-pub(super) const RULES: [Rule; 6] = [
-    core_sees_nothing,
-    formats_see_core,
-    workers_see_core,
-    facade_knows_every_format,
-    front_ends_see_the_facade,
-    xtask_sees_nothing,
-];
-
 impl Crate {
-    /// The crates in the answer of `cargo metadata --no-deps`.
+    /// Parses the output of `cargo metadata --no-deps`.
     pub(super) fn from_metadata(json: &str, root: &Path) -> Result<Vec<Self>> {
         let all: Value = serde_json::from_str(json).map_err(|e| format!("cargo metadata: {e}"))?;
         let inside = |path: &Value| {
@@ -61,19 +81,14 @@ impl Crate {
                     kind != "test" && kind != "example" && kind != "bench" && kind != "custom-build"
                 })
             });
-            let sees = list(&package["dependencies"]).filter(|d| d["kind"] != "dev");
+            let dependencies = list(&package["dependencies"]).filter(|d| d["kind"] != "dev");
             Some(Self {
                 roots: roots.filter_map(|target| inside(&target["src_path"])).collect(),
-                sees: sees.filter_map(|dependency| inside(&dependency["path"])).collect(),
+                dependencies: dependencies.filter_map(|d| inside(&d["path"])).collect(),
                 folder,
             })
         };
         Ok(list(&all["packages"]).filter_map(one).collect())
-    }
-
-    /// The crate is a format or a bridge.
-    fn is_format(&self) -> bool {
-        is_format(&self.folder)
     }
 }
 
@@ -81,147 +96,107 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn is_format(folder: &str) -> bool {
-    folder.starts_with("formats/") || folder.starts_with("bridges/")
+/// Whether one of `patterns` is `folder` or, with `*` at its end, a folder that `folder` is in.
+fn matches(patterns: &[&str], folder: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(parent) => folder.starts_with(parent),
+        None => *pattern == folder,
+    })
 }
 
-/// What crates that are `whose` see beyond what is `allowed`.
-fn beyond(
-    crates: &[Crate],
-    whose: impl Fn(&Crate) -> bool,
-    allowed: impl Fn(&Crate, &str) -> bool,
-    way_out: &str,
-) -> Vec<String> {
-    let mut broken = Vec::new();
-    for one in crates.iter().filter(|one| whose(one)) {
-        for seen in one.sees.iter().filter(|seen| !allowed(one, seen)) {
-            broken.push(format!("{}/Cargo.toml: depends on {seen}; {way_out}", one.folder));
-        }
-    }
-    broken
-}
-
-/// Door 1.
-fn core_sees_nothing(crates: &[Crate]) -> Vec<String> {
-    let way_out = "core is the ground floor: move what it needs into core";
-    beyond(crates, |c| c.folder == "crates/core", |_, _| false, way_out)
-}
-
-/// Door 2.
-fn formats_see_core(crates: &[Crate]) -> Vec<String> {
-    let way_out = "formats and bridges see only core: move what they share into core";
-    beyond(crates, Crate::is_format, |_, seen| seen == "crates/core", way_out)
-}
-
-/// Door 3.
-fn workers_see_core(crates: &[Crate]) -> Vec<String> {
-    let workers = ["crates/ops", "crates/plot", "crates/mpi"];
-    let way_out = "ops, plot and mpi see only core: take a `Tree` or a trait of core instead";
-    let whose = |c: &Crate| workers.contains(&c.folder.as_str());
-    beyond(crates, whose, |_, seen| seen == "crates/core", way_out)
-}
-
-/// Doors 4 and 9.
-fn facade_knows_every_format(crates: &[Crate]) -> Vec<String> {
-    let Some(facade) = crates.iter().find(|c| c.folder == "crates/spile") else {
-        return vec!["crates/spile: the facade is missing; it is the registry of formats".into()];
+/// Every dependency that the rules do not allow, and every format that the facade does not register.
+pub(super) fn check(crates: &[Crate]) -> Vec<String> {
+    let mut violations: Vec<String> = crates.iter().flat_map(check_crate).collect();
+    let Some(facade) = crates.iter().find(|c| c.folder == FACADE) else {
+        violations.push(format!("{FACADE}: missing; it contains the registry of formats"));
+        return violations;
     };
-    let allowed =
-        |_: &Crate, seen: &str| is_format(seen) || seen == "crates/core" || seen == "crates/ops";
-    let way_out =
-        "the facade joins core, ops and the formats: front ends see it, not the other way";
-    let mut broken = beyond(std::slice::from_ref(facade), |_| true, allowed, way_out);
-    for format in crates.iter().filter(|c| c.is_format() && !facade.sees.contains(&c.folder)) {
-        broken.push(format!(
-            "crates/spile/Cargo.toml: does not name {}; add it there and to formats.rs",
+    let formats = crates.iter().filter(|c| matches(&["formats/*", "bridges/*"], &c.folder));
+    for format in formats.filter(|c| !facade.dependencies.contains(&c.folder)) {
+        violations.push(format!(
+            "{FACADE}/Cargo.toml: does not depend on {}; add it there and to formats.rs",
             format.folder
         ));
     }
-    broken
+    violations
 }
 
-/// Door 5.
-fn front_ends_see_the_facade(crates: &[Crate]) -> Vec<String> {
-    let whose = |c: &Crate| {
-        matches!(c.folder.as_str(), "crates/cli" | "crates/serve")
-            || c.folder.starts_with("bindings/")
+fn check_crate(one: &Crate) -> Vec<String> {
+    let Crate { folder, dependencies, .. } = one;
+    let Some((_, allowed)) = RULES.iter().find(|(crates, _)| matches(crates, folder)) else {
+        return vec![format!("{folder}: no dependency rule; add it to xtask/src/doors/graph.rs")];
     };
-    let allowed = |c: &Crate, seen: &str| {
-        matches!(seen, "crates/spile" | "crates/ops" | "crates/plot")
-            || c.folder == "crates/cli" && matches!(seen, "crates/serve" | "crates/mpi")
-            || NATIVE.contains(&(c.folder.as_str(), seen))
+    let permitted = |dependency: &str| {
+        matches(allowed, dependency) || NATIVE.contains(&(folder.as_str(), dependency))
     };
-    let way_out = "front ends see spile, ops and plot: use what `spile` re-exports (or, where a \
-                   format's own API is the point, add the pair to NATIVE in xtask/src/doors/graph.rs)";
-    beyond(crates, whose, allowed, way_out)
-}
-
-/// The chores build in seconds because they need nothing of the house.
-fn xtask_sees_nothing(crates: &[Crate]) -> Vec<String> {
-    let way_out = "xtask builds without the workspace: run the program `spile` instead";
-    beyond(crates, |c| c.folder == "xtask", |_, _| false, way_out)
+    let names = if allowed.is_empty() { "none".into() } else { allowed.join(", ") };
+    let forbidden = dependencies.iter().filter(|dependency| !permitted(dependency));
+    forbidden
+        .map(|d| format!("{folder}/Cargo.toml: depends on {d}; allowed dependencies: {names}"))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn house(doors: &[(&str, &[&str])]) -> Vec<Crate> {
-        let one = |(folder, sees): &(&str, &[&str])| Crate {
-            folder: (*folder).into(),
-            roots: Vec::new(),
-            sees: sees.iter().map(ToString::to_string).collect(),
-        };
-        doors.iter().map(one).collect()
-    }
-
-    const SOUND: [(&str, &[&str]); 7] = [
-        ("crates/core", &[]),
-        ("formats/taf", &["crates/core"]),
-        ("bridges/npy", &["crates/core"]),
-        ("crates/ops", &["crates/core"]),
-        ("crates/spile", &["crates/core", "crates/ops", "formats/taf", "bridges/npy"]),
-        ("crates/cli", &["crates/spile", "crates/ops", "formats/taf"]),
+    const VALID: [(&str, &[&str]); 9] = [
+        (CORE, &[]),
+        (INTERCHANGE, &[CORE]),
+        ("formats/taf", &[CORE]),
+        ("bridges/npy", &[CORE, INTERCHANGE]),
+        ("crates/ops", &[CORE, INTERCHANGE]),
+        ("crates/plot", &[CORE]),
+        (FACADE, &[CORE, "crates/ops", "formats/taf", "bridges/npy"]),
+        ("crates/cli", &[FACADE, "crates/ops", "formats/taf"]),
         ("xtask", &[]),
     ];
 
-    /// Messages about the sound house with one crate's doors replaced.
-    fn with(folder: &str, sees: &[&str]) -> Vec<String> {
-        let mut doors: Vec<(&str, &[&str])> = SOUND.to_vec();
-        doors.retain(|(name, _)| *name != folder);
-        doors.push((folder, sees));
-        RULES.iter().flat_map(|rule| rule(&house(&doors))).collect()
+    /// Violations in the valid workspace with the dependencies of one crate replaced.
+    fn with(folder: &str, dependencies: &[&str]) -> Vec<String> {
+        let mut all: Vec<(&str, &[&str])> = VALID.to_vec();
+        all.retain(|(name, _)| *name != folder);
+        all.push((folder, dependencies));
+        let one = |(folder, dependencies): &(&str, &[&str])| Crate {
+            folder: (*folder).into(),
+            roots: Vec::new(),
+            dependencies: dependencies.iter().map(ToString::to_string).collect(),
+        };
+        check(&all.iter().map(one).collect::<Vec<_>>())
     }
 
     #[test]
-    fn a_sound_house_has_nothing_to_mend() {
-        assert_eq!(with("crates/core", &[]), [""; 0]);
+    fn a_valid_workspace_has_no_violations() {
+        assert_eq!(with(CORE, &[]), [""; 0]);
     }
 
     #[test]
-    fn every_wrong_door_is_found_by_its_rule_alone() {
-        let facade = ["crates/core", "formats/taf", "bridges/npy"];
-        let cases: [(&str, &[&str], &str); 9] = [
-            ("crates/core", &["crates/ops"], "ground floor"),
-            ("formats/taf", &["crates/core", "bridges/npy"], "only core"),
-            ("bridges/npy", &["formats/taf"], "only core"),
-            ("crates/ops", &["formats/taf"], "only core"),
-            ("crates/plot", &["crates/ops"], "only core"),
-            ("crates/spile", &["crates/core", "formats/taf"], "does not name bridges/npy"),
-            ("crates/cli", &["bridges/npy"], "NATIVE"),
-            ("bindings/c", &["crates/core"], "NATIVE"),
-            ("xtask", &["crates/spile"], "without the workspace"),
+    fn every_forbidden_dependency_is_reported_once() {
+        let facade = [CORE, "formats/taf", "bridges/npy"];
+        let cases: [(&str, &[&str], &str); 12] = [
+            (CORE, &["crates/ops"], "allowed dependencies: none"),
+            (INTERCHANGE, &["formats/taf"], "allowed dependencies: crates/core"),
+            ("formats/taf", &[CORE, "bridges/npy"], "depends on bridges/npy"),
+            ("bridges/npy", &["formats/taf"], "depends on formats/taf"),
+            ("crates/ops", &["formats/taf"], "depends on formats/taf"),
+            ("crates/plot", &["crates/ops"], "allowed dependencies: crates/core"),
+            ("crates/remote", &[INTERCHANGE], "allowed dependencies: crates/core"),
+            (FACADE, &[CORE, "formats/taf"], "does not depend on bridges/npy"),
+            ("crates/cli", &["bridges/npy"], "depends on bridges/npy"),
+            ("bindings/c", &[CORE], "depends on crates/core"),
+            ("xtask", &[FACADE], "allowed dependencies: none"),
+            ("crates/new", &[], "no dependency rule"),
         ];
-        for (folder, sees, words) in cases {
-            let broken = with(folder, sees);
-            assert_eq!(broken.len(), 1, "{folder}: {broken:?}");
-            assert!(broken[0].contains(words), "{broken:?}");
+        for (folder, dependencies, expected) in cases {
+            let violations = with(folder, dependencies);
+            assert_eq!(violations.len(), 1, "{folder}: {violations:?}");
+            assert!(violations[0].contains(expected), "{violations:?}");
         }
-        assert_eq!(with("crates/spile", &[&facade[..], &["crates/cli"]].concat()).len(), 1);
+        assert_eq!(with(FACADE, &[&facade[..], &["crates/cli"]].concat()).len(), 1);
     }
 
     #[test]
-    fn metadata_gives_folders_roots_and_what_is_not_for_tests() {
+    fn metadata_gives_folders_roots_and_dependencies_without_those_of_tests() {
         let json = r#"{"packages": [{
             "manifest_path": "/r/formats/taf/Cargo.toml",
             "targets": [{"kind": ["lib"], "src_path": "/r/formats/taf/src/lib.rs"},
@@ -233,6 +208,6 @@ mod tests {
         let crates = Crate::from_metadata(json, Path::new("/r")).unwrap();
         assert_eq!(crates[0].folder, "formats/taf");
         assert_eq!(crates[0].roots, ["formats/taf/src/lib.rs"]);
-        assert_eq!(crates[0].sees, ["crates/core", "crates/ops"]);
+        assert_eq!(crates[0].dependencies, ["crates/core", "crates/ops"]);
     }
 }

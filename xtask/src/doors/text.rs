@@ -1,32 +1,53 @@
-//! Rust source with everything blanked that is not code. Lines keep their numbers.
+//! Rust source split into code, string literals and test modules. Lines keep their numbers.
 
-/// The text without comments and without what stands in strings and character literals.
+use std::ops::Range;
+
+/// The text with comments, strings and character literals replaced by spaces. Byte positions are kept.
 pub(super) fn bare(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let word_before = out.last().is_some_and(|b: &u8| b.is_ascii_alphanumeric() || *b == b'_');
-        if let Some(end) = token_end(bytes, at, word_before) {
-            out.extend(bytes[at..end].iter().map(|b| if *b == b'\n' { b'\n' } else { b' ' }));
-            at = end;
-        } else {
-            out.push(bytes[at]);
-            at += 1;
-        }
+    let mut out = text.as_bytes().to_vec();
+    for token in tokens(text.as_bytes()) {
+        out[token].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
     }
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Where the comment or literal that starts at `at` ends, if one does.
-fn token_end(bytes: &[u8], at: usize, word_before: bool) -> Option<usize> {
+/// String literals outside of tests, with their quotes, and the lines (from 1) that they start on.
+pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
+    let tests = test_modules(&bare(text));
+    let quoted = |token: &Range<usize>| {
+        let start = text[token.clone()].trim_start_matches(['b', 'c', 'r', '#']);
+        start.starts_with('"') && !tests.iter().any(|test| test.contains(&token.start))
+    };
+    let line = |at: usize| 1 + text[..at].matches('\n').count();
+    let found = tokens(text.as_bytes()).into_iter().filter(quoted);
+    found.map(|token| (line(token.start), &text[token])).collect()
+}
+
+/// Comments and literals.
+fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let (mut at, mut in_word) = (0, false);
+    while at < bytes.len() {
+        if let Some(end) = token_end(bytes, at, in_word) {
+            found.push(at..end);
+            (at, in_word) = (end, false);
+        } else {
+            in_word = bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_';
+            at += 1;
+        }
+    }
+    found
+}
+
+/// The end of the comment or literal that starts at `at`, if there is one.
+fn token_end(bytes: &[u8], at: usize, in_word: bool) -> Option<usize> {
     let rest = &bytes[at..];
     match rest {
         [b'/', b'/', ..] => Some(at + find(rest, b"\n").unwrap_or(rest.len())),
         [b'/', b'*', ..] => Some(at + block_comment(rest)),
         [b'"', ..] => Some(at + quoted(rest, b'"')),
-        [b'r' | b'b' | b'c', ..] if !word_before => raw_string(rest).map(|len| at + len),
-        // A lifetime has no second quote near by.
+        [b'r' | b'b' | b'c', ..] if !in_word => raw_string(rest).map(|len| at + len),
+        // A lifetime has no closing quote.
         [b'\'', b'\\', ..] => Some(at + quoted(rest, b'\'')),
         [b'\'', ..] => {
             let len = std::str::from_utf8(&rest[1..]).ok()?.chars().next()?.len_utf8();
@@ -36,11 +57,11 @@ fn token_end(bytes: &[u8], at: usize, word_before: bool) -> Option<usize> {
     }
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// Length of a comment that may hold others.
+/// Length of a block comment, which may be nested.
 fn block_comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < bytes.len() {
@@ -67,7 +88,7 @@ fn quoted(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-/// Length of `r"..."`, `br#"..."#` and so on, if that is what stands here.
+/// Length of the raw string (`r"..."`, `br#"..."#`) that `bytes` starts with, if any.
 fn raw_string(bytes: &[u8]) -> Option<usize> {
     let prefix = bytes.iter().position(|b| !matches!(b, b'b' | b'c' | b'r'))?;
     if prefix > 2 || bytes[prefix - 1] != b'r' {
@@ -83,23 +104,32 @@ fn raw_string(bytes: &[u8]) -> Option<usize> {
     Some(start + 1 + len + close.len())
 }
 
-/// Bare code without what is only compiled for tests.
+/// Bare code with test modules replaced by spaces.
 pub(super) fn without_tests(code: &str) -> String {
-    let mut out = code.to_string();
-    while let Some(start) = out.find("#[cfg(test)]") {
-        let body = out[start..].find(['{', ';']).map(|k| start + k);
-        let end = match body {
-            Some(at) if out.as_bytes()[at] == b'{' => closing(&out, at),
-            Some(at) => at + 1,
-            None => out.len(),
-        };
-        let blank: String = out[start..end].chars().filter(|c| *c == '\n').collect();
-        out.replace_range(start..end, &blank);
+    let mut out = code.as_bytes().to_vec();
+    for test in test_modules(code) {
+        out[test].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
     }
-    out
+    String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The place behind the brace that closes the one at `open`.
+/// The items of bare code that are only compiled for tests.
+fn test_modules(code: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    while let Some(start) = code[found.last().map_or(0, |r| r.end)..].find("#[cfg(test)]") {
+        let start = start + found.last().map_or(0, |r| r.end);
+        let body = code[start..].find(['{', ';']).map(|k| start + k);
+        let end = match body {
+            Some(at) if code.as_bytes()[at] == b'{' => closing(code, at),
+            Some(at) => at + 1,
+            None => code.len(),
+        };
+        found.push(start..end);
+    }
+    found
+}
+
+/// The position after the brace that closes the one at `open`.
 fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_i64;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -113,7 +143,7 @@ fn closing(code: &str, open: usize) -> usize {
     code.len()
 }
 
-/// The line has `word`, and not as a part of a longer one.
+/// Whether the line contains `word`, not as part of a longer identifier.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word)
@@ -125,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_code_is_left() {
+    fn bare_keeps_only_code() {
         let code = bare("a /* b /* c */ d */ e // f\nlet s = \"g \\\" h\"; r#\"i \" j\"#; k");
         let words: Vec<&str> = code.split_whitespace().collect();
         assert_eq!(words, ["a", "e", "let", "s", "=", ";", ";", "k"]);
@@ -135,10 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_cut_and_lines_stay() {
+    fn tests_are_removed_and_line_numbers_kept() {
         let code =
             without_tests("a\n#[cfg(test)]\nmod tests {\n  { x }\n}\nb\n#[cfg(test)]\nmod t;\nc");
-        assert_eq!(code, "a\n\n\n\n\nb\n\n\nc");
+        assert_eq!(code.replace(' ', ""), "a\n\n\n\n\nb\n\n\nc");
         assert!(has_word("  print!(", "print!") && !has_word("eprint!(", "print!"));
+    }
+
+    #[test]
+    fn string_literals_are_found_outside_of_tests_and_comments() {
+        let text =
+            "// \"no\"\nlet a = \"one\";\nf(r#\"two\"#, '\"');\n#[cfg(test)]\nmod t { \"no\" }\n";
+        assert_eq!(strings(text), [(2, "\"one\""), (3, "r#\"two\"#")]);
     }
 }

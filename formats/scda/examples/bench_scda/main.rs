@@ -1,6 +1,5 @@
-//! `cargo xtask bench scda` on ranks that are threads of this process.
-//!
-//! `bench RANKS` runs the tasks from standard input; `work.rs` describes them.
+//! `bench_scda RANKS`: runs the tasks of `work.rs` on ranks that are threads of this process. `bench_mpi` of
+//! `crates/mpi` runs them with MPI.
 #![forbid(unsafe_code)]
 
 mod work;
@@ -10,18 +9,18 @@ use std::process::ExitCode;
 use spile_core::comm::{Serial, Threads};
 
 fn main() -> ExitCode {
-    let ranks = std::env::args().nth(1).and_then(|argument| argument.parse().ok());
+    let ranks = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let done = match ranks {
-        None | Some(0) => Err("bench RANKS".into()),
-        Some(1) => work::run_tasks(&Serial),
+        None | Some(0) => Err("expected the number of ranks".into()),
+        Some(1) => work::serve(&Serial),
         Some(ranks) => {
-            Threads::run(ranks, |comm| work::run_tasks(comm)).into_iter().collect::<Result<(), _>>()
+            Threads::run(ranks, |comm| work::serve(comm)).into_iter().collect::<Result<(), _>>()
         }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("bench: {why}");
+            eprintln!("bench_scda: {why}");
             ExitCode::FAILURE
         }
     }

@@ -1,26 +1,28 @@
-//! The measured tasks, on the ranks of any job.
+//! The tasks of `cargo xtask bench scda` with spile, on the ranks of any job. Protocol: `benches/common.h`, on
+//! standard input of rank 0.
 //!
-//! Each line on standard input of rank 0 is a task. The answer is a line with seconds and bytes:
-//!
-//! | task | measured operation | bytes |
+//! | task | measured | count |
 //! |---|---|---|
-//! | `write-array FILE BYTES SIZE` | elements of SIZE bytes | of all elements |
-//! | `read-array FILE BYTES SIZE` | | of all elements |
-//! | `write-varray FILE NUMBER` | NUMBER elements of 48 to 80 bytes | of all elements |
-//! | `read-varray FILE NUMBER` | | of all elements |
-//! | `write-encoded FILE FIELD SIZE` | the elements in FIELD, compressed | compressed |
-//! | `read-encoded FILE FIELD SIZE` | | uncompressed |
-//! | `format-entries DIGITS NUMBER` | size entries of up to DIGITS digits | of the entries |
-//! | `parse-entries DIGITS NUMBER` | | of the entries |
+//! | `write-array FILE BYTES SIZE` | writing elements of SIZE bytes | bytes of all elements |
+//! | `read-array FILE BYTES SIZE` | reading them | bytes of all elements |
+//! | `write-varray FILE NUMBER` | writing NUMBER elements of 48 to 80 bytes | bytes of all elements |
+//! | `read-varray FILE NUMBER` | reading them | bytes of all elements |
+//! | `write-encoded FILE FIELD SIZE` | writing the elements in FIELD, compressed | stored bytes |
+//! | `read-encoded FILE FIELD SIZE` | reading them | bytes of all elements |
+//! | `format-entries DIGITS NUMBER` | formatting size entries of up to DIGITS digits | bytes of the entries |
+//! | `parse-entries DIGITS NUMBER` | parsing them | bytes of the entries |
 //!
-//! Memory is reused between tasks and filled before the measurement. Writing is measured until the file is
-//! complete. Data that were read are compared after the measurement.
+//! Memory is reused and touched before the measurement. Writing ends with the rename of the file. Data
+//! are verified after the measurement.
+
+#[path = "../../../../benches/protocol.rs"]
+mod protocol;
 
 use std::error::Error;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use protocol::{Buffer, reply};
 use spile_core::comm::{Comm, gather_numbers};
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
@@ -29,15 +31,15 @@ use spile_scda::{Cursor, Elements, Options, Slots, Writer};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Entries formatted at once, as in the writer.
+/// Entries that are formatted at once, as in the writer.
 const ENTRIES: usize = 1 << 15;
 
-/// Period of the data of an array in bytes; no part of a file has this size.
+/// Period of the data of an array, in bytes; no part of a file has this size.
 const PERIOD: usize = 4093;
 
 /// Runs tasks until the end of standard input.
-pub(crate) fn run_tasks(comm: &dyn Comm) -> Result<()> {
-    let mut bench = Bench { comm, memory: Memory::default(), field: Default::default() };
+pub(crate) fn serve(comm: &dyn Comm) -> Result<()> {
+    let mut bench = Bench { comm, memory: Buffer::default(), field: Default::default() };
     loop {
         let mut line = String::new();
         if comm.rank() == 0 {
@@ -48,36 +50,18 @@ pub(crate) fn run_tasks(comm: &dyn Comm) -> Result<()> {
         if fields.is_empty() {
             return Ok(());
         }
-        let (time, bytes) = bench.task(&fields).map_err(|e| format!("{}: {e}", line.trim_end()))?;
+        let result = bench.task(&fields).map_err(|e| format!("{}: {e}", line.trim_end()))?;
         if comm.rank() == 0 {
-            let mut out = std::io::stdout().lock();
-            writeln!(out, "{:.9} {bytes}", time.as_secs_f64())?;
-            out.flush()?;
+            reply(result)?;
         }
     }
 }
 
-/// A reused buffer. It is aligned to a page, as in the C program: copies to the unaligned memory of `malloc`
-/// are slower by a third.
-#[derive(Default)]
-struct Memory(Vec<u8>);
-
-impl Memory {
-    fn first(&mut self, bytes: usize) -> &mut [u8] {
-        const PAGE: usize = 4096;
-        if self.0.len() < bytes + PAGE {
-            self.0 = vec![0; bytes + PAGE];
-        }
-        let start = self.0.as_ptr().align_offset(PAGE);
-        &mut self.0[start..start + bytes]
-    }
-}
-
-/// One rank.
+/// The state of one rank.
 struct Bench<'a> {
     comm: &'a dyn Comm,
-    memory: Memory,
-    /// Path of the file with the elements to compress, and the elements.
+    memory: Buffer<u8>,
+    /// The file of the elements to compress, and the elements of this rank.
     field: (PathBuf, Vec<u8>),
 }
 
@@ -142,7 +126,7 @@ impl Bench<'_> {
             cursor.varray_into(&counts, Some(Slots::Contiguous(into)))
         })?;
         if found != sizes {
-            return Err("the sizes differ".into());
+            return Err("unexpected sizes".into());
         }
         self.is_filled(mine)?;
         Ok((time, self.sum(mine as u64)?))
@@ -163,18 +147,18 @@ impl Bench<'_> {
         let time =
             read(comm, file, |cursor| cursor.array_into(&counts, Some(Slots::Contiguous(into))))?;
         if *self.memory.first(mine) != self.field.1 {
-            return Err("the elements differ".into());
+            return Err("unexpected elements".into());
         }
         Ok((time, self.sum(mine as u64)?))
     }
 
-    /// Number of elements of each rank.
+    /// The number of elements of each rank.
     fn partition(&self, number: u64) -> Vec<u64> {
         let ranks = self.comm.size() as u64;
         (0..ranks).map(|rank| number * (rank + 1) / ranks - number * rank / ranks).collect()
     }
 
-    /// Number of elements of each rank, and sizes of the elements of this rank.
+    /// The number of elements of each rank, and the sizes of those of this rank.
     fn varray(&self, number: u64) -> (Vec<u64>, Vec<u64>) {
         let counts = self.partition(number);
         let first: u64 = counts[..self.comm.rank()].iter().sum();
@@ -182,7 +166,7 @@ impl Bench<'_> {
         (counts, sizes.collect())
     }
 
-    /// Loads the elements of this rank from a file and returns the number of elements of each rank.
+    /// Loads the elements of this rank; returns the number of elements of each rank.
     fn load(&mut self, field: &Path, size: u64) -> Result<Vec<u64>> {
         let counts = self.partition(std::fs::metadata(field)?.len() / size);
         if self.field.0 != field {
@@ -195,7 +179,7 @@ impl Bench<'_> {
         Ok(counts)
     }
 
-    /// Compressed bytes of all elements.
+    /// The stored bytes of all elements.
     fn stored(&self, file: &Path, counts: &[u64]) -> Result<u64> {
         let mut cursor = Cursor::open(self.comm, file, &Limits::default())?;
         cursor.next(false)?;
@@ -208,7 +192,7 @@ impl Bench<'_> {
         Ok(gather_numbers(self.comm, mine)?.iter().sum())
     }
 
-    /// Fills the buffer with the `bytes` of this rank.
+    /// Fills the memory with the data of this rank.
     fn fill(&mut self, bytes: u64) -> Result<usize> {
         let pattern = self.pattern(bytes)?;
         for part in self.memory.first(bytes as usize).chunks_mut(PERIOD) {
@@ -222,17 +206,17 @@ impl Bench<'_> {
         if self.memory.first(bytes).chunks(PERIOD).all(|part| *part == pattern[..part.len()]) {
             return Ok(());
         }
-        Err("the bytes differ".into())
+        Err("unexpected bytes".into())
     }
 
-    /// The repeated pattern of an array, starting where the `bytes` of this rank begin.
+    /// One period of the data, from the first byte of this rank.
     fn pattern(&self, bytes: u64) -> Result<Vec<u8>> {
         let before: u64 = gather_numbers(self.comm, bytes)?[..self.comm.rank()].iter().sum();
         let period = PERIOD as u64;
         Ok((0..period).map(|k| mixed((before + k) % period) as u8).collect())
     }
 
-    /// Fills the first `bytes` of the buffer with a byte that is not in the pattern.
+    /// Fills the memory with other bytes than the data.
     fn blank(&mut self, bytes: u64) -> usize {
         self.memory.first(bytes as usize).fill(b'?');
         bytes as usize
@@ -268,10 +252,10 @@ fn read(
         found = cursor.next(true)?.is_some();
         if found { data(&mut cursor) } else { Ok(()) }
     })?;
-    if found { Ok(time) } else { Err("the file has no section".into()) }
+    if found { Ok(time) } else { Err("no section".into()) }
 }
 
-/// Time from the start on all ranks to the end on all ranks.
+/// The time until all ranks have finished.
 fn timed(
     comm: &dyn Comm,
     work: impl FnOnce() -> spile_core::error::Result<()>,
@@ -283,11 +267,11 @@ fn timed(
     Ok(start.elapsed())
 }
 
-/// Formats or parses entries on the calling thread, in a reused buffer of 1 MiB, as for a file. The result is
-/// based on the median time per buffer.
+/// Formats or parses entries on the calling thread, through a reused buffer as in the writer. The result is the
+/// median over the buffers, because other programs interrupt some of them.
 fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
     let most = 10_u64.checked_pow(digits).ok_or("too many digits")?;
-    // Uniformly distributed numbers of digits.
+    // Uniform in the number of digits.
     let value = |k: u64| mixed(k) % (most / 10_u64.pow(mixed(!k) as u32 % digits)).max(2);
     let values: Vec<u64> = (0..number as u64).map(value).collect();
     let mut found = vec![0; ENTRIES];
@@ -301,7 +285,7 @@ fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
         parse_entries(&bytes, b'E', 0, &mut found)?;
         times.push(if parse { start.elapsed() } else { formatted });
         if found != values {
-            return Err("the sizes differ".into());
+            return Err("unexpected sizes".into());
         }
     }
     times.sort();
@@ -309,7 +293,7 @@ fn entries(digits: u32, number: usize, parse: bool) -> Result<(Duration, u64)> {
     Ok((median.mul_f64(number as f64 / ENTRIES as f64), number as u64 * ENTRY))
 }
 
-/// A pseudo-random number that depends on `k`.
+/// A hash of `k`.
 fn mixed(k: u64) -> u64 {
     let k = (k ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     k ^ k >> 29

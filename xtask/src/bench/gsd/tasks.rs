@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::rounds::{Task, Words};
+use super::super::harness::{Task, Values, cold_task, paths, task};
 
 pub(super) const SPILE: &str = "spile";
 pub(super) const PLAIN: &str = "pread/pwrite";
@@ -13,8 +13,8 @@ pub(super) const CRATE: &str = "hoomd-gsd";
 pub(super) const OPEN_SMALL: &str = "open 10^6 entries";
 pub(super) const OPEN_LARGE: &str = "open 10^7 entries";
 pub(super) const FIND: &str = "find one of 10^7 entries";
-pub(super) const TINY: &str = "10^7 tiny frames, with the close";
-pub(super) const CLOSE: &str = "closing after 10^7 tiny frames";
+pub(super) const TINY: &str = "10^7 tiny frames and close";
+pub(super) const CLOSE: &str = "close after 10^7 tiny frames";
 pub(super) const COMMIT: &str = "frames of 3 chunks, each committed, no sync";
 pub(super) const DURABLE: &str = "durable frames";
 pub(super) const FRAMES: [&str; 2] =
@@ -25,7 +25,7 @@ const ALL: &[&str] = &[SPILE, PLAIN, LIBRARY, PYTHON, CRATE];
 const OPENERS: &[&str] = &[SPILE, LIBRARY, PYTHON, CRATE];
 const COLD: &[&str] = &[SPILE, PLAIN, LIBRARY, PYTHON];
 
-/// What a cell of the table says.
+/// What a cell of the table shows.
 pub(super) enum Unit {
     Bytes,
     Frames,
@@ -49,7 +49,7 @@ pub(super) fn is_cached_read(task: &str) -> bool {
 /// A file of the protocol.
 struct Protocol {
     name: &'static str,
-    /// The words for its path, for the same on the disk, and for its frames.
+    /// Placeholders for its path in memory, its path on disk, and its number of frames.
     path: &'static str,
     disk: &'static str,
     frames: &'static str,
@@ -79,133 +79,69 @@ const PROTOCOL: [Protocol; 6] = [
     protocol!("1 GiB", 1_073_741_824.0, "1000^2", 1_000_000),
 ];
 
-macro_rules! row {
-    ($name:expr, $times:expr, $warm:literal, $($who:expr => $line:expr),+) => {
-        Task { name: $name, lines: &[$(($who, $line)),+], times: $times, warm: $warm }
+/// The rows of a file of the protocol.
+///
+/// Short tasks are repeated more often, and most often those close to their targets: many small reads. Large
+/// reads, like `pread()` itself, vary by 10 %. The disk may be shared with others.
+macro_rules! rows {
+    ($($size:literal $side:literal $n:literal $writes:literal $reads:literal)+) => {
+        [$(
+            task(concat!($size, ", N = ", $side, ": open"), 5,
+                &[(OPENERS, concat!("open {", $size, " ", $side, "} 100"))]),
+            // Warm-up: memory that the hypervisor has not yet assigned is slow on first use.
+            task(concat!($size, ", N = ", $side, ": write"), $writes,
+                &[(ALL, concat!("write {work} ", $n, " {", $size, " ", $side, " frames}"))]),
+            // Warm-up: the host may cache the disk.
+            task(concat!($size, ", N = ", $side, ": read, cold"), 40,
+                &[(COLD, concat!("cold {", $size, " ", $side, " disk} ", $n, " {", $size, " ", $side, " frames}"))]),
+            task(concat!($size, ", N = ", $side, ": read, cached"), $reads,
+                &[(ALL, concat!("read {", $size, " ", $side, "} ", $n, " {", $size, " ", $side, " frames}"))]),
+            task(concat!($size, ", N = ", $side, ": read at random"), $reads,
+                &[(ALL, concat!("random {", $size, " ", $side, "} ", $n, " {", $size, " ", $side, " frames}"))]),
+        )+
+            task(OPEN_SMALL, 5, &[(OPENERS, "open {small} 100")]),
+            task(OPEN_LARGE, 5, &[(OPENERS, "open {large} 100")]),
+            task(FIND, 15, &[(&[SPILE, LIBRARY], "find {large} {tiny} 200000")]),
+            cold_task(TINY, 1, &[(&[SPILE, LIBRARY, CRATE], "tiny {work} {tiny}")]),
+            cold_task(CLOSE, 1, &[(&[SPILE, LIBRARY, PLAIN], "close {work} {tiny}")]),
+            cold_task(COMMIT, 2, &[(&[SPILE, PLAIN], "commit {work} {commits}")]),
+            cold_task(DURABLE, 3, &[(ALL, "durable {disk} {durable}")]),
+            task(FRAMES[0], 20, &[(&[SPILE, PYTHON], "frames {few} {few frames}")]),
+            task(FRAMES[1], 20, &[(&[SPILE, PYTHON], "frames {many} {many frames}")]),
+            task(LOG, 12, &[(&[SPILE, PYTHON], "log {log}")]),
+        ]
     };
 }
 
-/// What is over soon is done more often, and most often what is nearest to what is promised: many small
-/// reads. Large reads, which are as fast as pread() is, differ by a tenth from turn to turn, as pread() does
-/// from itself. A disk that others use too is asked often as well.
-macro_rules! times {
-    (reads of "100 MiB", $side:literal) => {
-        40
-    };
-    (reads of "1 GiB", "32^2") => {
-        60
-    };
-    (reads of "1 GiB", $side:literal) => {
-        40
-    };
-    (cold reads of $size:literal) => {
-        40
-    };
-    (writes of "100 MiB") => {
-        20
-    };
-    (writes of "1 GiB") => {
-        16
-    };
-}
-
-/// The rows of the protocol for a file.
-macro_rules! open {
-    ($size:tt, $side:tt, $n:literal) => {
-        row!(concat!($size, ", N = ", $side, ": open"), 5, true,
-            OPENERS => concat!("open {", $size, " ", $side, "} 100"))
-    };
-}
-macro_rules! write {
-    ($size:tt, $side:tt, $n:literal) => {
-        // Memory that the machine below has not given us yet costs whoever fills it first.
-        row!(concat!($size, ", N = ", $side, ": write"), times!(writes of $size), true,
-            ALL => concat!("write {work} ", $n, " {", $size, " ", $side, " frames}"))
-    };
-}
-macro_rules! cold {
-    ($size:tt, $side:tt, $n:literal) => {
-        // Below this machine there may be another with a cache: the first to read fills it.
-        row!(concat!($size, ", N = ", $side, ": read, cold"), times!(cold reads of $size), true,
-            COLD => concat!("cold {", $size, " ", $side, " disk} ", $n, " {", $size, " ", $side, " frames}"))
-    };
-}
-macro_rules! cached {
-    ($size:tt, $side:tt, $n:literal) => {
-        row!(concat!($size, ", N = ", $side, ": read, cached"), times!(reads of $size, $side), true,
-            ALL => concat!("read {", $size, " ", $side, "} ", $n, " {", $size, " ", $side, " frames}"))
-    };
-}
-macro_rules! random {
-    ($size:tt, $side:tt, $n:literal) => {
-        row!(concat!($size, ", N = ", $side, ": read at random"), times!(reads of $size, $side), true,
-            ALL => concat!("random {", $size, " ", $side, "} ", $n, " {", $size, " ", $side, " frames}"))
-    };
-}
-
-pub(super) const TASKS: [Task; 40] = [
-    open!("100 MiB", "32^2", 1024),
-    write!("100 MiB", "32^2", 1024),
-    cold!("100 MiB", "32^2", 1024),
-    cached!("100 MiB", "32^2", 1024),
-    random!("100 MiB", "32^2", 1024),
-    open!("100 MiB", "100^2", 10000),
-    write!("100 MiB", "100^2", 10000),
-    cold!("100 MiB", "100^2", 10000),
-    cached!("100 MiB", "100^2", 10000),
-    random!("100 MiB", "100^2", 10000),
-    open!("100 MiB", "1000^2", 1_000_000),
-    write!("100 MiB", "1000^2", 1_000_000),
-    cold!("100 MiB", "1000^2", 1_000_000),
-    cached!("100 MiB", "1000^2", 1_000_000),
-    random!("100 MiB", "1000^2", 1_000_000),
-    open!("1 GiB", "32^2", 1024),
-    write!("1 GiB", "32^2", 1024),
-    cold!("1 GiB", "32^2", 1024),
-    cached!("1 GiB", "32^2", 1024),
-    random!("1 GiB", "32^2", 1024),
-    open!("1 GiB", "100^2", 10000),
-    write!("1 GiB", "100^2", 10000),
-    cold!("1 GiB", "100^2", 10000),
-    cached!("1 GiB", "100^2", 10000),
-    random!("1 GiB", "100^2", 10000),
-    open!("1 GiB", "1000^2", 1_000_000),
-    write!("1 GiB", "1000^2", 1_000_000),
-    cold!("1 GiB", "1000^2", 1_000_000),
-    cached!("1 GiB", "1000^2", 1_000_000),
-    random!("1 GiB", "1000^2", 1_000_000),
-    row!(OPEN_SMALL, 5, true, OPENERS => "open {small} 100"),
-    row!(OPEN_LARGE, 5, true, OPENERS => "open {large} 100"),
-    row!(FIND, 15, true, &[SPILE, LIBRARY] => "find {large} {tiny} 200000"),
-    row!(TINY, 1, false, &[SPILE, LIBRARY, CRATE] => "tiny {work} {tiny}"),
-    row!(CLOSE, 1, false, &[SPILE, LIBRARY, PLAIN] => "close {work} {tiny}"),
-    row!(COMMIT, 2, false, &[SPILE, PLAIN] => "commit {work} {commits}"),
-    row!(DURABLE, 3, false, ALL => "durable {disk} {durable}"),
-    row!(FRAMES[0], 20, true, &[SPILE, PYTHON] => "frames {few} {few frames}"),
-    row!(FRAMES[1], 20, true, &[SPILE, PYTHON] => "frames {many} {many frames}"),
-    row!(LOG, 12, true, &[SPILE, PYTHON] => "log {log}"),
+pub(super) const TASKS: [Task; 40] = rows![
+    "100 MiB" "32^2" 1024 20 40
+    "100 MiB" "100^2" 10000 20 40
+    "100 MiB" "1000^2" 1_000_000 20 40
+    "1 GiB" "32^2" 1024 16 60
+    "1 GiB" "100^2" 10000 16 40
+    "1 GiB" "1000^2" 1_000_000 16 40
 ];
 
-pub(super) fn words(folder: &Path, disk: &Path, scale: f64) -> Words {
-    let mut words = Words::new();
+pub(super) fn values(folder: &Path, disk: &Path, scale: f64) -> Values {
+    let mut values = paths(
+        folder,
+        &[
+            ("work", "work.gsd"),
+            ("small", "small.gsd"),
+            ("large", "large.gsd"),
+            ("few", "few.gsd"),
+            ("many", "many.gsd"),
+            ("log", "log.gsd"),
+        ],
+    );
+    values.extend(paths(disk, &[("disk", "durable.gsd")]));
     for (k, file) in PROTOCOL.iter().enumerate() {
         let name = format!("{k}.gsd");
-        words.insert(file.path, folder.join(&name).to_string_lossy().into());
-        words.insert(file.disk, disk.join(&name).to_string_lossy().into());
+        values.extend(paths(folder, &[(file.path, &name)]));
+        values.extend(paths(disk, &[(file.disk, &name)]));
         let frames = (file.bytes * scale / (28.0 * file.particles as f64)).round().max(2.0);
-        words.insert(file.frames, frames.to_string());
+        values.insert(file.frames, frames.to_string());
     }
-    for (name, file) in [
-        ("work", "work.gsd"),
-        ("small", "small.gsd"),
-        ("large", "large.gsd"),
-        ("few", "few.gsd"),
-        ("many", "many.gsd"),
-        ("log", "log.gsd"),
-    ] {
-        words.insert(name, folder.join(file).to_string_lossy().into());
-    }
-    words.insert("disk", disk.join("durable.gsd").to_string_lossy().into());
     for (name, number) in [
         ("tiny", 1e7),
         ("tiny small", 1e6),
@@ -216,25 +152,26 @@ pub(super) fn words(folder: &Path, disk: &Path, scale: f64) -> Words {
         ("log frames", 2e4),
     ] {
         let number: f64 = number * scale;
-        words.insert(name, number.round().max(20.0).to_string());
+        values.insert(name, number.round().max(20.0).to_string());
     }
-    words
+    values
 }
 
-/// What makes the files that are read.
-pub(super) fn files(words: &Words) -> Vec<String> {
+/// Tasks that create the files.
+pub(super) fn files(values: &Values) -> Vec<String> {
     let mut tasks = Vec::new();
     for file in &PROTOCOL {
         for path in [file.path, file.disk] {
-            tasks.push(format!("write {} {} {}", words[path], file.particles, words[file.frames]));
+            tasks
+                .push(format!("write {} {} {}", values[path], file.particles, values[file.frames]));
         }
     }
-    tasks.push(format!("tiny {} {}", words["small"], words["tiny small"]));
-    tasks.push(format!("tiny {} {}", words["large"], words["tiny"]));
+    tasks.push(format!("tiny {} {}", values["small"], values["tiny small"]));
+    tasks.push(format!("tiny {} {}", values["large"], values["tiny"]));
     for (name, frames, particles) in
         [("few", "few frames", 100), ("many", "many frames", 1000), ("log", "log frames", 1)]
     {
-        tasks.push(format!("make-hoomd {} {particles} {}", words[name], words[frames]));
+        tasks.push(format!("make-hoomd {} {particles} {}", values[name], values[frames]));
     }
     tasks
 }

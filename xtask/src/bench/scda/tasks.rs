@@ -6,20 +6,20 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-use super::super::rounds::{Task, Words};
+use super::super::harness::{Task, Values, cold_task, paths, task};
 use crate::Result;
 use crate::shell::program;
 
-/// The contestants that are not spile: plain C, and C that keeps its memory (see `peer.c`).
+/// C, with default settings and with memory that is kept (see `peer.c`).
 pub(super) const C: &str = "C";
 pub(super) const C_KEEPS: &str = "C, memory kept";
 
-/// What spile's driver runs as. Ranks that are threads share the threads that compress.
+/// A configuration of the driver. Ranks that are threads share the threads that compress.
 pub(super) struct Job {
     pub(super) name: &'static str,
     ranks: usize,
     threads: usize,
-    /// Ranks are processes of MPI.
+    /// Whether ranks are MPI processes.
     pub(super) mpi: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) const JOBS: [Job; 5] = [
 ];
 
 impl Job {
-    /// Starts the driver, which is `driver` with `_mpi` at its end for MPI.
+    /// The command that starts the driver; for MPI, `bench_mpi` in the same folder.
     pub(super) fn command(&self, driver: &Path) -> Command {
         let (ranks, threads) = (self.ranks.to_string(), self.threads.to_string());
         let mut command = if self.mpi {
@@ -73,137 +73,80 @@ pub(super) const PARSE_SHORT: &str = "parse sizes, 1 or 2 digits";
 pub(super) const FORMAT_LONG: &str = "format sizes, 1 to 12 digits";
 pub(super) const PARSE_LONG: &str = "parse sizes, 1 to 12 digits";
 
-/// Those that read and write plain sections, and those that encode.
+/// Jobs that read and write plain sections, and jobs that encode.
 const PLAIN: &[&str] = &[ONE, TWO_RANKS, MPI_ONE, MPI_TWO];
 const ENCODED: &[&str] = &[ONE, TWO_THREADS, TWO_RANKS, MPI_ONE, MPI_TWO];
 
-/// What C does next to a section that spile writes or reads: all its bytes.
+/// C writes or reads all bytes of the file that spile has written.
 const C_WRITE: (&[&str], &str) = (&[C], "write {plain} {length of array}");
 const C_READ: (&[&str], &str) = (&[C], "read {array} {length of array}");
 
 pub(super) const TASKS: [Task; 16] = [
-    Task {
-        name: WRITE_8,
-        lines: &[(PLAIN, "write-array {array} {bytes} 8"), C_WRITE],
-        times: 1,
-        warm: false,
-    },
-    Task {
-        name: READ_8,
-        lines: &[(PLAIN, "read-array {array} {bytes} 8"), C_READ],
-        times: 1,
-        warm: true,
-    },
-    Task {
-        name: WRITE_64,
-        lines: &[(PLAIN, "write-array {array} {bytes} 64"), C_WRITE],
-        times: 1,
-        warm: false,
-    },
-    Task {
-        name: READ_64,
-        lines: &[(PLAIN, "read-array {array} {bytes} 64"), C_READ],
-        times: 1,
-        warm: true,
-    },
-    Task {
-        name: WRITE_MIB,
-        lines: &[(PLAIN, "write-array {array} {bytes} 1048576"), C_WRITE],
-        times: 1,
-        warm: false,
-    },
-    Task {
-        name: READ_MIB,
-        lines: &[(PLAIN, "read-array {array} {bytes} 1048576"), C_READ],
-        times: 1,
-        warm: true,
-    },
-    Task {
-        name: WRITE_V,
-        lines: &[(PLAIN, "write-varray {array} {number}"), C_WRITE],
-        times: 3,
-        warm: false,
-    },
-    Task {
-        name: READ_V,
-        lines: &[(PLAIN, "read-varray {array} {number}"), C_READ],
-        times: 3,
-        warm: true,
-    },
-    Task {
-        name: ENCODE,
-        lines: &[
+    cold_task(WRITE_8, 1, &[(PLAIN, "write-array {array} {bytes} 8"), C_WRITE]),
+    task(READ_8, 1, &[(PLAIN, "read-array {array} {bytes} 8"), C_READ]),
+    cold_task(WRITE_64, 1, &[(PLAIN, "write-array {array} {bytes} 64"), C_WRITE]),
+    task(READ_64, 1, &[(PLAIN, "read-array {array} {bytes} 64"), C_READ]),
+    cold_task(WRITE_MIB, 1, &[(PLAIN, "write-array {array} {bytes} 1048576"), C_WRITE]),
+    task(READ_MIB, 1, &[(PLAIN, "read-array {array} {bytes} 1048576"), C_READ]),
+    cold_task(WRITE_V, 3, &[(PLAIN, "write-varray {array} {number}"), C_WRITE]),
+    task(READ_V, 3, &[(PLAIN, "read-varray {array} {number}"), C_READ]),
+    cold_task(
+        ENCODE,
+        1,
+        &[
             (ENCODED, "write-encoded {encoded} {single} 1024"),
             (&[C, C_KEEPS], "encode {peer} {single} 1024"),
         ],
-        times: 1,
-        warm: false,
-    },
-    Task {
-        name: DECODE,
-        lines: &[
-            (ENCODED, "read-encoded {encoded} {single} 1024"),
-            (&[C], "decode {peer} {single} 1024"),
-        ],
-        times: 3,
-        warm: true,
-    },
-    Task {
-        name: ENCODE_FULL,
-        lines: &[
+    ),
+    task(
+        DECODE,
+        3,
+        &[(ENCODED, "read-encoded {encoded} {single} 1024"), (&[C], "decode {peer} {single} 1024")],
+    ),
+    cold_task(
+        ENCODE_FULL,
+        1,
+        &[
             (ENCODED, "write-encoded {encoded} {double} 1024"),
             (&[C], "encode {peer} {double} 1024"),
         ],
-        times: 1,
-        warm: false,
-    },
-    Task {
-        name: DECODE_FULL,
-        lines: &[
-            (ENCODED, "read-encoded {encoded} {double} 1024"),
-            (&[C], "decode {peer} {double} 1024"),
-        ],
-        times: 3,
-        warm: true,
-    },
-    entries(FORMAT_SHORT, &[(&[ONE], "format-entries 2 {entries}")]),
-    entries(PARSE_SHORT, &[(&[ONE], "parse-entries 2 {entries}")]),
-    entries(FORMAT_LONG, &[(&[ONE], "format-entries 12 {entries}")]),
-    entries(PARSE_LONG, &[(&[ONE], "parse-entries 12 {entries}")]),
+    ),
+    task(
+        DECODE_FULL,
+        3,
+        &[(ENCODED, "read-encoded {encoded} {double} 1024"), (&[C], "decode {peer} {double} 1024")],
+    ),
+    cold_task(FORMAT_SHORT, 3, &[(&[ONE], "format-entries 2 {entries}")]),
+    cold_task(PARSE_SHORT, 3, &[(&[ONE], "parse-entries 2 {entries}")]),
+    cold_task(FORMAT_LONG, 3, &[(&[ONE], "format-entries 12 {entries}")]),
+    cold_task(PARSE_LONG, 3, &[(&[ONE], "parse-entries 12 {entries}")]),
 ];
-
-const fn entries(
-    name: &'static str,
-    lines: &'static [(&'static [&'static str], &'static str)],
-) -> Task {
-    Task { name, lines, times: 3, warm: false }
-}
 
 /// Size entries that are formatted and parsed.
 pub(super) const NUMBER_OF_ENTRIES: u64 = 1_000_000;
 
-pub(super) fn words(folder: &Path, scale: f64) -> Words {
-    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+pub(super) fn values(folder: &Path, scale: f64) -> Values {
+    let files = ["array", "plain", "encoded", "peer", "single", "double"];
+    let mut values = paths(folder, &files.map(|name| (name, name)));
     let scaled = |full: f64| ((full * scale) as u64).max(1);
-    let mut words = Words::new();
-    for name in ["array", "plain", "encoded", "peer", "single", "double"] {
-        words.insert(name, path(name));
-    }
-    words.insert("bytes", (scaled(1024.0) << 20).to_string());
-    words.insert("number", scaled(1e6).to_string());
-    words.insert("entries", NUMBER_OF_ENTRIES.to_string());
-    words.insert("single-count", scaled(1e5).to_string());
-    words.insert("double-count", scaled(2e4).to_string());
-    words
+    let numbers = [
+        ("bytes", scaled(1024.0) << 20),
+        ("number", scaled(1e6)),
+        ("entries", NUMBER_OF_ENTRIES),
+        ("single-count", scaled(1e5)),
+        ("double-count", scaled(2e4)),
+    ];
+    values.extend(numbers.map(|(name, number)| (name, number.to_string())));
+    values
 }
 
-/// Elements of 128 doubles, rows of ten of them: two waves that cross, one of them damped, with all
+/// Writes the elements to compress, 128 doubles each: two crossing waves, one of them damped, with all
 /// digits and rounded to single precision.
-pub(super) fn make_fields(words: &Words) -> Result<()> {
+pub(super) fn make_fields(values: &Values) -> Result<()> {
     for (file, count) in [("single", "single-count"), ("double", "double-count")] {
         let make = || -> std::io::Result<()> {
-            let mut out = BufWriter::new(fs::File::create(&words[file])?);
-            let count: u64 = words[count].parse().unwrap_or(0);
+            let mut out = BufWriter::new(fs::File::create(&values[file])?);
+            let count: u64 = values[count].parse().unwrap_or(0);
             for k in 0..128 * count {
                 let (x, y) = ((k % 1280) as f64 / 1280.0, (k / 1280) as f64 / 1000.0);
                 let damped = 0.5 * (TAU * (5.0 * y - 2.0 * x)).cos() * (-x).exp();
@@ -213,7 +156,7 @@ pub(super) fn make_fields(words: &Words) -> Result<()> {
             }
             out.flush()
         };
-        make().map_err(|e| format!("{}: {e}", words[file]))?;
+        make().map_err(|e| format!("{}: {e}", values[file]))?;
     }
     Ok(())
 }

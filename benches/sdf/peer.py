@@ -1,8 +1,7 @@
-"""What sdf-xarray and sdfr (the C library) do with the same files.
+"""The tasks of `cargo xtask bench sdf` with sdf-xarray or sdfr (the C library), given as argument.
 
-The argument says which of them. A line on standard input is a task, and is answered by a line with its
-seconds and its bytes, or what else is counted. Memory that an array is read into is new each time: that
-is how both of them work.
+Protocol: benches/common.h; tasks: formats/sdf/examples/bench_sdf.rs. Both packages read into newly allocated
+memory.
 """
 
 import gc
@@ -11,9 +10,9 @@ import time
 
 import numpy as np
 
-WHO = sys.argv[1]
+PACKAGE = sys.argv[1]
 
-if WHO == "sdfr":
+if PACKAGE == "sdfr":
     import sdfr
 else:
     import sdf_xarray
@@ -26,7 +25,7 @@ def sdfr_blocks(path):
 
 
 def list_blocks(path):
-    if WHO == "sdfr":
+    if PACKAGE == "sdfr":
         return len(sdfr_blocks(path))
     with SDFFile(path) as file:
         return len(file.variables) + len(file.grids)
@@ -38,9 +37,9 @@ def tree(path):
 
 
 def read(path, *names):
-    """Whole arrays, by their names in the file."""
+    """Entire arrays, by name."""
     bytes_read = 0
-    if WHO == "sdfr":
+    if PACKAGE == "sdfr":
         blocks = sdfr_blocks(path)
         for name in names:
             bytes_read += blocks[name].data.nbytes
@@ -52,7 +51,7 @@ def read(path, *names):
 
 
 def everything(path):
-    if WHO == "sdfr":
+    if PACKAGE == "sdfr":
         total = 0
         for block in sdfr_blocks(path).values():
             data = getattr(block, "data", None)
@@ -60,10 +59,10 @@ def everything(path):
             total += sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
         return total
     with SDFFile(path) as file:
-        # Without what the library computes: boundaries, ranks, points between others.
+        # Without blocks that the library computes: boundaries, ranks, cell centres.
         def own(name, block):
-            made = "boundary" in block._id or "cpus_current" in block._id
-            return not made and not name.endswith("_mid")
+            computed = "boundary" in block._id or "cpus_current" in block._id
+            return not computed and not name.endswith("_mid")
 
         total = 0
         for name, block in file.variables.items():
@@ -75,7 +74,7 @@ def everything(path):
 
 
 def part(path, name, *spans):
-    """A part of an array, from a file that is not open yet."""
+    """A part of an array; includes opening the file."""
     key = []
     for span in spans:
         if ":" in span:
@@ -83,7 +82,7 @@ def part(path, name, *spans):
             key.append(slice(int(start) if start else None, int(end) if end else None))
         else:
             key.append(int(span))
-    if WHO == "sdfr":
+    if PACKAGE == "sdfr":
         return np.ascontiguousarray(sdfr_blocks(path)[name].data[tuple(key)]).nbytes
     with xr.open_dataset(path, engine="sdf_engine", keep_particles=True) as data:
         found = [v for v in data.variables.values() if v.attrs.get("full_name") == name]
@@ -117,13 +116,13 @@ def write(path, cells, fields, particles):
 TASKS = {"list": list_blocks, "tree": tree, "read": read, "all": everything, "part": part, "series": series}
 
 for line in sys.stdin:
-    task, *words = line.split()
+    task, *args = line.split()
     gc.collect()
     if task == "write":
-        work, count = write(*words)
+        work, count = write(*args)
         start = time.perf_counter()
         work()
     else:
         start = time.perf_counter()
-        count = TASKS[task](*words)
+        count = TASKS[task](*args)
     print(f"{time.perf_counter() - start:.9f} {count}", flush=True)

@@ -1,11 +1,10 @@
-"""The same tasks as a person with NumPy or h5py does them.
+"""The tasks of `cargo xtask bench taf` with NumPy or h5py.
 
-    peers.py numpy stat|envelope|widen|load|copy|export|transpose FILE [OUT] [OPTIONS]
-    peers.py h5py  stat|envelope|widen FILE.h5 [OPTIONS]
-    peers.py pack FILE OUT.h5
+    peer.py numpy|h5py       reads tasks from standard input
+    peer.py pack FILE OUT    writes the samples of a TAF file as HDF5
 
-Prints the answer on one line and the seconds on the next. Starting Python and importing the
-packages is not in the seconds. What is written is on the disk when the clock stops.
+Protocol: benches/common.h; after the count come the numbers of the result. A task is a function below, a file and
+options NAME=VALUE. Writing includes fsync.
 """
 
 import os
@@ -21,7 +20,7 @@ TYPES = {"uint8": "u1", "int16": "<i2", "flt32": "<f4"}
 
 
 class Taf:
-    """What the header says, in the words of the specification."""
+    """The header of a TAF file, with the terms of the specification."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -43,7 +42,7 @@ class Taf:
 
 
 class Hdf:
-    """The same signal in chunks under deflate."""
+    """The same samples as a chunked HDF5 dataset with deflate."""
 
     def __init__(self, path):
         import h5py
@@ -56,7 +55,7 @@ class Hdf:
 
 
 def stat(file, _):
-    """Values are mapped first, a part at a time, as their user wants them."""
+    """Values are scaled first, part by part."""
     data = file.column()
     count, low, high, total, squares = len(data), np.inf, -np.inf, 0.0, 0.0
     for k in range(0, count, PART):
@@ -69,7 +68,7 @@ def stat(file, _):
 
 
 def envelope(file, options):
-    """Only the few numbers of the result are mapped."""
+    """Only the minima and maxima are scaled."""
     pixels = int(options["pixels"])
     data = file.column()
     run = len(data) // pixels
@@ -84,7 +83,7 @@ def envelope(file, options):
 
 
 def widen(file, _):
-    """The whole array as doubles, with one temporary less than the obvious expression has."""
+    """The entire array as doubles, with fewer temporaries than `intercept + slope * x`."""
     out = file.column()[:].astype("f8")
     out *= file.slope
     out += file.intercept
@@ -92,13 +91,13 @@ def widen(file, _):
 
 
 def load(file, options):
-    """Elements as they are stored. They are copied: a map alone would not have read a byte."""
+    """Stored elements. They are copied: creating a memory map reads nothing."""
     first, count = int(options["first"]), int(options["count"])
     return (np.array(file.column()[first : first + count])[-1],)
 
 
 def copy(file, options):
-    """The first elements to another file."""
+    """Copies the first elements to another file."""
     with open(options["out"], "wb") as out:
         file.column()[: int(options["count"])].tofile(out)
         sync(out)
@@ -106,7 +105,7 @@ def copy(file, options):
 
 
 def export(file, options):
-    """Grid and values as text."""
+    """Writes grid and values as text."""
     grid = file.start + np.arange(file.shape[0]) * file.step
     values = file.intercept + file.slope * file.column().astype("f8")
     with open(options["out"], "w", encoding="ascii") as out:
@@ -116,7 +115,7 @@ def export(file, options):
 
 
 def transpose(file, options):
-    """Bands that fit 256 MiB, turned tile by tile: the fastest of several ways that were tried."""
+    """Bands that fit 256 MiB, transposed in tiles: the fastest of several variants."""
     array = file.array()
     rows, columns = array.shape
     width = min(max((256 << 20) // 2 // (columns * 4), 1), rows)
@@ -154,17 +153,17 @@ def pack(path, out):
             made[k : k + PART] = data[k : k + PART]
 
 
-def main(words):
-    if words[0] == "pack":
-        return pack(*words[1:])
-    who, task, path, *rest = words
-    options = dict(word.split("=", 1) for word in rest)
-    start = time.perf_counter()
-    answer = globals()[task]({"numpy": Taf, "h5py": Hdf}[who](path), options)
-    seconds = time.perf_counter() - start
-    print(*map(repr, map(float, answer)))
-    print(f"{seconds:.6f}")
+def main(name, *args):
+    if name == "pack":
+        return pack(*args)
+    for line in sys.stdin:
+        task, path, *rest = line.split()
+        options = dict(option.split("=", 1) for option in rest)
+        start = time.perf_counter()
+        result = globals()[task]({"numpy": Taf, "h5py": Hdf}[name](path), options)
+        seconds = time.perf_counter() - start
+        print(f"{seconds:.9f} 0", *map(repr, map(float, result)), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])
