@@ -474,8 +474,7 @@ mod tests {
     fn columns_are_charged_to_the_memory_budget() {
         let limits = Limits::default().with_memory(30 << 10);
         assert!(File::open(Source::memory(file()), &limits).is_ok());
-        let error =
-            File::open(Source::memory(file()), &limits.with_memory(10 << 10)).err().unwrap();
+        let error = File::open(Source::memory(file()), &limits.with_memory(7 << 10)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Limit);
     }
 }
