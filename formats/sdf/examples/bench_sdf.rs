@@ -78,7 +78,7 @@ fn task(fields: &[&str], memory: &mut Memory) -> Measurement {
             let mut bytes = 0;
             for (_, _, desc) in file.tree().arrays() {
                 if matches!(desc.layout, Layout::Plain { .. }) {
-                    let array = Array::open(file.source(), file.tree(), desc, &limits)?;
+                    let array = file.open_array(desc)?;
                     bytes += read(&array, &Selection::all(), &mut memory.buffer)?;
                 }
             }

@@ -265,7 +265,7 @@ fn check_size(block: &Block, file: &FileHeader, report: &mut Report) {
             }
             let (readable, all) = (station::readable(block, s, file), s.variable_ids.len());
             if readable < all {
-                let message = format!("only the first {readable} of {all} variables can be read");
+                let message = station::unreadable(readable, all);
                 report.warn("sdf-044", message).in_object(block.title()).at(block.offset);
             }
             return;

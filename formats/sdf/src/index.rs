@@ -1,8 +1,10 @@
 //! List of the blocks of a file, read from the summary at its end or from the block headers
 //! (section 6).
 
+use std::borrow::Cow;
+
 use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::error::{Error, ErrorKind, Hint, Result};
 use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
@@ -17,7 +19,10 @@ use crate::wire::{BlockHeader, FileHeader};
 const METADATA_GUESS: u64 = 1024;
 
 /// Hint for damaged files.
-pub(crate) const SALVAGE: &str = "`spile salvage` recovers the intact blocks";
+pub(crate) const SALVAGE: Hint = Hint::Operation {
+    name: "salvage",
+    effect: Cow::Borrowed("recovers every intact block"),
+};
 
 /// Header and metadata of a block.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +91,7 @@ impl Block {
     }
 
     /// Parses the block at the start of `bytes`, which begin at `offset` of the file.
-    fn parse(bytes: &[u8], offset: u64, file: &FileHeader) -> Result<Self> {
+    pub(crate) fn parse(bytes: &[u8], offset: u64, file: &FileHeader) -> Result<Self> {
         let mut wire = Wire::new(bytes, offset, file.order, "sdf-009");
         let mut header = BlockHeader::default();
         header

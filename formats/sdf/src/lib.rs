@@ -8,25 +8,27 @@
 //! | `wire` | file header, block header, data types; `wire/fields`: encoding and decoding of fields |
 //! | `wire/block_type` `wire/meta` | block types and their metadata |
 //! | `index` | list of blocks, from the summary or from the block headers |
-//! | `read` | [`File`]: header and blocks; [`View`]: with the tree |
+//! | `read` | [`File`]: header and blocks; regions and objects of a dataset |
 //! | `to_tree` | blocks to tree; `to_tree/paths`: path of a block; `to_tree/station`: tables |
-//! | `semantics` | meshes and coordinates of variables |
+//! | `semantics` | meshes, coordinates and meaning of variables |
 //! | `semantics/derived` `semantics/surfaces` | optional arrays computed from others |
 //! | `write` `parallel` | [`Writer`]: serial; [`SharedWriter`]: all ranks of an MPI job |
 //! | `from_tree` | any dataset to SDF; `from_tree/other_formats`: arrays that were not SDF blocks |
+//! | `from_tree/losses` | what writing a dataset does not keep |
+//! | `series` | which files of a folder form one run |
 //! | `archive` | unpacks embedded source code |
 //! | `check` `salvage` | validation rules; recovery of blocks from unfinished and damaged files |
 //!
 //! ```
-//! use spile_core::{limits::Limits, read::Axes};
+//! use spile_core::{Dataset, OpenOptions};
 //!
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/sdf/epoch3d_0001.sdf");
-//! let file = spile_sdf::View::open(path, &Limits::default())?;
+//! let file = Dataset::open_path(&spile_sdf::Sdf, path, &OpenOptions::default())?;
 //! let ex = file.array("Electric Field/Ex")?;
-//! assert_eq!(ex.shape().lengths(), [12, 10, 8]);
-//! let row: Vec<f64> = ex.read_f64(&":, 0, 0".parse()?, Axes::Stored)?;
+//! assert_eq!((ex.shape().lengths(), ex.units()), (&[12, 10, 8][..], Some("V/m")));
+//! let row: Vec<f64> = ex.read(":, 0, 0")?;
 //! assert_eq!(row.len(), 12);
-//! # Ok::<(), spile_core::error::Error>(())
+//! # Ok::<(), spile_core::Error>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -38,26 +40,31 @@ mod parallel;
 mod read;
 mod salvage;
 mod semantics;
+mod series;
 mod to_tree;
 pub mod wire;
 mod write;
 
 pub use index::Block;
 pub use parallel::{Part, SharedWriter};
-pub use read::{File, Options, View};
+pub use read::File;
 pub use wire::block_type::BlockType;
 pub use wire::meta::{
     Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Station, Stitched,
 };
 pub use write::{Data, Writer, write_file};
 
-use spile_core::description::Holds;
+use std::path::{Path, PathBuf};
+
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{
+    Abilities, Capabilities, Checker, Folder, Format, FormatInfo, FormatWriter, Grade, Head, Loss,
+    OpenOptions, Parsed, Salvage, Salvager, Score, Series,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
-use spile_core::series;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
@@ -91,30 +98,19 @@ impl Format for Sdf {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(View::new(File::from_source(source, limits)?, Options::default())?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let file = File::from_source(source, &options.limits)?;
+        to_tree::parse(file, options.derived)
     }
 
-    fn open_derived(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        let file = File::from_source(source, limits)?;
-        Ok(Box::new(View::new(file, Options { derived: true })?))
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self).series(self)
     }
+}
 
-    /// Opens the `.sdf` files of a folder as one series; each file is one frame.
-    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
-        let files = folder.with_extension("sdf");
-        if files.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(series::open(self, folder.path(), &files, limits)?)))
-    }
-
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
-    }
-
-    fn holds(&self) -> Option<Holds> {
-        Some(Holds {
+impl FormatWriter for Sdf {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
             rank: from_tree::MAX_RANK,
             order: Order::F,
             frames: false,
@@ -125,11 +121,30 @@ impl Format for Sdf {
         })
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
     }
 
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)?;
+        Ok(Vec::new())
+    }
+}
+
+impl Checker for Sdf {
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        check::check(source, limits, strict)
+    }
+}
+
+impl Salvager for Sdf {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         salvage::salvage(source, target, limits)
+    }
+}
+
+impl Series for Sdf {
+    fn members(&self, folder: &Folder) -> Vec<PathBuf> {
+        series::members(folder)
     }
 }

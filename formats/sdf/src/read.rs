@@ -1,30 +1,20 @@
-//! An open SDF file: [`File`] with header and blocks, [`View`] with the tree.
+//! An open SDF file: header and blocks.
 
-use std::ops::Deref;
 use std::path::Path;
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::Dataset;
+use spile_core::error::Result;
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::limits::Limits;
 use spile_core::read::Array;
-use spile_core::report::Finding;
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{Attrs, Tree, Value};
 
 use crate::index::{self, Block};
 use crate::to_tree;
 use crate::wire::FileHeader;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::Meta;
-
-/// Options of [`View::new`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Add computed arrays: true positions of staggered fields, staggered fields averaged to cell
-    /// centres, the domain decomposition, Cartesian coordinates of cylindrical and spherical meshes,
-    /// surfaces of the grid and of obstacles. The values are computed when they are read.
-    pub derived: bool,
-}
 
 /// An open SDF file. Opening reads the file header and the metadata of the blocks.
 pub struct File {
@@ -53,6 +43,16 @@ impl File {
         Ok(Self { source, header, blocks, limits: *limits })
     }
 
+    /// The bytes.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The limits that the file was opened with.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The file header.
     pub fn header(&self) -> &FileHeader {
         &self.header
@@ -70,76 +70,26 @@ impl File {
 
     /// All data of `block` as a one-dimensional array, not scaled.
     pub fn raw(&self, block: &Block) -> Result<Array> {
-        let tree = Tree::new(&self.limits);
-        Array::open(&self.source, &tree, &block.raw(&self.header), &self.limits)
+        let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
+        dataset
+            .open_array(&block.raw(&self.header))
             .map_err(|e| e.in_object(block.title()))
     }
 }
 
-/// An open SDF file and its tree.
-pub struct View {
-    file: File,
-    tree: Tree,
-    findings: Vec<Finding>,
-}
-
-impl View {
-    /// Opens the file at `path` without computed arrays.
-    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
-        Self::new(File::open(path, limits)?, Options::default())
-    }
-
-    /// Builds the tree of `file`.
-    pub fn new(file: File, options: Options) -> Result<Self> {
-        let File { source, header, blocks, limits } = &file;
-        let (tree, report) = to_tree::tree(source, header, blocks, options, limits)?;
-        Ok(Self { file, tree, findings: report.findings })
-    }
-
-    /// The array at `path`, which is a path in the tree or the identifier of a block. Fails if there
-    /// is none.
-    pub fn array(&self, path: &str) -> Result<Array> {
-        let node = self.tree.node(self.tree.find(path)?);
-        let desc = node
-            .array
-            .as_ref()
-            .ok_or_else(|| Error::argument(format!("\"{path}\" is a group, not an array")))?;
-        Array::open(&self.file.source, &self.tree, desc, &self.file.limits)
-    }
-}
-
-impl Deref for View {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.file
-    }
-}
-
-impl Reader for View {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.file.source
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
+impl File {
+    /// Key facts for people.
+    pub(crate) fn summary(&self) -> Attrs {
         let header = &self.header;
-        let mut rows: Vec<(String, Value)> = vec![
-            ("code".into(), header.code_name.clone().into()),
-            ("step".into(), Value::Int(header.step.into())),
-            ("time".into(), header.time.into()),
-            ("revision".into(), format!("{}.{}", header.version, header.revision).into()),
-            ("byte order".into(), format!("{:?}", header.order).to_lowercase().into()),
-            ("blocks".into(), (self.blocks.len() as u64).into()),
-            ("job".into(), format!("{}.{:03}", header.jobid.0, header.jobid.1).into()),
-        ];
+        let mut rows = Attrs::from([
+            ("code", header.code_name.as_str().into()),
+            ("step", Value::Int(header.step.into())),
+            ("time", header.time.into()),
+            ("revision", format!("{}.{}", header.version, header.revision).into()),
+            ("byte order", format!("{:?}", header.order).to_lowercase().into()),
+            ("blocks", (self.blocks.len() as u64).into()),
+            ("job", format!("{}.{:03}", header.jobid.0, header.jobid.1).into()),
+        ]);
         let flags = [
             (header.restart, "restart dump"),
             (header.subdomain, "one subdomain"),
@@ -148,7 +98,7 @@ impl Reader for View {
         let flags: Vec<&str> =
             flags.iter().filter(|(set, _)| *set).map(|(_, label)| *label).collect();
         if !flags.is_empty() {
-            rows.push(("kind".into(), flags.join(", ").into()));
+            rows.push("kind", flags.join(", "));
         }
         for block in &self.blocks {
             if let Meta::RunInfo(info) = &block.meta {
@@ -157,12 +107,14 @@ impl Reader for View {
         }
         rows
     }
+}
 
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+impl Native for File {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut all = vec![Region {
             offset: 0,
             len: self.header.first_block.min(self.source.len()),
-            role: Role::Header,
+            kind: RegionKind::Header,
             name: "file header".into(),
             value: format!("{} step {}", self.header.code_name, self.header.step),
         }];
@@ -172,7 +124,7 @@ impl Reader for View {
                 all.push(Region {
                     offset: block.offset,
                     len: block.meta_offset - block.offset + info,
-                    role: Role::Header,
+                    kind: RegionKind::Header,
                     name: format!("{}{suffix}", block.header.id),
                     value: block.kind().name(),
                 });
@@ -189,7 +141,7 @@ impl Reader for View {
             all.push(Region {
                 offset: block.header.data_location,
                 len: block.header.data_length,
-                role: if text { Role::Text } else { Role::Data },
+                kind: if text { RegionKind::Text } else { RegionKind::Data },
                 name: format!("{} data", block.header.id),
                 value: block.header.datatype.name(),
             });
@@ -207,7 +159,7 @@ impl Reader for View {
         Ok(())
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for block in self.blocks.iter().filter(|b| b.kind() != BlockType::Scrubbed) {
             if block.data().len == 0 {
                 continue;

@@ -1,9 +1,9 @@
-//! Meshes and coordinates of variables.
+//! Meshes, coordinates and meaning of variables.
 //!
 //! The coordinates of a plain variable are those that sdf-xarray assigns: along a direction with as
 //! many points as the mesh has nodes, the nodes; with one point less, the cell centres. The `stagger`
-//! of the variable does not change them. Its true positions along staggered directions are computed
-//! arrays ([`derived`]).
+//! of the variable does not change them; it is its centring. Its true positions along staggered
+//! directions are computed arrays ([`derived`]).
 
 pub(crate) mod derived;
 pub(crate) mod surfaces;
@@ -12,14 +12,21 @@ use std::collections::HashMap;
 
 use spile_core::error::Result;
 use spile_core::layout::Coord;
-use spile_core::points;
+use spile_core::semantics::{Centring, Component, Role, Semantics};
 use spile_core::tree::NodeId;
+use spile_interchange::midpoints;
 
 use crate::index::Block;
 use crate::to_tree::{Builder, split_path};
 use crate::wire::ID;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, PlainVariable, PointVariable};
+
+/// Vectors that codes store as one block per component.
+const VECTORS: [char; 5] = ['E', 'B', 'J', 'P', 'V'];
+
+/// Groups of EPOCH whose names are not repeated in the names of vectors.
+const GROUPS: [&str; 4] = ["Electric Field", "Magnetic Field", "Current", "Particles"];
 
 /// Maximum number of digits that replace the end of a truncated identifier.
 const DIGITS: usize = 3;
@@ -91,51 +98,94 @@ impl Builder<'_> {
         Some(if points.species_id.is_empty() { name } else { &points.species_id }.to_string())
     }
 
-    /// Sets dimension names and coordinates of the variable in block `k`.
+    /// Sets dimension names, coordinates and meaning of the variable in block `k`.
     pub(crate) fn set_coordinates(&mut self, k: usize) -> Result<()> {
         let Some(node) = self.nodes[k] else { return Ok(()) };
-        match &self.blocks[k].meta {
-            Meta::PointVariable(v) => {
-                let Some(mesh) = self.meshes.of_points(v, self.blocks) else { return Ok(()) };
-                let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return Ok(()) };
-                let name = self.particle_dim(mesh);
-                let Some(desc) = &mut self.tree.node_mut(node).array else { return Ok(()) };
-                if desc.shape.lengths() != [points.np] {
-                    return Ok(());
-                }
-                desc.dims = name.into_iter().collect();
-                // Only in one dimension is the position a single array.
-                if let [axis] = self.axes.get(&mesh).map_or(&[][..], |a| a) {
-                    desc.coords = vec![Coord::Node(*axis)];
-                }
-                Ok(())
+        let blocks = self.blocks;
+        let mut semantics = match &blocks[k].meta {
+            Meta::PointVariable(v) => self.set_particles(node, v),
+            Meta::PlainVariable(v) => self.set_grid(node, v)?,
+            _ => return Ok(()),
+        };
+        let species = semantics.point_set.as_deref().unwrap_or_default();
+        semantics.component = component(&self.tree.node(node).path, species);
+        let vector = semantics.component.as_ref().map_or(0, |c| c.vector.len());
+        let names = vector + semantics.point_set.as_ref().map_or(0, String::len);
+        self.tree.charge((size_of::<Semantics>() + names) as u64, "the meaning of arrays")?;
+        if let Some(desc) = &mut self.tree.node_mut(node).array {
+            desc.meaning = Some(Box::new(semantics));
+        }
+        Ok(())
+    }
+
+    /// Sets dimension and coordinates of a point variable.
+    fn set_particles(&mut self, node: NodeId, v: &PointVariable) -> Semantics {
+        let mut semantics = Semantics::role(Role::Points);
+        semantics.point_set = Some(v.species_id.clone()).filter(|species| !species.is_empty());
+        let Some(mesh) = self.meshes.of_points(v, self.blocks) else { return semantics };
+        let Meta::PointMesh(points) = &self.blocks[mesh].meta else { return semantics };
+        let name = self.particle_dim(mesh);
+        let Some(desc) = &mut self.tree.node_mut(node).array else { return semantics };
+        if desc.shape.lengths() != [points.np] {
+            return semantics;
+        }
+        semantics.mesh = self.nodes[mesh];
+        semantics.point_set = semantics.point_set.or_else(|| name.clone());
+        desc.dims = name.into_iter().collect();
+        // Only in one dimension is the position a single array.
+        if let [axis] = self.axes.get(&mesh).map_or(&[][..], |a| a) {
+            desc.coords = vec![Coord::Node(*axis)];
+        }
+        semantics
+    }
+
+    /// Sets dimension names and coordinates of a plain variable.
+    fn set_grid(&mut self, node: NodeId, v: &PlainVariable) -> Result<Semantics> {
+        let mut semantics = Semantics::role(Role::Field);
+        let rank = self.tree.node(node).array.as_ref().map(|desc| desc.shape.rank());
+        if rank != Some(v.dims.len()) {
+            return Ok(semantics);
+        }
+        let mut on_nodes: Vec<bool> = (0..v.dims.len()).map(|axis| v.is_staggered(axis)).collect();
+        semantics.centring = Some(Centring::of(&on_nodes));
+        let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(semantics) };
+        let Meta::Mesh(grid) = &self.blocks[mesh].meta else { return Ok(semantics) };
+        let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
+        let plain = self.blocks[mesh].kind() == BlockType::PlainMesh;
+        for (axis, nodes) in axes.iter().enumerate().take(v.dims.len()) {
+            let as_nodes = v.dims[axis] == grid.dims[axis];
+            on_nodes[axis] |= as_nodes;
+            let coord = if plain && as_nodes {
+                Some(*nodes)
+            } else if plain && v.dims[axis].checked_add(1) == Some(grid.dims[axis]) {
+                self.cell_centres(*nodes)?
+            } else {
+                None
+            };
+            let Some(desc) = &mut self.tree.node_mut(node).array else { break };
+            desc.coords[axis] = coord.map_or(Coord::None, Coord::Node);
+            if !grid.labels[axis].is_empty() {
+                desc.dims[axis].clone_from(&grid.labels[axis]);
             }
-            Meta::PlainVariable(v) => {
-                let Some(mesh) = self.meshes.find(&v.mesh_id) else { return Ok(()) };
-                let Meta::Mesh(grid) = &self.blocks[mesh].meta else { return Ok(()) };
-                let axes = self.axes.get(&mesh).cloned().unwrap_or_default();
-                let plain = self.blocks[mesh].kind() == BlockType::PlainMesh;
-                for (axis, nodes) in axes.iter().enumerate().take(v.dims.len()) {
-                    let coord = if plain && v.dims[axis] == grid.dims[axis] {
-                        Some(*nodes)
-                    } else if plain && v.dims[axis].checked_add(1) == Some(grid.dims[axis]) {
-                        self.cell_centres(*nodes)?
-                    } else {
-                        None
-                    };
-                    let name = grid.labels[axis].clone();
-                    let Some(desc) = &mut self.tree.node_mut(node).array else { return Ok(()) };
-                    if desc.shape.rank() != v.dims.len() {
-                        return Ok(());
-                    }
-                    desc.coords[axis] = coord.map_or(Coord::None, Coord::Node);
-                    if !name.is_empty() {
-                        desc.dims[axis] = name;
-                    }
-                }
-                Ok(())
+        }
+        semantics.mesh = self.nodes[mesh];
+        semantics.centring = Some(Centring::of(&on_nodes));
+        Ok(semantics)
+    }
+
+    /// Makes the members of a stitched tensor components of one vector, unless their names say so.
+    pub(crate) fn set_components(&mut self, k: usize, members: &[Option<NodeId>]) {
+        let tensor = [BlockType::StitchedTensor, BlockType::ContiguousTensor];
+        if !tensor.contains(&self.blocks[k].kind()) || !(2..=3).contains(&members.len()) {
+            return;
+        }
+        let (_, vector) = split_path(&self.blocks[k]);
+        for (index, member) in (0..).zip(members) {
+            let desc = member.and_then(|member| self.tree.node_mut(member).array.as_mut());
+            if let Some(desc) = desc.filter(|desc| desc.semantics().component.is_none()) {
+                let vector = vector.to_string();
+                desc.semantics_mut().component = Some(Component { vector, index });
             }
-            _ => Ok(()),
         }
     }
 
@@ -145,8 +195,31 @@ impl Builder<'_> {
         if let Some(known) = self.centres.get(&nodes) {
             return Ok(*known);
         }
-        let centres = points::midpoints(&mut self.tree, nodes)?;
+        let centres = midpoints::midpoints(&mut self.tree, nodes)?;
         self.centres.insert(nodes, centres);
         Ok(centres)
     }
+}
+
+/// The component of a vector that the block name `path` stands for: a part such as `Ex` or
+/// `Ex_averaged` is component 0 of `E` or `E_averaged`. The other parts of the name belong to the name
+/// of the vector, except the names of common groups at the start and of the species at the end.
+fn component(path: &str, species: &str) -> Option<Component> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let is_component = |part: &&str| {
+        let mut letters = part.chars();
+        let vector = letters.next().is_some_and(|c| VECTORS.contains(&c));
+        let axis = letters.next().is_some_and(|c| ('x'..='z').contains(&c));
+        vector && axis && matches!(letters.as_str(), "" | "_averaged")
+    };
+    let at = parts.iter().position(|part| is_component(&part))?;
+    let part = parts[at];
+    let index = part.as_bytes()[1] - b'x';
+    let vector = [&part[..1], &part[2..]].concat();
+    parts[at] = &vector;
+    if parts.len() > at + 1 && parts.last() == Some(&species) {
+        parts.pop();
+    }
+    let skip = usize::from(at > 0 && GROUPS.contains(&parts[0]));
+    Some(Component { vector: parts[skip..].join("/"), index })
 }

@@ -207,8 +207,8 @@ pub struct Writer<'s> {
 /// length and the description of the run are taken from `header`; lengths and offsets are computed.
 ///
 /// ```
-/// use spile_core::{limits::Limits, sink::Overwrite};
-/// use spile_sdf::{BlockType, Data, View, Meta, wire::{DataType, FileHeader}};
+/// use spile_core::{Dataset, OpenOptions, sink::Overwrite};
+/// use spile_sdf::{BlockType, Data, Meta, Sdf, wire::{DataType, FileHeader}};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("0000.sdf");
@@ -220,9 +220,9 @@ pub struct Writer<'s> {
 ///     Ok(())
 /// })?;
 ///
-/// let file = View::open(&path, &Limits::default())?;
-/// assert_eq!((file.header().step, file.blocks().len()), (7, 1));
-/// assert_eq!(file.array("Some/Array")?.shape().to_string(), "2");
+/// let file = Dataset::open_path(&Sdf, &path, &OpenOptions::default())?;
+/// assert_eq!(file.attrs().get_i64("step"), Some(7));
+/// assert_eq!(file.array("Some/Array")?.read::<Vec<f64>>(":")?, [1.5, 2.5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_file(
@@ -340,6 +340,11 @@ impl<'s> Writer<'s> {
             self.sink.copy_from(source, header.data_location, header.data_length)?;
         }
         Ok(extent)
+    }
+
+    /// Offsets, headers and identifiers.
+    pub(crate) fn layout(&self) -> &FileLayout {
+        &self.layout
     }
 
     /// The identifier that [`Writer::block`] would assign for `id`.

@@ -29,7 +29,7 @@ fn golden(name: &str) -> Vec<u8> {
 /// Reads all arrays; only I/O and argument errors fail the test.
 fn read_all(file: &View, limits: &Limits) {
     for (_, _, desc) in file.tree().arrays() {
-        let opened = Array::open(file.source(), file.tree(), desc, limits);
+        let opened = file.open_array(desc);
         let read = opened.and_then(|array| array.all()?.stream(|_, _| Ok(())));
         if let Err(error) = read {
             assert!(!matches!(error.kind(), ErrorKind::Io | ErrorKind::Argument), "{error}");

@@ -108,7 +108,7 @@ fn coordinates_become_a_mesh_and_scaling_factors_are_kept() {
     desc.dims = vec!["t".into(), "x".into()];
     desc.map = Some(Linear::new(0.0, 0.5));
     let id = other.tree.find("signal").unwrap();
-    other.tree.node_mut(id).attrs.push(("units".into(), "V".into()));
+    other.tree.node_mut(id).attrs.push("units", "V");
     let file = other.convert().unwrap();
     let array = file.array("signal").unwrap();
     let values = array.read_f64(&Selection::all(), Axes::Stored).unwrap();

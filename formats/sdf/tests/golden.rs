@@ -198,7 +198,7 @@ fn compare(file: &View, block: &Block, want: &Json, context: &str) {
         Meta::Other(_) => panic!("{context}: unknown metadata"),
     }
     if let Some(sum) = want["sha256"].as_str() {
-        let raw = file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap();
+        let raw = file.raw(block).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
         assert_eq!(raw.len() as u64, want["nbytes"], "{context}");
         assert_eq!(hex(&Sha256::digest(&raw)), sum, "{context}");
     }
@@ -212,7 +212,7 @@ fn every_bad_file_gives_the_right_error_at_the_right_byte() {
         let got = (error.kind(), error.code(), error.offset());
         assert_eq!(got, (kind, code, Some(offset)), "{name}: {error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
-        assert!(error.hint_text().is_some(), "{name}");
+        assert!(error.suggestion().is_some(), "{name}");
         let source = Source::open(&path).unwrap();
         let report = Sdf.check(&source, &Limits::default(), false).unwrap();
         assert_eq!(report.worst(), Some(Severity::Error), "{name}");
@@ -391,12 +391,12 @@ fn stitched_blocks_refer_to_their_members() {
     let file = open("drv_all_blocks.sdf");
     let tree = file.tree();
     let read =
-        |path: &str| file.array(path).unwrap().read(&Selection::all(), Axes::Stored).unwrap();
+        |path: &str| file.array(path).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
     let part = tree.node(tree.find("v3_r8").unwrap());
     assert_eq!(read(&format!("Stitched tensor/{}", part.name)), read("v3_r8"));
     // The members of a contiguous block are inside its data and have paths in its group.
     let owner = file.find("cmat").next().unwrap();
-    let all = file.raw(owner).unwrap().read(&Selection::all(), Axes::Stored).unwrap();
+    let all = file.raw(owner).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
     let parts = [read("CMaterial/Steel"), read("CMaterial/Water")].concat();
     assert_eq!(parts, all);
     assert!(tree.find("CMaterial/Steel~2").is_err());
@@ -407,7 +407,7 @@ fn stations_are_tables() {
     let file = open("drv_station.sdf");
     let read =
         |path: &str| file.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
-    let rows = file.raw(&file.blocks()[0]).unwrap().read(&Selection::all(), Axes::Stored).unwrap();
+    let rows = file.raw(&file.blocks()[0]).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
     let column = |k: usize| -> Vec<f64> {
         let cell = |row: &[u8]| f64::from_le_bytes(row[8 * k..8 * k + 8].try_into().unwrap());
         rows.chunks(32).map(cell).collect()
@@ -434,7 +434,7 @@ fn an_array_below_another_array_is_found_by_the_name_of_its_block() {
         let node = tree.node(tree.find(name).unwrap());
         assert_eq!((node.path.as_str(), node.id.as_deref()), (name, Some(id)));
         let block = file.find(id).next().unwrap();
-        let read = |array: Array| array.read(&Selection::all(), Axes::Stored).unwrap();
+        let read = |array: Array| array.read_bytes(&Selection::all(), Axes::Stored).unwrap();
         assert_eq!(read(file.array(name).unwrap()), read(file.raw(block).unwrap()), "{name}");
     }
     assert!(tree.iter().all(|(_, node)| !node.path.contains('~')));

@@ -93,7 +93,7 @@ fn names_and_variables_of_stations_are_kept() {
     assert_eq!(station(&copy), station(&file));
     let raw = |file: &View| {
         let array = file.raw(&file.blocks()[0]).unwrap();
-        array.read(&Selection::all(), Axes::Stored).unwrap()
+        array.read_bytes(&Selection::all(), Axes::Stored).unwrap()
     };
     assert_eq!(raw(&copy), raw(&file));
     assert!(!codes(&bytes).contains(&"sdf-044".to_string()));

@@ -225,7 +225,7 @@ fn reading_a_dump_that_was_replaced_is_an_error() {
     let (source, tree, limits) = (series.source(), series.tree(), Limits::default());
     let desc = node(&*series, "Weight/e").array.as_ref().unwrap();
     let array = Array::open_frame(source, tree, desc, 0, &limits).unwrap().unwrap();
-    let error = array.read(&Selection::all(), Axes::Stored).unwrap_err();
+    let error = array.read_bytes(&Selection::all(), Axes::Stored).unwrap_err();
     assert_eq!(error.code(), "core-changed");
 }
 

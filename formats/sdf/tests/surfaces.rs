@@ -260,7 +260,7 @@ fn a_wrong_byte_never_panics_with_surfaces() {
             opened += 1;
             for (_, _, desc) in view.tree().arrays() {
                 // The result does not matter.
-                let array = Array::open(view.source(), view.tree(), desc, &limits);
+                let array = view.open_array(desc);
                 let _ = array.and_then(|array| array.read_f64(&Selection::all(), Axes::Stored));
             }
         }

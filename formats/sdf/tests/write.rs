@@ -108,7 +108,7 @@ fn salvage_keeps_every_complete_block_of_a_truncated_file() {
             for (a, b) in blocks.iter().zip(found.blocks()) {
                 assert_eq!((&a.header.id, &a.meta), (&b.header.id, &b.meta), "{name}");
                 let read = |file: &View, block| {
-                    file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap()
+                    file.raw(block).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap()
                 };
                 assert_eq!(read(&original, a), read(&found, b), "{name} {}", a.header.id);
             }
@@ -379,7 +379,7 @@ proptest! {
         prop_assert_eq!(file.blocks().len(), arrays.len());
         for (block, (_, dims, k)) in file.blocks().iter().zip(&arrays) {
             prop_assert_eq!(&block.meta, &Meta::Array(dims.clone()));
-            let read = file.raw(block).unwrap().read(&Selection::all(), Axes::Stored).unwrap();
+            let read = file.raw(block).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
             prop_assert_eq!(read, bytes(*k, dims));
         }
         let report = Sdf.check(file.source(), &Limits::default(), true).unwrap();

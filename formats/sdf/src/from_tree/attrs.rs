@@ -1,48 +1,28 @@
-//! Lookup of attributes. A missing attribute or one of another type is zero or empty.
+//! Values of attributes in the types of the metadata. A missing attribute or one of another type is zero
+//! or empty.
 
 use spile_core::tree::{Attrs, Value};
 
-pub(super) fn get<'a>(attrs: &'a Attrs, name: &str) -> Option<&'a Value> {
-    attrs.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+pub(super) fn text(attrs: &Attrs, name: &str) -> String {
+    attrs.get_str(name).unwrap_or_default().to_string()
 }
 
-pub(super) fn get_string(attrs: &Attrs, name: &str) -> String {
-    match get(attrs, name) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => String::new(),
-    }
+pub(super) fn i32(attrs: &Attrs, name: &str) -> i32 {
+    attrs.get_i64(name).and_then(|v| v.try_into().ok()).unwrap_or(0)
 }
 
-pub(super) fn get_i64(attrs: &Attrs, name: &str) -> i64 {
-    match get(attrs, name) {
-        Some(Value::Int(v)) => *v,
-        Some(Value::UInt(v)) => i64::try_from(*v).unwrap_or(0),
-        _ => 0,
-    }
+fn list<'a>(attrs: &'a Attrs, name: &str) -> &'a [Value] {
+    if let Some(Value::List(list)) = attrs.get(name) { list } else { &[] }
 }
 
-pub(super) fn get_i32(attrs: &Attrs, name: &str) -> i32 {
-    i32::try_from(get_i64(attrs, name)).unwrap_or(0)
+pub(super) fn f64_list(attrs: &Attrs, name: &str) -> Vec<f64> {
+    list(attrs, name).iter().map(|v| f64::try_from(v).unwrap_or(0.0)).collect()
 }
 
-pub(super) fn get_f64(attrs: &Attrs, name: &str) -> Option<f64> {
-    if let Some(Value::Float(v)) = get(attrs, name) { Some(*v) } else { None }
+pub(super) fn u64_list(attrs: &Attrs, name: &str) -> Vec<u64> {
+    list(attrs, name).iter().map(|v| u64::try_from(v).unwrap_or(0)).collect()
 }
 
-fn get_list<'a>(attrs: &'a Attrs, name: &str) -> &'a [Value] {
-    if let Some(Value::List(list)) = get(attrs, name) { list } else { &[] }
-}
-
-pub(super) fn get_f64_list(attrs: &Attrs, name: &str) -> Vec<f64> {
-    let value = |v: &Value| if let Value::Float(v) = v { *v } else { 0.0 };
-    get_list(attrs, name).iter().map(value).collect()
-}
-
-pub(super) fn get_u64_list(attrs: &Attrs, name: &str) -> Vec<u64> {
-    let value = |v: &Value| if let Value::UInt(n) = v { *n } else { 0 };
-    get_list(attrs, name).iter().map(value).collect()
-}
-
-pub(super) fn get_strings(attrs: &Attrs, name: &str) -> Vec<String> {
-    get_list(attrs, name).iter().map(ToString::to_string).collect()
+pub(super) fn strings(attrs: &Attrs, name: &str) -> Vec<String> {
+    list(attrs, name).iter().map(ToString::to_string).collect()
 }

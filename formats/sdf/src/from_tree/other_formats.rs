@@ -7,57 +7,55 @@ use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::Order;
-use spile_core::tree::Node;
+use spile_core::tree::{Node, NodeId};
 use spile_core::wire::ByteOrder;
 
-use super::attrs::{get, get_string};
-use super::{TreeWriter, dimensions, factor, no_type, unsupported};
+use super::{TreeWriter, attrs, dimensions, factor, no_type, unsupported};
 use crate::wire::DataType;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Mesh, Meta, PlainVariable};
-use crate::write::Data;
 
 impl TreeWriter<'_> {
     /// Writes a constant, an array, or, if the array has units, scaling or coordinates, a plain
     /// variable on the nodes of a new mesh.
-    pub(super) fn other_array(&mut self, node: &Node, desc: &ArrayDesc) -> Result<()> {
-        let array = self.open(desc)?;
-        let shape = array.shape().lengths().to_vec();
-        let datatype = widened(array.dtype()).ok_or_else(|| no_type(array.dtype()))?;
-        let exact = DataType::of(array.dtype()) == Some(datatype);
+    pub(super) fn other_array(&mut self, id: NodeId, node: &Node, desc: &ArrayDesc) -> Result<()> {
+        let form = self.form(desc)?;
+        let (dtype, lengths) = (form.dtype, form.lengths.clone());
+        let datatype = widened(dtype).ok_or_else(|| no_type(dtype))?;
+        let exact = DataType::of(dtype) == Some(datatype);
         let variable = desc.map.is_some()
-            || get(&node.attrs, "units").is_some()
+            || node.attrs.contains("units")
             || desc.coords.iter().any(|c| *c != Coord::None);
-        let (kind, meta) = if shape.is_empty() && array.dtype().kind() != Kind::Text {
-            let bytes = array.read(&Selection::all(), Axes::Stored)?;
-            let value = if exact { bytes } else { recode(array.dtype(), datatype, &bytes)? };
+        let (kind, meta) = if lengths.is_empty() && dtype.kind() != Kind::Text {
+            let bytes = self.elements(desc, &form)?;
+            let value = if exact { bytes } else { recode(dtype, datatype, &bytes)? };
             (BlockType::Constant, Meta::Constant(value))
-        } else if variable && array.dtype().is_real() && !shape.is_empty() {
+        } else if variable && dtype.is_real() && !lengths.is_empty() {
             let mult = desc.map.map_or(Ok(1.0), factor)?;
-            let mesh_id = self.coordinate_mesh(node, desc, &shape)?;
+            let mesh_id = self.coordinate_mesh(node, desc, &lengths)?;
             // At the nodes in every direction.
-            let stagger = 1_i32.checked_shl(shape.len() as u32).map_or(0, |bits| bits - 1);
-            let units = get_string(&node.attrs, "units");
-            let variable = PlainVariable { mult, units, mesh_id, dims: shape, stagger };
+            let stagger = 1_i32.checked_shl(lengths.len() as u32).map_or(0, |bits| bits - 1);
+            let units = attrs::text(&node.attrs, "units");
+            let variable = PlainVariable { mult, units, mesh_id, dims: lengths, stagger };
             (BlockType::PlainVariable, Meta::PlainVariable(variable))
         } else {
-            (BlockType::Array, Meta::Array(dimensions(array.dtype(), shape)))
+            (BlockType::Array, Meta::Array(dimensions(dtype, lengths)))
         };
+        let types = (kind, datatype);
         if let Meta::Constant(_) = meta {
-            return self.write_block(node, kind, datatype, &meta, Data::None).map(drop);
+            return self.write_block(id, types, &meta, 0, None).map(drop);
         }
-        let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
         if exact {
-            return self.write_block(node, kind, datatype, &meta, Data::Array(&selected)).map(drop);
+            let extent = self.write_block(id, types, &meta, form.bytes, None)?;
+            return self.fill(extent.offset, desc);
         }
-        let size = datatype.dtype(self.writer.header().order).map_or(1, DType::size) as u64;
-        let header = self.block_header(node, kind, datatype, &meta);
-        let length = selected.count().saturating_mul(size);
-        let mut at = self.writer.reserve(header, &meta, length, None)?.offset;
-        let writer = &mut self.writer;
-        selected.stream(|_, bytes| {
-            let bytes = recode(array.dtype(), datatype, bytes)?;
-            writer.fill(at, None, &bytes)?;
+        let size = datatype.dtype(ByteOrder::Little).map_or(1, DType::size) as u64;
+        let length = (form.bytes / dtype.size() as u64).saturating_mul(size);
+        let mut at = self.write_block(id, types, &meta, length, None)?.offset;
+        let Some(array) = self.open(desc)? else { return Ok(()) };
+        array.select(&Selection::all(), Axes::Order(Order::F))?.stream(|_, bytes| {
+            let bytes = recode(dtype, datatype, bytes)?;
+            self.fill_bytes(at, None, &bytes)?;
             at += bytes.len() as u64;
             Ok(())
         })
@@ -71,7 +69,7 @@ impl TreeWriter<'_> {
         }
         let (mut mesh, mut points) = (Mesh { geometry: 1, ..Mesh::default() }, Vec::new());
         for ((coord, length), label) in desc.coords.iter().zip(shape).zip(&desc.dims) {
-            self.limits.allow(length.saturating_mul(16), "the coordinates")?;
+            self.content.limits().allow(length.saturating_mul(16), "the coordinates")?;
             let mut units = String::new();
             let axis: Vec<f64> = match coord {
                 Coord::None => (0..*length).map(|k| k as f64).collect(),
@@ -80,16 +78,19 @@ impl TreeWriter<'_> {
                 }
                 Coord::Node(id) => {
                     let other = self.tree.node(*id);
-                    units = get_string(&other.attrs, "units");
-                    let array = other.array.as_ref().map(|desc| self.open(desc)).transpose()?;
+                    units = attrs::text(&other.attrs, "units");
+                    let points = other.array.as_ref();
+                    let points = points.ok_or_else(|| unsupported("a group as coordinate"))?;
+                    let found = self.form(points)?.lengths.iter().product::<u64>();
+                    if found != *length {
+                        let message = format!("expected {length} coordinates, found {found}");
+                        return Err(unsupported(message));
+                    }
                     let all = Selection::all();
+                    let array = self.open(points)?;
                     array.map_or(Ok(Vec::new()), |array| array.read_f64(&all, Axes::Stored))?
                 }
             };
-            if axis.len() as u64 != *length {
-                let message = format!("expected {length} coordinates, found {}", axis.len());
-                return Err(unsupported(message));
-            }
             mesh.mults.push(1.0);
             mesh.labels.push(label.clone());
             mesh.units.push(units);
@@ -99,11 +100,13 @@ impl TreeWriter<'_> {
             points.extend(axis);
         }
         let (id, name) = (format!("grid/{}", node.path), format!("Grid/{}", node.path));
-        let meta = Meta::Mesh(mesh);
-        let bytes = convert::little_bytes(&mut points);
-        let data = Data::Bytes(bytes);
-        let (id, _) =
-            self.writer.block(&id, &name, BlockType::PlainMesh, DataType::Real8, &meta, data)?;
+        let (meta, kind) = (Meta::Mesh(mesh), BlockType::PlainMesh);
+        let length = meta.elements(kind).unwrap_or(u64::MAX).saturating_mul(8);
+        let header =
+            self.output.layout().header(&id, &name, kind, DataType::Real8, &meta, length)?;
+        let id = header.id.clone();
+        let at = self.reserve(None, header, &meta, length, None)?.offset;
+        self.fill_bytes(at, Some(DType::F64), convert::little_bytes(&mut points))?;
         Ok(id)
     }
 }

@@ -5,8 +5,7 @@ use spile_core::read::Axes;
 use spile_core::select::{Selection, Slice};
 use spile_core::tree::{Node, NodeId};
 
-use super::attrs::{get_f64, get_f64_list, get_i32, get_string};
-use super::{TreeWriter, label, unsupported};
+use super::{Output, TreeWriter, attrs, factor, label, unsupported};
 use crate::wire::DataType;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, Station};
@@ -17,12 +16,12 @@ const ROWS: u64 = 4096;
 impl<'a> TreeWriter<'a> {
     /// Writes a station block: the columns of all tables as rows.
     pub(super) fn station(&mut self, id: NodeId, node: &'a Node) -> Result<()> {
-        let attrs = &node.attrs;
+        let own = &node.attrs;
         let mut station = Station {
-            step0: get_i32(attrs, "step0"),
-            step_inc: get_i32(attrs, "step_inc"),
-            time0: get_f64(attrs, "time0").unwrap_or(0.0),
-            time_inc: get_f64(attrs, "time_inc").unwrap_or(0.0),
+            step0: attrs::i32(own, "step0"),
+            step_inc: attrs::i32(own, "step_inc"),
+            time0: own.get_f64("time0").unwrap_or(0.0),
+            time_inc: own.get_f64("time_inc").unwrap_or(0.0),
             ..Station::default()
         };
         let mut columns = self.arrays(id);
@@ -38,8 +37,8 @@ impl<'a> TreeWriter<'a> {
             station.station_ids.push(table.id.clone().unwrap_or_default());
             station.station_names.push(label(table));
             station.station_nvars.push(variables.len() as u64);
-            station.station_move.push(get_i32(&table.attrs, "move"));
-            positions.push(get_f64_list(&table.attrs, "position"));
+            station.station_move.push(attrs::i32(&table.attrs, "move"));
+            positions.push(attrs::f64_list(&table.attrs, "position"));
             columns.extend(variables);
         }
         columns.extend(others);
@@ -50,42 +49,47 @@ impl<'a> TreeWriter<'a> {
         let mut arrays = Vec::new();
         for (id, column, desc) in columns {
             self.owned.insert(id);
-            let array = self.open(desc)?;
-            let datatype = DataType::of(array.dtype());
+            let form = self.form(desc)?;
+            let datatype = DataType::of(form.dtype);
             station.variable_ids.push(column.id.clone().unwrap_or_default());
             station.variable_names.push(label(column));
             station.variable_types.push(datatype.unwrap_or_default());
-            station.variable_units.push(get_string(&column.attrs, "units"));
-            let mult = desc.map.map(|map| map.slope);
-            station.variable_mults.get_or_insert_default().push(mult.unwrap_or(1.0));
-            station.entry_len += array.dtype().size() as u64;
-            station.nelements = array.shape().count().unwrap_or(0);
-            arrays.push(array);
+            station.variable_units.push(attrs::text(&column.attrs, "units"));
+            let unscaled = column.attrs.get_f64("mult").unwrap_or(1.0);
+            let mult = desc.map.map_or(Ok(unscaled), factor)?;
+            station.variable_mults.get_or_insert_default().push(mult);
+            station.entry_len += form.dtype.size() as u64;
+            station.nelements = form.lengths.first().copied().unwrap_or(0);
+            arrays.push((desc, form.lengths));
         }
         // Factors are stored only if one of them is not 1.
         station.variable_mults = station.variable_mults.filter(|m| m.iter().any(|m| *m != 1.0));
         let (rows, width) = (station.nelements, station.entry_len);
-        if arrays.iter().any(|a| a.shape().lengths() != [rows]) {
+        if arrays.iter().any(|(_, lengths)| *lengths != [rows]) {
             return Err(unsupported("station variables of different lengths"));
         }
         let meta = Meta::Station(Box::new(station));
         let header = self.block_header(node, BlockType::Station, DataType::Other, &meta);
         let length = rows.saturating_mul(width);
-        let extent = self.writer.reserve(header, &meta, length, None)?;
+        let extent = self.reserve(Some(id), header, &meta, length, None)?;
+        if matches!(self.output, Output::Plan(..)) {
+            return Ok(());
+        }
+        let arrays = arrays.iter().map(|(desc, _)| self.content.open_array(desc));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
         for first in (0..rows).step_by(ROWS as usize) {
             let count = ROWS.min(rows - first);
             let mut table = vec![0; (count * width) as usize];
             let mut at = 0;
             for array in &arrays {
                 let size = array.dtype().size();
-                let (start, stop) = (Some(first as i64), Some((first + count) as i64));
-                let part = Selection(vec![Slice::Range { start, stop, step: 1 }]);
-                let column = array.read(&part, Axes::Stored)?;
+                let part = Selection(vec![Slice::range(first, first + count)]);
+                let column = array.read_bytes(&part, Axes::Stored)?;
                 let cells = table.chunks_mut(width as usize).zip(column.chunks(size));
                 cells.for_each(|(row, cell)| row[at..at + size].copy_from_slice(cell));
                 at += size;
             }
-            self.writer.fill(extent.offset + first * width, None, &table)?;
+            self.fill_bytes(extent.offset + first * width, None, &table)?;
         }
         Ok(())
     }

@@ -1,17 +1,20 @@
-//! Computed arrays, present with [`crate::Options::derived`]: positions of staggered fields, and what
-//! the SDF C library computes: fields averaged to cell centres, the domain decomposition, Cartesian
-//! coordinates. Values are computed when they are read.
+//! Computed arrays, present if a file is opened with derived arrays: positions of staggered fields, and
+//! what the SDF C library computes: fields averaged to cell centres, the domain decomposition,
+//! Cartesian coordinates. Values are computed when they are read.
 
 use std::sync::Arc;
 
+use spile_core::computed::{Computed, Function, store_f64};
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout, Linear};
-use spile_core::limits::Limits;
-use spile_core::points::{self, DERIVED, midpoints, numbers, store};
+use spile_core::layout::{ArrayDesc, Coord, Extent, Extents, Layout};
+use spile_core::read::{Array, Axes};
+use spile_core::select::{Selection, Slice};
+use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree};
 use spile_core::wire::ByteOrder;
+use spile_interchange::midpoints::{self, DERIVED, midpoints};
 
 use crate::index::Block;
 use crate::to_tree::Builder;
@@ -22,8 +25,8 @@ use crate::wire::meta::Meta;
 const CYLINDRICAL: i32 = 2;
 const SPHERICAL: i32 = 3;
 
-/// Bytes computed at a time, if a plane is not longer.
-const PIECE: u64 = 256 << 10;
+/// Elements computed at a time, if a plane is not longer.
+pub(super) const PIECE: u64 = 32 << 10;
 
 impl Builder<'_> {
     /// Adds the arrays computed from block `k`.
@@ -57,7 +60,7 @@ impl Builder<'_> {
                 let named = self.blocks.iter().position(named);
                 let mesh = named.or_else(|| self.blocks.iter().position(same_rank));
                 let axes = mesh.and_then(|mesh| self.axes.get(&mesh)).cloned().unwrap_or_default();
-                add_ranks(&mut self.tree, node, dims, &axes, self.limits)
+                add_ranks(&mut self.tree, node, dims, &axes)
             }
             Meta::Mesh(mesh) if self.blocks[k].kind() == BlockType::PlainMesh => {
                 let spherical = match mesh.geometry {
@@ -76,7 +79,7 @@ impl Builder<'_> {
 /// Adds `LABEL_face` beside the coordinate array `nodes`: all nodes but the first. EPOCH stores one
 /// staggered value per cell, at the upper face of the cell.
 fn add_faces(tree: &mut Tree, nodes: NodeId) -> Result<()> {
-    let faces = points::beside(tree, nodes, "face", "upper faces of the cells", |desc, shape| {
+    let faces = midpoints::beside(tree, nodes, "face", "upper faces of the cells", |desc, shape| {
         let size = desc.dtype.size() as u64;
         let Extent { offset, len } = extent(desc)?;
         let extents = Extents::one(offset.checked_add(size)?, len.checked_sub(size)?);
@@ -101,43 +104,35 @@ fn is_real(dtype: DType) -> bool {
     dtype.kind() == Kind::Float && matches!(dtype.size(), 4 | 8)
 }
 
-/// An array computed in pieces, each from one or more extents of the file.
-struct Pieces {
-    parts: Vec<Extent>,
-    starts: Vec<u64>,
-    decoded: Vec<u64>,
+/// An array of `piece` elements at a time computed from `inputs`.
+pub(super) fn computed(
+    dtype: DType,
+    shape: Shape,
+    inputs: Vec<ArrayDesc>,
+    function: impl Function + 'static,
+    (piece, order): (u64, Order),
+) -> ArrayDesc {
+    let computed = Computed { inputs, function: Arc::new(function), piece, order };
+    let dtype = dtype.with_order(ByteOrder::Little);
+    ArrayDesc::new(dtype, shape, Layout::Computed(Arc::new(computed)))
 }
 
-impl Pieces {
-    fn new() -> Self {
-        Self { parts: Vec::new(), starts: vec![0], decoded: vec![0] }
-    }
+/// The stored values of an array, without scaling.
+fn unscaled(desc: &ArrayDesc) -> ArrayDesc {
+    ArrayDesc { map: None, meaning: None, ..desc.clone() }
+}
 
-    /// Appends a piece of `bytes` bytes computed from `parts`.
-    fn add(&mut self, parts: &[Extent], bytes: u64) {
-        let last = |table: &[u64]| table.last().copied().unwrap_or(0);
-        let stored: u64 = parts.iter().map(|part| part.len).sum();
-        self.starts.push(last(&self.starts).saturating_add(stored));
-        self.decoded.push(last(&self.decoded).saturating_add(bytes));
-        self.parts.extend_from_slice(parts);
-    }
-
-    fn layout(self, codec: impl Codec + 'static) -> Result<Layout> {
-        Ok(Layout::Encoded {
-            starts: self.starts.into(),
-            decoded: self.decoded.into(),
-            data: Extents::several(self.parts)?,
-            codec: Arc::new(codec),
-            order: Order::F,
-        })
-    }
+/// Number of elements in as many complete planes as are computed at a time.
+fn planes(plane: u64) -> u64 {
+    (PIECE / plane.max(1)).max(1).saturating_mul(plane)
 }
 
 /// Attributes of a computed array: `derived` with a description, and those of `attrs` named in
 /// `keep`.
-pub(crate) fn derived_attrs(description: &str, attrs: Attrs, keep: &[&str]) -> Attrs {
-    let mut all = vec![(DERIVED.to_string(), description.into())];
-    all.extend(attrs.into_iter().filter(|(name, _)| keep.contains(&name.as_str())));
+pub(crate) fn derived_attrs(description: &str, attrs: &Attrs, keep: &[&str]) -> Attrs {
+    let mut all = Attrs::from([(DERIVED, description.into())]);
+    let kept = attrs.iter().filter(|(name, _)| keep.contains(name));
+    all.extend(kept.map(|(name, value)| (name, value.clone())));
     all
 }
 
@@ -146,64 +141,65 @@ pub(crate) fn derived_attrs(description: &str, attrs: Attrs, keep: &[&str]) -> A
 fn add_centred(tree: &mut Tree, field: NodeId, along: &[bool], axes: &[NodeId]) -> Result<()> {
     let node = tree.node(field).clone();
     let Some(desc) = node.array.filter(|d| d.shape.rank() == along.len()) else { return Ok(()) };
-    let (Some(data), Some((last, inner))) = (extent(&desc), along.split_last()) else {
-        return Ok(());
-    };
     let lengths = desc.shape.lengths();
     let enough = lengths.iter().zip(along).all(|(n, on)| *n > u64::from(*on));
-    if !is_real(desc.dtype) || !enough || !along.contains(&true) {
+    if extent(&desc).is_none() || !is_real(desc.dtype) || !enough || !along.contains(&true) {
         return Ok(());
     }
     let shape: Vec<u64> = lengths.iter().zip(along).map(|(n, on)| n - u64::from(*on)).collect();
-    // A piece is a number of planes of the last direction, computed from one more plane if that
-    // direction is averaged. No overflow: the field is in the file and the result is smaller.
-    let size = desc.dtype.size() as u64;
-    let [plane, new_plane] =
-        [lengths, &shape].map(|n| n[..inner.len()].iter().product::<u64>() * size);
-    let planes = shape[inner.len()];
-    let step = (PIECE / plane.max(1)).max(1);
-    let mut pieces = Pieces::new();
-    for first in (0..planes).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-        let count = step.min(planes - first);
-        let part = Extent {
-            offset: data.offset.saturating_add(first * plane),
-            len: (count + u64::from(*last)) * plane,
-        };
-        pieces.add(&[part], count * new_plane);
-    }
-    let lengths = lengths[..inner.len()].iter().map(|n| *n as usize).collect();
-    let codec = Average { dtype: desc.dtype, lengths, along: along.to_vec() };
-    let dtype = desc.dtype.with_order(ByteOrder::Little);
-    let layout = pieces.layout(codec)?;
-    let mut new = ArrayDesc::new(dtype, Shape::new(shape), layout);
+    let average = Average { lengths: lengths.to_vec(), along: along.to_vec() };
+    let piece = planes(average.plane(true));
+    let input = vec![unscaled(&desc)];
+    let mut new = computed(desc.dtype, Shape::new(shape), input, average, (piece, Order::F));
+    new.semantics_mut().clone_from(desc.semantics());
+    new.semantics_mut().centring = Some(Centring::Cell);
     (new.dims, new.coords, new.map) = (desc.dims, desc.coords, desc.map);
     for (axis, id) in axes.iter().enumerate().take(along.len()).filter(|(axis, _)| along[*axis]) {
         new.coords[axis] = midpoints(tree, *id)?.map_or(Coord::None, Coord::Node);
     }
     let id = tree.add_array(node.parent, &format!("{}_centred", node.name), new)?;
-    tree.node_mut(id).attrs =
-        derived_attrs("averaged to cell centres", node.attrs, &["units", "mesh"]);
-    Ok(())
+    tree.set_attrs(id, derived_attrs("averaged to cell centres", &node.attrs, &["units", "mesh"]))
 }
 
 /// Averages of neighbours along some directions.
 struct Average {
-    dtype: DType,
-    /// Lengths of all directions but the last.
-    lengths: Vec<usize>,
+    /// Lengths of the field.
+    lengths: Vec<u64>,
     along: Vec<bool>,
 }
 
-impl Codec for Average {
+impl Average {
+    /// Number of elements of a plane of the last direction, of the field or of the averages.
+    fn plane(&self, averaged: bool) -> u64 {
+        let inner = self.lengths.len().saturating_sub(1);
+        let lengths = self.lengths[..inner].iter().zip(&self.along);
+        lengths.map(|(n, on)| n - u64::from(*on && averaged)).product()
+    }
+}
+
+impl Function for Average {
     fn name(&self) -> &'static str {
-        "average"
+        "averages at cell centres"
     }
 
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let mut values = numbers(self.dtype, stored);
-        let planes = values.len() / self.lengths.iter().product::<usize>().max(1);
+    fn memory(&self, count: u64) -> u64 {
+        let planes = count / self.plane(true).max(1) + 1;
+        planes.saturating_mul(self.plane(false)).saturating_mul(16)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let [field] = inputs else { return Err(no_input()) };
+        let plane = self.plane(true).max(1);
+        let count = (out.len() / field.dtype().size()) as u64 / plane;
+        let first = first / plane;
+        // One more plane if the last direction is averaged.
+        let last = u64::from(self.along.last() == Some(&true));
+        let part = Selection(vec![Slice::Rest, Slice::range(first, first + count + last)]);
+        let mut values = field.read_f64(&part, Axes::Order(Order::F))?;
         let mut inner = 1_usize;
-        for (length, on) in self.lengths.iter().copied().chain([planes]).zip(&self.along) {
+        for (axis, on) in self.along.iter().enumerate() {
+            let all = if axis + 1 < self.along.len() { self.lengths[axis] } else { count + last };
+            let length = all as usize;
             if *on {
                 let pairs = |plane: &[f64]| -> Vec<f64> {
                     let next = plane.get(inner..).unwrap_or(&[]);
@@ -213,20 +209,19 @@ impl Codec for Average {
             }
             inner *= length.saturating_sub(usize::from(*on));
         }
-        store(self.dtype, &values, out)
+        store_f64(field.dtype(), &values, out)
     }
+}
+
+/// A function gets the inputs of its array.
+pub(super) fn no_input() -> Error {
+    Error::malformed("sdf-015", "computed array without its inputs")
 }
 
 /// Adds the domain decomposition of the grid `axes` beside `split`, which contains the node indices
 /// of the boundaries between ranks: `NAME_map`, the rank of each subdomain, first direction fastest,
 /// and `NAME_grid`, a group with boundaries and centres of the subdomains.
-fn add_ranks(
-    tree: &mut Tree,
-    split: NodeId,
-    dims: &[u64],
-    axes: &[NodeId],
-    limits: &Limits,
-) -> Result<()> {
+fn add_ranks(tree: &mut Tree, split: NodeId, dims: &[u64], axes: &[NodeId]) -> Result<()> {
     let node = tree.node(split).clone();
     let Some(desc) = node.array else { return Ok(()) };
     let count = dims.iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
@@ -236,72 +231,86 @@ fn add_ranks(
     };
     // No overflow: the boundaries are in the file.
     let shape = Shape::new(dims.iter().map(|n| n + 1).collect::<Vec<_>>());
-    let count = match shape.bytes(4).and_then(|bytes| limits.allow(bytes, "the ranks")) {
-        Ok(bytes) if desc.dtype.kind() == Kind::Int && axes.len() == dims.len() => bytes / 4,
-        _ => return Ok(()),
-    };
-    let numbers: Vec<u8> = (0..count as i32).flat_map(i32::to_le_bytes).collect();
-    let mut map = ArrayDesc::new(DType::I32, shape, Layout::Inline(numbers.into(), Order::F));
+    let ranks = shape.count().and_then(|count| i32::try_from(count).ok());
+    if ranks.is_none() || desc.dtype.kind() != Kind::Int || axes.len() != dims.len() {
+        return Ok(());
+    }
+    let mut map = computed(DType::I32, shape, Vec::new(), Ranks, (PIECE, Order::F));
     let grid = tree.add_group(node.parent, &format!("{}_grid", node.name))?;
     let boundaries = "boundaries of the subdomains";
-    tree.node_mut(grid).attrs = derived_attrs(boundaries, Vec::new(), &[]);
+    tree.set_attrs(grid, derived_attrs(boundaries, &Attrs::new(), &[]))?;
+    let semantics = map.semantics_mut();
+    semantics.role = Role::Field;
+    (semantics.mesh, semantics.centring) = (Some(grid), Some(Centring::Cell));
     let mut start = data.offset;
     for (direction, (axis, count)) in axes.iter().zip(dims).enumerate() {
         let axis = tree.node(*axis).clone();
         let len = count * desc.dtype.size() as u64;
-        let indices = Extent { offset: start, len };
+        let layout = Layout::Plain { extents: Extents::one(start, len), order: Order::F };
+        let indices = ArrayDesc::new(desc.dtype, Shape::new([*count]), layout);
         start = start.saturating_add(len);
         let Some(nodes) = axis.array.filter(|a| is_real(a.dtype)) else { continue };
-        let Some(coordinates) = extent(&nodes) else { continue };
         map.dims[direction].clone_from(&axis.name);
         for (centres, length) in [(false, count + 2), (true, count + 1)] {
-            let codec = Boundaries {
-                index: desc.dtype,
-                count: *count as usize,
-                dtype: nodes.dtype,
-                centres,
-            };
-            let layout = Layout::Text {
-                extents: Extents::several(vec![indices, coordinates])?,
-                codec: Arc::new(codec),
-                order: Order::F,
-            };
-            let mut points = ArrayDesc::new(nodes.dtype, Shape::new([length]), layout);
+            let inputs = vec![indices.clone(), unscaled(&nodes)];
+            let shape = Shape::new([length]);
+            let all = (length, Order::F);
+            let mut points = computed(nodes.dtype, shape, inputs, Boundaries { centres }, all);
+            points.semantics_mut().role = Role::Mesh;
             (points.dims, points.map) = (vec![axis.name.clone()], nodes.map);
             let name = if centres { format!("{}_mid", axis.name) } else { axis.name.clone() };
             let description = if centres { "centres of the subdomains" } else { boundaries };
             let id = tree.add_array(grid, &name, points)?;
-            tree.node_mut(id).attrs = derived_attrs(description, axis.attrs.clone(), &["units"]);
+            tree.set_attrs(id, derived_attrs(description, &axis.attrs, &["units"]))?;
             if centres {
                 map.coords[direction] = Coord::Node(id);
             }
         }
     }
     let id = tree.add_array(node.parent, &format!("{}_map", node.name), map)?;
-    tree.node_mut(id).attrs = derived_attrs("rank of each subdomain", Vec::new(), &[]);
-    Ok(())
+    tree.set_attrs(id, derived_attrs("rank of each subdomain", &Attrs::new(), &[]))
+}
+
+/// The number of each element.
+struct Ranks;
+
+impl Function for Ranks {
+    fn name(&self) -> &'static str {
+        "ranks"
+    }
+
+    fn memory(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn compute(&self, _: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        for (element, rank) in out.chunks_exact_mut(4).zip(first as i32..) {
+            element.copy_from_slice(&rank.to_le_bytes());
+        }
+        Ok(())
+    }
 }
 
 /// Coordinates of the boundaries of subdomains, including both ends of the grid, or the centres
 /// between them.
 struct Boundaries {
-    /// Type of the node indices.
-    index: DType,
-    /// Number of node indices.
-    count: usize,
-    dtype: DType,
     centres: bool,
 }
 
-impl Codec for Boundaries {
+impl Function for Boundaries {
     fn name(&self) -> &'static str {
-        "boundaries"
+        "boundaries of subdomains"
     }
 
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let len = (self.count * self.index.size()).min(stored.len());
-        let (indices, nodes) = stored.split_at(len);
-        let (indices, nodes) = (numbers(self.index, indices), numbers(self.dtype, nodes));
+    fn memory(&self, count: u64) -> u64 {
+        count.saturating_mul(24)
+    }
+
+    fn compute(&self, inputs: &[Array], _: u64, out: &mut [u8]) -> Result<()> {
+        let [indices, axis] = inputs else { return Err(no_input()) };
+        let all = Selection::all();
+        let indices = indices.read_f64(&all, Axes::Stored)?;
+        let nodes = axis.read_f64(&all, Axes::Stored)?;
         let node = |index: &f64| {
             let found = nodes.get(*index as usize).filter(|_| *index >= 0.0).copied();
             found.ok_or_else(|| {
@@ -316,7 +325,7 @@ impl Codec for Boundaries {
         if self.centres {
             points = points.windows(2).map(|w| 0.5 * (w[0] + w[1])).collect();
         }
-        store(self.dtype, &points, out)
+        store_f64(axis.dtype(), &points, out)
     }
 }
 
@@ -328,74 +337,69 @@ fn add_cartesian(tree: &mut Tree, mesh: NodeId, spherical: bool, axes: &[NodeId]
     let [(radius, attrs), (angle, _), (last, _)] = &nodes[..] else { return Ok(()) };
     let dtype = radius.dtype;
     let same = is_real(dtype) && [angle, last].iter().all(|axis| axis.dtype == dtype);
-    let (Some(radius_data), Some(angle_data), Some(last_data), true) =
-        (extent(radius), extent(angle), extent(last), same)
-    else {
-        return Ok(());
-    };
     let count = |axis: &ArrayDesc| axis.shape.count().unwrap_or(0);
     let shape = Shape::new([count(radius), count(angle), count(last)]);
-    let Ok(bytes) = shape.bytes(dtype.size()) else { return Ok(()) };
-    let size = dtype.size() as u64;
+    if !same || shape.bytes(dtype.size()).is_err() {
+        return Ok(());
+    }
+    let plane = count(radius).saturating_mul(count(angle));
     let node = tree.node(mesh).clone();
     let group = tree.add_group(node.parent, &format!("{}_cartesian", node.name))?;
     let description = "nodes in Cartesian coordinates";
-    tree.node_mut(group).attrs = derived_attrs(description, Vec::new(), &[]);
+    tree.set_attrs(group, derived_attrs(description, &Attrs::new(), &[]))?;
     for (direction, name) in ["X", "Y", "Z"].into_iter().enumerate() {
-        let mut pieces = Pieces::new();
-        for plane in 0..count(last) {
-            let one = Extent { offset: last_data.offset.saturating_add(plane * size), len: size };
-            pieces.add(&[radius_data, angle_data, one], bytes / count(last));
-        }
-        let counts = [count(radius) as usize, count(angle) as usize];
-        let maps = [radius.map, angle.map, last.map];
-        let codec = Cartesian { dtype, counts, maps, spherical, direction };
-        let little = dtype.with_order(ByteOrder::Little);
-        let mut desc = ArrayDesc::new(little, shape.clone(), pieces.layout(codec)?);
+        let inputs = vec![radius.clone(), angle.clone(), last.clone()];
+        let function = Cartesian { plane: plane.max(1), spherical, direction };
+        let piece = (planes(plane), Order::F);
+        let mut desc = computed(dtype, shape.clone(), inputs, function, piece)
+            .with_semantics(Semantics::role(Role::Mesh));
         desc.dims = [radius, angle, last].iter().flat_map(|axis| axis.dims.clone()).collect();
         let id = tree.add_array(group, name, desc)?;
-        tree.node_mut(id).attrs = derived_attrs(description, attrs.clone(), &["units"]);
+        tree.set_attrs(id, derived_attrs(description, attrs, &["units"]))?;
     }
     Ok(())
 }
 
-/// One Cartesian coordinate of the nodes of a plane with the same last coordinate.
+/// One Cartesian coordinate of the nodes of planes with the same last coordinate.
 struct Cartesian {
-    dtype: DType,
-    counts: [usize; 2],
-    maps: [Option<Linear>; 3],
+    /// Number of nodes of a plane.
+    plane: u64,
     spherical: bool,
     direction: usize,
 }
 
-impl Codec for Cartesian {
+impl Function for Cartesian {
     fn name(&self) -> &'static str {
-        "cartesian"
+        "Cartesian coordinates"
     }
 
-    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let all = numbers(self.dtype, stored);
-        let [radii, angles] = self.counts;
-        let short = || Error::malformed("sdf-015", "unexpected end of the coordinates");
-        let scaled =
-            |axis: usize, value: f64| self.maps[axis].map_or(value, |map| map.apply(value));
-        let r = all.get(..radii).ok_or_else(short)?;
-        let theta = all.get(radii..).and_then(|rest| rest.get(..angles)).ok_or_else(short)?;
-        let last = scaled(2, all.get(radii + angles).copied().ok_or_else(short)?);
-        let mut plane = Vec::with_capacity(radii * angles);
-        for theta in theta {
-            let (sin, cos) = scaled(1, *theta).sin_cos();
-            let factor = match (self.spherical, self.direction) {
-                (false, 0) | (true, 2) => cos,
-                (false, 1) => sin,
-                (true, 0) => sin * last.cos(),
-                (true, _) => sin * last.sin(),
-                (false, _) => 0.0,
-            };
-            let height = !self.spherical && self.direction == 2;
-            let point = |r: &f64| if height { last } else { scaled(0, *r) * factor };
-            plane.extend(r.iter().map(point));
+    fn memory(&self, count: u64) -> u64 {
+        count.saturating_add(self.plane).saturating_mul(24)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let [radius, angle, last] = inputs else { return Err(no_input()) };
+        let all = Selection::all();
+        let r = radius.read_f64(&all, Axes::Stored)?;
+        let theta = angle.read_f64(&all, Axes::Stored)?;
+        let count = (out.len() / radius.dtype().size()) as u64;
+        let first = first / self.plane;
+        let part = Slice::range(first, first + count / self.plane);
+        let mut values = Vec::with_capacity(count as usize);
+        for last in last.read_f64(&Selection(vec![part]), Axes::Stored)? {
+            for theta in &theta {
+                let (sin, cos) = theta.sin_cos();
+                let factor = match (self.spherical, self.direction) {
+                    (false, 0) | (true, 2) => cos,
+                    (false, 1) => sin,
+                    (true, 0) => sin * last.cos(),
+                    (true, _) => sin * last.sin(),
+                    (false, _) => 0.0,
+                };
+                let height = !self.spherical && self.direction == 2;
+                values.extend(r.iter().map(|r| if height { last } else { r * factor }));
+            }
         }
-        store(self.dtype, &plane, out)
+        store_f64(radius.dtype(), &values, out)
     }
 }

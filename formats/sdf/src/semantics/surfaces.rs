@@ -1,21 +1,25 @@
 //! Surfaces of a grid and of the obstacles in it, with the values of fields on them, named `boundary`
-//! and `obmsh` as in the SDF C library. Faces are computed when the file is opened; field values are
-//! read from the file on access.
+//! and `obmsh` as in the SDF C library. Faces are found when the file is opened; vertices, corners and
+//! field values are computed when they are read.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use spile_core::Dataset;
+use spile_core::computed::Function;
 use spile_core::dtype::DType;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
+use spile_core::error::{Error, ErrorKind, Hint, Result};
+use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::report::Report;
-use spile_core::select::Selection;
+use spile_core::select::{Selection, Slice};
+use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{NodeId, Tree};
+use spile_core::tree::{Attrs, NodeId, Tree};
 
-use super::derived::{derived_attrs, extent};
+use super::derived::{PIECE, computed, derived_attrs, extent, no_input};
 use crate::index::Block;
 use crate::to_tree::Builder;
 use crate::wire::block_type::BlockType;
@@ -24,8 +28,11 @@ use crate::wire::meta::{Meta, PlainVariable};
 /// Path of the group of all surfaces.
 const GROUP: &str = "Surface Values";
 
-/// Memory per face during construction without fields, in bytes: corners, cell, vertices.
-const FACE: u64 = 160;
+/// Memory per face during construction, in bytes: corner, cell, and up to four vertices.
+const FACE: u64 = 128;
+
+/// Maximum number of elements that are read but not used between two elements of a field.
+const GAP: u64 = 512;
 
 /// A cell-centred field on the grid: its array and the identifier of its block.
 struct Field {
@@ -43,7 +50,7 @@ struct Grid {
 
 /// Adds the surfaces of one grid: that of the first obstacles, otherwise that of the first
 /// cell-centred field in three dimensions, otherwise in two.
-pub(crate) fn add(builder: &mut Builder<'_>, source: &Source, report: &mut Report) -> Result<()> {
+pub(crate) fn add(builder: &mut Builder<'_>, source: &Source) -> Result<()> {
     let blocks = builder.blocks;
     let obstacles: Vec<(usize, &[String])> = blocks
         .iter()
@@ -65,12 +72,14 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source, report: &mut Repor
     let nodes = Shape::new(grid.cells.iter().map(|n| n + 1).collect::<Vec<_>>());
     let mut strides = nodes.strides(Order::F);
     strides.resize(3, 0);
+    let report = &mut builder.report;
     let mut surfaces = Surfaces {
         strides: [strides[0], strides[1], strides[2]],
         tree: &mut builder.tree,
         source,
         limits: builder.limits,
-        faces_left: builder.limits.memory / 4 / (FACE + 24 * grid.fields.len() as u64),
+        // An eighth of the memory is for faces.
+        faces_left: builder.limits.memory / 8 / FACE,
         grid: &grid,
     };
     surfaces.add_sides()?;
@@ -88,7 +97,7 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source, report: &mut Repor
         }
         let added = surfaces.obstacle_numbers(node).and_then(|numbers| {
             let all = surfaces.obstacle_faces(&numbers, names.len())?;
-            for (name, faces) in names.iter().zip(&all) {
+            for (name, faces) in names.iter().zip(all) {
                 surfaces.add_surface(name, &format!("obmsh{name}"), faces)?;
             }
             solid.get_or_insert(numbers);
@@ -97,7 +106,7 @@ pub(crate) fn add(builder: &mut Builder<'_>, source: &Source, report: &mut Repor
         skip_over_limit(report, added, &blocks[*k].header.id)?;
     }
     let faces = surfaces.outer_faces(solid.as_deref());
-    let added = faces.and_then(|faces| surfaces.add_surface("boundary", "boundary", &faces));
+    let added = faces.and_then(|faces| surfaces.add_surface("boundary", "boundary", faces));
     skip_over_limit(report, added, "boundary")
 }
 
@@ -106,8 +115,7 @@ fn skip_over_limit(report: &mut Report, added: Result<()>, object: &str) -> Resu
     match added {
         Err(error) if error.kind() == ErrorKind::Limit => {
             let message = format!("surface omitted: {}", error.message());
-            let finding = report.warn("sdf-047", message).in_object(object);
-            finding.hint("raise the memory limit with --max-memory");
+            report.warn("sdf-047", message).in_object(object).hint(Hint::RaiseMemory);
             Ok(())
         }
         other => other,
@@ -146,11 +154,28 @@ impl Builder<'_> {
     }
 }
 
-/// Four-sided faces: node indices of the corners and index of the adjacent cell.
+/// Four-sided faces, those with the same normal together.
 #[derive(Default)]
 struct Faces {
-    corners: Vec<[u64; 4]>,
+    /// Node index of the first corner of each face.
+    corners: Vec<u64>,
+    /// Index of the adjacent cell of each face.
     cells: Vec<u64>,
+    /// Number of faces normal to each direction.
+    normals: [usize; 3],
+    /// Strides of the node index along each direction.
+    strides: [u64; 3],
+}
+
+impl Faces {
+    /// Node indices of the corners of face `k`, in order around it.
+    fn corners(&self, k: usize) -> [u64; 4] {
+        let [x, y, _] = self.normals;
+        let direction = if k < x { 0 } else { 1 + usize::from(k >= x + y) };
+        let (a, b) = tangents(direction);
+        let (first, a, b) = (self.corners[k], self.strides[a], self.strides[b]);
+        [first, first + a, first + a + b, first + b]
+    }
 }
 
 /// Computes surfaces and adds them to the tree.
@@ -175,8 +200,8 @@ impl Surfaces<'_> {
                 let name = format!("boundary_{letter}_{end}");
                 let group = self.add_group(&name, &name)?;
                 for field in &self.grid.fields {
-                    let Some(desc) = self.tree.node(field.node).array.clone() else { continue };
-                    let Some(desc) = layer(desc, direction, at)? else { continue };
+                    let own = self.tree.node(field.node).array.as_ref();
+                    let Some(desc) = own.and_then(|own| layer(own, direction, at)) else { continue };
                     self.add_field(group, &name, field, desc, "outer layer of cells")?;
                 }
             }
@@ -204,10 +229,8 @@ impl Surfaces<'_> {
         let (parent, name) = own.path.rsplit_once('/').unwrap_or(("", &own.path));
         let parent = self.tree.node_at(&format!("{group}/{parent}"))?;
         let id = self.tree.add_array(parent, name, desc)?;
-        let node = self.tree.node_mut(id);
-        node.attrs = derived_attrs(description, own.attrs, &["units", "mesh"]);
-        node.id = Some(format!("{surface}/{}", field.id));
-        Ok(())
+        self.tree.node_mut(id).id = Some(format!("{surface}/{}", field.id));
+        self.tree.set_attrs(id, derived_attrs(description, &own.attrs, &["units", "mesh"]))
     }
 
     /// Number of the obstacle that contains each cell; 0 for none.
@@ -215,8 +238,8 @@ impl Surfaces<'_> {
         let desc = self.tree.node(obstacle).array.as_ref();
         let desc =
             desc.ok_or_else(|| Error::malformed("sdf-015", "obstacle block without data"))?;
-        let array = Array::open(self.source, self.tree, desc, self.limits)?;
-        array.read_f64(&Selection::all(), Axes::Order(Order::F))
+        let dataset = Dataset::new(self.source.clone(), Tree::new(self.limits));
+        dataset.open_array(desc)?.read_f64(&Selection::all(), Axes::Order(Order::F))
     }
 
     /// Adds the face normal to `direction` whose first corner is node `corner`.
@@ -229,18 +252,16 @@ impl Surfaces<'_> {
     ) -> Result<()> {
         let left = self.faces_left.checked_sub(1);
         self.faces_left = left.ok_or_else(|| Error::limit("faces exceed the memory limit"))?;
-        let first: u64 = corner.iter().zip(self.strides).map(|(at, stride)| at * stride).sum();
-        let (a, b) = tangents(direction);
-        let (a, b) = (self.strides[a], self.strides[b]);
-        faces.corners.push([first, first + a, first + a + b, first + b]);
+        faces.corners.push(corner.iter().zip(self.strides).map(|(at, stride)| at * stride).sum());
         faces.cells.push(cell);
+        faces.normals[direction] += 1;
         Ok(())
     }
 
     /// Faces between each of `count` obstacles and free cells; the adjacent cell is the free one. An
     /// obstacle has no face at the end of the grid.
     fn obstacle_faces(&mut self, numbers: &[f64], count: usize) -> Result<Vec<Faces>> {
-        let mut all: Vec<Faces> = std::iter::repeat_with(Faces::default).take(count).collect();
+        let mut all: Vec<Faces> = (0..count).map(|_| Faces::default()).collect();
         let cells = self.grid.cells.clone();
         let strides = Shape::new(cells.clone()).strides(Order::F);
         for direction in 0..3 {
@@ -295,68 +316,153 @@ impl Surfaces<'_> {
     }
 
     /// Adds a surface: vertices, faces and the values of all fields in the adjacent cells.
-    fn add_surface(&mut self, name: &str, id: &str, faces: &Faces) -> Result<()> {
-        let mut used: Vec<u64> = faces.corners.iter().flatten().copied().collect();
-        used.sort_unstable();
-        used.dedup();
-        let points = self.vertices(&used)?;
-        let mut corners = Vec::with_capacity(faces.corners.len() * 16);
-        for corner in faces.corners.iter().flatten() {
-            let number = used.partition_point(|node| node < corner);
-            let number =
-                i32::try_from(number).map_err(|_| Error::limit("more than 2^31 vertices"))?;
-            corners.extend(number.to_le_bytes());
+    fn add_surface(&mut self, name: &str, id: &str, mut faces: Faces) -> Result<()> {
+        faces.strides = self.strides;
+        let mut nodes: Vec<u64> = (0..faces.cells.len()).flat_map(|k| faces.corners(k)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.shrink_to_fit();
+        if i32::try_from(nodes.len()).is_err() {
+            return Err(Error::limit("more than 2^31 vertices"));
         }
+        let (count, vertices) = (faces.cells.len() as u64, nodes.len() as u64);
+        self.tree.charge((2 * count + vertices).saturating_mul(8), "surfaces")?;
         let group = self.add_group(name, id)?;
+        let axes = self.grid.axes.iter().filter_map(|axis| self.tree.node(*axis).array.clone());
+        let axes: Vec<ArrayDesc> = axes.collect();
+        let lengths = self.grid.cells.iter().map(|n| n + 1).collect();
+        let surface = Arc::new(Surface { faces, nodes, lengths });
+        let shape = Shape::new([vertices, 3]);
+        let order = Order::C;
+        let function = Vertices(surface.clone());
+        let points = computed(DType::F64, shape, axes, function, (PIECE / 3 * 3, order));
+        let points = points.with_semantics(Semantics::role(Role::Mesh));
+        let shape = Shape::new([count, 4]);
+        let function = Corners(surface.clone());
+        let corners = computed(DType::I32, shape, Vec::new(), function, (PIECE / 4 * 4, order));
         let lists = [
-            ("vertices", DType::F64, used.len(), 3, points, ["vertex", "direction"]),
-            ("faces", DType::I32, faces.cells.len(), 4, corners, ["face", "corner"]),
+            ("vertices", points, ["vertex", "direction"], "coordinates of the vertices"),
+            ("faces", corners, ["face", "corner"], "indices of the vertices"),
         ];
-        for (name, dtype, count, each, bytes, dims) in lists {
-            let shape = Shape::new([count as u64, each]);
-            let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
+        for (name, mut desc, dims, description) in lists {
             desc.dims = dims.map(ToString::to_string).to_vec();
             let new = self.tree.add_array(group, name, desc)?;
-            let description =
-                if each == 3 { "coordinates of the vertices" } else { "indices of the vertices" };
-            self.tree.node_mut(new).attrs = derived_attrs(description, Vec::new(), &[]);
+            self.tree.set_attrs(new, derived_attrs(description, &Attrs::new(), &[]))?;
         }
         for field in &self.grid.fields {
             let Some(own) = self.tree.node(field.node).array.clone() else { continue };
-            let Some(data) = extent(&own) else { continue };
-            let layout = Layout::Plain {
-                extents: elements(data.offset, own.dtype.size() as u64, &faces.cells)?,
-                order: Order::F,
-            };
-            let shape = Shape::new([faces.cells.len() as u64]);
-            let mut desc = ArrayDesc::new(own.dtype, shape, layout);
+            let Some(all) = own.shape.count() else { continue };
+            // As stored: the first index runs fastest.
+            let line = ArrayDesc::new(own.dtype, Shape::new([all]), own.layout.clone());
+            let (shape, function) = (Shape::new([count]), Values(surface.clone()));
+            let input = vec![line];
+            let mut desc = computed(own.dtype, shape, input, function, (PIECE, Order::F));
             (desc.dims, desc.map) = (vec!["face".into()], own.map);
+            let semantics = desc.semantics_mut();
+            semantics.clone_from(own.semantics());
+            (semantics.mesh, semantics.centring) = (Some(group), Some(Centring::Cell));
             self.add_field(group, id, field, desc, "values in the adjacent cells")?;
         }
         Ok(())
     }
+}
 
-    /// Coordinates of the nodes with these indices, three little-endian `f64` each.
-    fn vertices(&self, numbers: &[u64]) -> Result<Vec<u8>> {
-        let mut axes = Vec::new();
-        for axis in &self.grid.axes {
-            let desc = self.tree.node(*axis).array.as_ref();
-            let desc =
-                desc.ok_or_else(|| Error::malformed("sdf-015", "mesh without coordinates"))?;
-            let array = Array::open(self.source, self.tree, desc, self.limits)?;
-            axes.push(array.read_f64(&Selection::all(), Axes::Stored)?);
-        }
-        let mut bytes = Vec::with_capacity(numbers.len() * 24);
-        for number in numbers {
-            let mut rest = *number;
-            for (axis, cells) in axes.iter().zip(&self.grid.cells) {
-                let at = (rest % (cells + 1)) as usize;
-                rest /= cells + 1;
-                let value = axis.get(at).copied().unwrap_or(f64::NAN);
-                bytes.extend(value.to_le_bytes());
+/// A surface, from which vertices, corners and values are computed.
+struct Surface {
+    faces: Faces,
+    /// Indices of all nodes of the grid that are vertices, in ascending order.
+    nodes: Vec<u64>,
+    /// Number of nodes along each direction.
+    lengths: Vec<u64>,
+}
+
+/// Coordinates of the vertices.
+struct Vertices(Arc<Surface>);
+
+impl Function for Vertices {
+    fn name(&self) -> &'static str {
+        "vertices of a surface"
+    }
+
+    fn memory(&self, count: u64) -> u64 {
+        let axes: u64 = self.0.lengths.iter().sum();
+        axes.saturating_add(count).saturating_mul(8)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let axes = inputs.iter().map(|axis| axis.read_f64(&Selection::all(), Axes::Stored));
+        let axes = axes.collect::<Result<Vec<_>>>()?;
+        let nodes = self.0.nodes.iter().skip(first as usize / 3);
+        for (vertex, node) in out.chunks_exact_mut(24).zip(nodes) {
+            let mut rest = *node;
+            for (k, (axis, length)) in axes.iter().zip(&self.0.lengths).enumerate() {
+                let value = axis.get((rest % length) as usize).copied().unwrap_or(f64::NAN);
+                rest /= length;
+                vertex[8 * k..8 * k + 8].copy_from_slice(&value.to_le_bytes());
             }
         }
-        Ok(bytes)
+        Ok(())
+    }
+}
+
+/// Indices of the vertices at the corners of the faces.
+struct Corners(Arc<Surface>);
+
+impl Function for Corners {
+    fn name(&self) -> &'static str {
+        "corners of the faces"
+    }
+
+    fn memory(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn compute(&self, _: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let faces = first as usize / 4..;
+        for (face, k) in out.chunks_exact_mut(16).zip(faces) {
+            for (index, corner) in face.chunks_exact_mut(4).zip(self.0.faces.corners(k)) {
+                let number = self.0.nodes.partition_point(|node| *node < corner);
+                index.copy_from_slice(&(number as i32).to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Values of a field in the cells adjacent to the faces.
+struct Values(Arc<Surface>);
+
+impl Function for Values {
+    fn name(&self) -> &'static str {
+        "values on a surface"
+    }
+
+    fn memory(&self, count: u64) -> u64 {
+        // A group of cells read together spans at most as many elements.
+        count.saturating_add(PIECE).saturating_mul(16)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let [field] = inputs else { return Err(no_input()) };
+        let size = field.dtype().size();
+        let first = first as usize;
+        let mut cells = &self.0.faces.cells[first..first + out.len() / size];
+        let mut out = out;
+        while let Some(start) = cells.first().copied() {
+            // Cells close to each other are read together.
+            let near = |w: &&[u64]| w[1] >= w[0] && w[1] - w[0] <= GAP && w[1] - start < PIECE;
+            let count = 1 + cells.windows(2).take_while(near).count();
+            let (group, rest) = cells.split_at(count);
+            let (values, left) = out.split_at_mut(count * size);
+            let part = Slice::range(start, group[count - 1] + 1);
+            let bytes = field.read_bytes(&Selection(vec![part]), Axes::Stored)?;
+            for (value, cell) in values.chunks_exact_mut(size).zip(group) {
+                let at = (cell - start) as usize * size;
+                value.copy_from_slice(&bytes[at..at + size]);
+            }
+            (cells, out) = (rest, left);
+        }
+        Ok(())
     }
 }
 
@@ -375,39 +481,57 @@ fn pairs(outer: u64, inner: u64) -> impl Iterator<Item = (u64, u64)> {
 
 /// The layer of an array at index `at` of `direction`, an array with one dimension less; `None` if
 /// the array is not stored in a single extent.
-fn layer(mut desc: ArrayDesc, direction: usize, at: u64) -> Result<Option<ArrayDesc>> {
-    let Some(data) = extent(&desc) else { return Ok(None) };
-    let mut lengths = desc.shape.lengths().to_vec();
-    let size = desc.dtype.size() as u64;
+fn layer(field: &ArrayDesc, direction: usize, at: u64) -> Option<ArrayDesc> {
+    let data = extent(field)?;
+    let mut lengths = field.shape.lengths().to_vec();
+    let length = lengths.remove(direction);
     // No overflow: all elements are in the file.
-    let row = lengths[..direction].iter().product::<u64>() * size;
-    let count = lengths[direction + 1..].iter().product::<u64>();
-    let distance = row * lengths[direction];
-    let start = data.offset.saturating_add(at * row);
-    let order = Order::F;
-    desc.layout = if direction == 0 {
-        let span = count.saturating_sub(1) * distance + size;
-        Layout::Rows { extents: Extents::one(start, span), stride: distance, order }
+    let row = lengths[..direction].iter().product::<u64>();
+    let rows = lengths[direction..].iter().product::<u64>();
+    let shape = Shape::new(lengths);
+    let mut desc = if rows == 1 {
+        let bytes = row * field.dtype.size() as u64;
+        let extents = Extents::one(data.offset.saturating_add(at * bytes), bytes);
+        ArrayDesc::new(field.dtype, shape, Layout::Plain { extents, order: Order::F })
     } else {
-        let part = |k| Extent { offset: start.saturating_add(k * distance), len: row };
-        Layout::Plain { extents: Extents::several((0..count).map(part).collect())?, order }
+        let all = Shape::new([row, length, rows]);
+        let input = vec![ArrayDesc::new(field.dtype, all, field.layout.clone())];
+        let piece = (PIECE / row.max(1)).max(1) * row;
+        computed(field.dtype, shape, input, Layer { row, at }, (piece, Order::F))
     };
-    lengths.remove(direction);
-    desc.shape = Shape::new(lengths);
+    desc.map = field.map;
+    (desc.dims, desc.coords) = (field.dims.clone(), field.coords.clone());
     desc.dims.remove(direction);
     desc.coords.remove(direction);
-    Ok(Some(desc))
+    // The mesh has one direction more.
+    desc.semantics_mut().clone_from(field.semantics());
+    (desc.semantics_mut().mesh, desc.semantics_mut().centring) = (None, None);
+    Some(desc)
 }
 
-/// Extents of the elements with these indices; adjacent elements share an extent.
-fn elements(offset: u64, size: u64, numbers: &[u64]) -> Result<Extents> {
-    let mut parts: Vec<Extent> = Vec::new();
-    for number in numbers {
-        let at = offset.saturating_add(number * size);
-        match parts.last_mut() {
-            Some(last) if last.offset + last.len == at => last.len += size,
-            _ => parts.push(Extent { offset: at, len: size }),
-        }
+/// The elements at one index of the second of three directions.
+struct Layer {
+    /// Length of the first direction.
+    row: u64,
+    at: u64,
+}
+
+impl Function for Layer {
+    fn name(&self) -> &'static str {
+        "layer of a field"
     }
-    Extents::several(parts)
+
+    fn memory(&self, count: u64) -> u64 {
+        count.saturating_mul(16)
+    }
+
+    fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
+        let [field] = inputs else { return Err(no_input()) };
+        let row = self.row.max(1);
+        let count = (out.len() / field.dtype().size()) as u64 / row;
+        let (layer, first) = (Slice::Index(self.at as i64), first / row);
+        let part = [Slice::range(0, self.row), layer, Slice::range(first, first + count)];
+        let part = field.select(&Selection(part.to_vec()), Axes::Order(Order::F))?;
+        part.read_into(out)
+    }
 }

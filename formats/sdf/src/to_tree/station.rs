@@ -2,6 +2,7 @@
 
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::semantics::Role;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
@@ -12,12 +13,12 @@ use crate::wire::meta::Station;
 
 /// Attributes of the block.
 pub(crate) fn attrs(station: &Station) -> Attrs {
-    vec![
-        ("step0".into(), Value::Int(station.step0.into())),
-        ("step_inc".into(), Value::Int(station.step_inc.into())),
-        ("time0".into(), station.time0.into()),
-        ("time_inc".into(), station.time_inc.into()),
-    ]
+    Attrs::from([
+        ("step0", Value::Int(station.step0.into())),
+        ("step_inc", Value::Int(station.step_inc.into())),
+        ("time0", station.time0.into()),
+        ("time_inc", station.time_inc.into()),
+    ])
 }
 
 /// Number of complete rows. The stored number is updated after each row and may be higher.
@@ -35,13 +36,7 @@ pub(crate) fn add(
 ) -> Result<()> {
     let count = rows(block, station);
     let mut columns = Columns { block, station, file, count, next: 0, offset: 0 };
-    let Some((time, mut attrs)) = columns.next() else { return Ok(()) };
-    let time = tree.add_array(group, name(station, 0), time)?;
-    let node = tree.node_mut(time);
-    if node.name != station.variable_names[0] {
-        attrs.push(("label".into(), station.variable_names[0].clone().into()));
-    }
-    (node.attrs, node.id) = (attrs, station.variable_ids.first().cloned());
+    let Some(time) = column(tree, group, None, &mut columns)? else { return Ok(()) };
     let stations = station.station_ids.len();
     for (k, nvars) in station.station_nvars.iter().enumerate() {
         let label = [&station.station_names[k], &station.station_ids[k]];
@@ -49,38 +44,52 @@ pub(crate) fn add(
         let table = tree.add_group(group, label)?;
         let position =
             station.station_x0.iter().skip(k).step_by(stations).map(|x| Value::Float(*x)).collect();
+        let mut attrs = Attrs::from([
+            ("position", Value::List(position)),
+            ("move", Value::Int(station.station_move[k].into())),
+        ]);
         let node = tree.node_mut(table);
         node.id = Some(station.station_ids[k].clone());
-        node.attrs = vec![
-            ("position".into(), Value::List(position)),
-            ("move".into(), Value::Int(station.station_move[k].into())),
-        ];
         if node.name != station.station_names[k] {
-            node.attrs.push(("label".into(), station.station_names[k].clone().into()));
+            attrs.push("label", station.station_names[k].as_str());
         }
+        tree.set_attrs(table, attrs)?;
         for _ in 0..*nvars {
-            if !column(tree, table, time, &mut columns)? {
+            if column(tree, table, Some(time), &mut columns)?.is_none() {
                 break;
             }
         }
     }
     // Variables that belong to no station.
-    while column(tree, group, time, &mut columns)? {}
+    while column(tree, group, Some(time), &mut columns)?.is_some() {}
     Ok(())
 }
 
-/// Adds the next variable to `table`. Returns false if there is none.
-fn column(tree: &mut Tree, table: NodeId, time: NodeId, columns: &mut Columns<'_>) -> Result<bool> {
+/// Adds the next variable to `table`; all but the time itself have the time as coordinate. `None` if
+/// there is no next variable.
+fn column(
+    tree: &mut Tree,
+    table: NodeId,
+    time: Option<NodeId>,
+    columns: &mut Columns<'_>,
+) -> Result<Option<NodeId>> {
     let (station, at) = (columns.station, columns.next);
-    let Some((mut desc, mut attrs)) = columns.next() else { return Ok(false) };
-    desc.coords = vec![Coord::Node(time)];
+    let Some((mut desc, mut attrs)) = columns.next() else { return Ok(None) };
+    desc.semantics_mut().role = Role::Table;
+    desc.coords = vec![time.map_or(Coord::None, Coord::Node)];
     let id = tree.add_array(table, name(station, at), desc)?;
     let node = tree.node_mut(id);
+    node.id = station.variable_ids.get(at).cloned();
     if node.name != station.variable_names[at] {
-        attrs.push(("label".into(), station.variable_names[at].clone().into()));
+        attrs.push("label", station.variable_names[at].as_str());
     }
-    (node.attrs, node.id) = (attrs, station.variable_ids.get(at).cloned());
-    Ok(true)
+    tree.set_attrs(id, attrs)?;
+    Ok(Some(id))
+}
+
+/// Message for variables that cannot be read.
+pub(crate) fn unreadable(readable: usize, all: usize) -> String {
+    format!("only the first {readable} of {all} variables can be read")
 }
 
 /// Number of variables before the first one of an unknown type, whose length is not known.
@@ -121,7 +130,7 @@ impl Columns<'_> {
         let layout = Layout::Rows { extents, stride: station.entry_len, order: Order::F };
         let mut desc = ArrayDesc::new(dtype, Shape::new([self.count]), layout);
         desc.dims = vec!["time".into()];
-        let mut attrs = Vec::new();
+        let mut attrs = Attrs::new();
         if let Some(mults) = &station.variable_mults {
             desc.map = linear(mults[at], &mut attrs);
         }
