@@ -18,7 +18,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, OpenOptions, Parsed};
 use crate::frames::{FrameAxis, FrameCell, FrameTable};
-use crate::layout::{ArrayDesc, Coord, Layout};
+use crate::layout::{ArrayDesc, Coord, Extents, Layout};
 use crate::limits::Limits;
 use crate::report::Report;
 use crate::source::Source;
@@ -112,18 +112,14 @@ impl Member {
             )
             .collect();
         for (_, node, desc) in tree.arrays().filter(|(_, node, _)| groups.contains(&node.parent)) {
-            let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) =
-                &desc.layout
-            else {
-                continue;
-            };
-            if extents.len() > SHARED_BYTES {
+            let Some(extents) = stored_bytes(&desc.layout) else { continue };
+            if extents.iter().map(|extents| extents.len()).sum::<u64>() > SHARED_BYTES {
                 continue;
             }
             let mut decides =
                 format!("{} {} {:?} {:?}", desc.dtype, desc.shape, desc.map, desc.layout)
                     .into_bytes();
-            for part in extents.parts() {
+            for part in extents.iter().flat_map(|extents| extents.parts()) {
                 decides.extend(source.read_vec(part.offset, part.len)?);
             }
             let new = known.get(&node.path) != Some(&decides);
@@ -157,6 +153,8 @@ struct Column {
     /// Where its coordinates are, and what it is the same as.
     coords: Vec<Place>,
     same: Option<String>,
+    /// Path of its mesh.
+    mesh: Option<String>,
     /// By file.
     cells: Vec<(usize, FrameCell)>,
     /// Files in which it is a coordinate with the values of the first file.
@@ -288,6 +286,9 @@ impl Union {
         if column.same != same_as(desc, tree) {
             column.same = None;
         }
+        if column.mesh != mesh_of(desc, tree) {
+            column.mesh = None;
+        }
         let (dtype, first) = (own.dtype, column.first.dtype);
         // Single bytes have no order.
         let alike = dtype.with_order(first.order()) == first && dtype.word() == 1;
@@ -343,7 +344,7 @@ impl Union {
                         desc.layout = Layout::PerFrame(Arc::new(Table(cells)));
                     }
                     let id = tree.add_array(parent, &entry.name, desc)?;
-                    links.push((id, coords, column.same));
+                    links.push((id, coords, column.same, column.mesh));
                     id
                 }
             };
@@ -352,7 +353,12 @@ impl Union {
             ids.push(id);
         }
         let find = |path: &String| self.places.get(&(path.clone(), true)).map(|k| ids[*k]);
-        for (id, coords, same) in links {
+        // A mesh is a group, or an array.
+        let mesh_at = |path: &String| {
+            let place = |array| self.places.get(&(path.clone(), array)).map(|k| ids[*k]);
+            place(false).or_else(|| place(true))
+        };
+        for (id, coords, same, mesh) in links {
             let coords = coords.iter().map(|place| match place {
                 Place::None => Coord::None,
                 Place::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
@@ -361,6 +367,9 @@ impl Union {
             let coords: Vec<Coord> = coords.collect();
             if let Some(desc) = &mut tree.node_mut(id).array {
                 desc.coords = coords;
+                if let Some(meaning) = &mut desc.meaning {
+                    meaning.mesh = mesh.as_ref().and_then(mesh_at);
+                }
                 if let Some(other) = same.as_ref().and_then(find) {
                     desc.layout = Layout::Same(other);
                 }
@@ -388,8 +397,26 @@ impl Column {
             ..desc.clone()
         };
         let coords = desc.coords.iter().map(|coord| Place::of(coord, tree)).collect();
-        Ok(Self { first, coords, same, cells: Vec::new(), alike: 0 })
+        let mesh = mesh_of(desc, tree);
+        Ok(Self { first, coords, same, mesh, cells: Vec::new(), alike: 0 })
     }
+}
+
+/// The bytes that decide the values of an array; none where they cannot be compared.
+fn stored_bytes(layout: &Layout) -> Option<Vec<&Extents>> {
+    match layout {
+        Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. } => Some(vec![extents]),
+        Layout::Computed(computed) => {
+            let inputs = computed.inputs.iter().map(|input| stored_bytes(&input.layout));
+            Some(inputs.collect::<Option<Vec<_>>>()?.concat())
+        }
+        _ => None,
+    }
+}
+
+/// Path of the mesh of an array.
+fn mesh_of(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
+    desc.semantics().mesh.map(|id| tree.node(id).path.clone())
 }
 
 /// The array whose bytes it refers to.

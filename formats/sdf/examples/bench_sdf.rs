@@ -21,15 +21,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use protocol::{Buffer, Measurement, Result, serve};
-use spile_core::format::{Folder, Format as _, Reader as _};
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::sink::Overwrite;
+use spile_core::{Dataset, OpenOptions};
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf, View,
+    BlockType, Data, File, Mesh, Meta, PlainVariable, PointMesh, PointVariable, RunInfo, Sdf,
     Writer, write_file,
 };
 
@@ -64,32 +64,32 @@ fn task(fields: &[&str], memory: &mut Memory) -> Measurement {
             file.find("f0").next().ok_or("no field")?.header.data_location
         }
         ["open", file] => {
-            View::open(file, &limits)?;
+            open(file)?;
             peak()?
         }
         ["list", file] => File::open(file, &limits)?.blocks().len() as u64,
-        ["tree", file] => View::open(file, &limits)?.tree().len() as u64,
+        ["tree", file] => open(file)?.tree().len() as u64,
         ["read", file, name] => {
-            let file = View::open(file, &limits)?;
+            let file = open(file)?;
             read(&file.array(name)?, &Selection::all(), &mut memory.buffer)?
         }
         ["all", file] => {
-            let file = View::open(file, &limits)?;
+            let file = open(file)?;
             let mut bytes = 0;
-            for (_, _, desc) in file.tree().arrays() {
+            for (id, _, desc) in file.arrays() {
                 if matches!(desc.layout, Layout::Plain { .. }) {
-                    let array = file.open_array(desc)?;
+                    let array = file.array_at(id)?;
                     bytes += read(&array, &Selection::all(), &mut memory.buffer)?;
                 }
             }
             bytes
         }
         ["part", file, name, ref spans @ ..] => {
-            let file = View::open(file, &limits)?;
+            let file = open(file)?;
             read(&file.array(name)?, &spans.join(",").parse()?, &mut memory.buffer)?
         }
         ["series", folder] => {
-            let series = Sdf.open_folder(&Folder::open(folder)?, &limits)?.ok_or("no dumps")?;
+            let series = open(folder)?;
             series.tree().frames().ok_or("no frames")?.len()
         }
         ["write", file, cells, fields, particles] => {
@@ -104,6 +104,11 @@ fn task(fields: &[&str], memory: &mut Memory) -> Measurement {
         _ => return Err("unknown task".into()),
     };
     Ok((start.elapsed(), count))
+}
+
+/// Opens a file, or the dumps of a folder.
+fn open(path: &str) -> spile_core::Result<Dataset> {
+    Dataset::open_path(&Sdf, path, &OpenOptions::default())
 }
 
 /// Reads a part of an array; returns its bytes.

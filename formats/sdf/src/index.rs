@@ -19,10 +19,8 @@ use crate::wire::{BlockHeader, FileHeader};
 const METADATA_GUESS: u64 = 1024;
 
 /// Hint for damaged files.
-pub(crate) const SALVAGE: Hint = Hint::Operation {
-    name: "salvage",
-    effect: Cow::Borrowed("recovers every intact block"),
-};
+pub(crate) const SALVAGE: Hint =
+    Hint::Operation { name: "salvage", effect: Cow::Borrowed("recovers every intact block") };
 
 /// Header and metadata of a block.
 #[derive(Clone, Debug, PartialEq)]

@@ -71,9 +71,7 @@ impl File {
     /// All data of `block` as a one-dimensional array, not scaled.
     pub fn raw(&self, block: &Block) -> Result<Array> {
         let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
-        dataset
-            .open_array(&block.raw(&self.header))
-            .map_err(|e| e.in_object(block.title()))
+        dataset.open_array(&block.raw(&self.header)).map_err(|e| e.in_object(block.title()))
     }
 }
 

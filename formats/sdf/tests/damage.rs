@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
-use spile_core::limits::Limits;
-use spile_core::read::Array;
+use spile_core::format::{Checker as _, Salvager as _};
 use spile_core::sink::{Overwrite, Sink};
-use spile_core::source::Source;
-use spile_sdf::{File, Options, Sdf, View};
+use spile_core::{Dataset, Limits, OpenOptions, Source};
+use spile_sdf::Sdf;
+
+#[path = "support/opened.rs"]
+mod opened;
+use opened::Opened;
 
 const FILES: [&str; 6] = [
     "drv_station.sdf",
@@ -27,10 +29,9 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 /// Reads all arrays; only I/O and argument errors fail the test.
-fn read_all(file: &View, limits: &Limits) {
-    for (_, _, desc) in file.tree().arrays() {
-        let opened = file.open_array(desc);
-        let read = opened.and_then(|array| array.all()?.stream(|_, _| Ok(())));
+fn read_all(file: &Dataset) {
+    for (id, ..) in file.arrays() {
+        let read = file.array_at(id).and_then(|array| array.all()?.stream(|_, _| Ok(())));
         if let Err(error) = read {
             assert!(!matches!(error.kind(), ErrorKind::Io | ErrorKind::Argument), "{error}");
         }
@@ -65,19 +66,19 @@ proptest! {
         let limits = Limits::default().with_memory(64 << 20);
         let source = Source::memory(bytes);
         let _ = Sdf.check(&source, &limits, true);
-        let file = File::from_source(source.clone(), &limits);
-        if let Ok(file) = file.and_then(|file| View::new(file, Options { derived: true })) {
+        let options = OpenOptions::with_limits(limits).with_derived(true);
+        if let Ok(file) = Dataset::open(&Sdf, source.clone(), &options) {
             file.regions(&mut |_| Ok(())).unwrap();
-            read_all(&file, &limits);
+            read_all(&file);
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("saved.sdf");
         let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
         if let Ok(saved) = Sdf.salvage(&source, &mut sink, &limits) {
             sink.commit().unwrap();
-            let again = View::open(&path, &limits).unwrap();
+            let again = Opened::open(&path).unwrap();
             prop_assert_eq!(again.blocks().len(), saved.kept.len());
-            read_all(&again, &limits);
+            read_all(&again);
         }
     }
 }

@@ -9,16 +9,18 @@ use spile_core::shape::Order;
 use spile_core::sink::Overwrite;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{BlockType, Data, File, Mesh, Meta, Options, PlainVariable, View, write_file};
+use spile_sdf::{BlockType, Data, File, Mesh, Meta, PlainVariable, write_file};
 
 #[path = "support/blocks.rs"]
 mod blocks;
 use blocks::{doubles, mesh};
+#[path = "support/opened.rs"]
+mod opened;
+use opened::derived;
 
 /// Shape and values of an array of a file opened with computed arrays.
 fn read_derived(path: &Path, name: &str, part: &str) -> (Vec<u64>, Vec<f64>) {
-    let file = File::open(path, &Limits::default()).unwrap();
-    let view = View::new(file, Options { derived: true }).unwrap();
+    let view = derived(path, Limits::default());
     let array = view.array(name).unwrap();
     let values = array.read_f64(&part.parse().unwrap(), Axes::Order(Order::F)).unwrap();
     (array.shape().lengths().to_vec(), values)

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
+use spile_core::Dataset;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
@@ -15,7 +15,11 @@ use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, manifest};
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
-use spile_sdf::{Block, File, Meta, Options, Sdf, View};
+use spile_sdf::{Block, Meta};
+
+#[path = "support/opened.rs"]
+mod opened;
+use opened::{Opened, check, derived};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf")
@@ -27,13 +31,13 @@ fn files() -> Vec<(String, Json)> {
     files.iter().map(|f| (f["file"].as_str().unwrap().to_string(), f.clone())).collect()
 }
 
-fn open(name: &str) -> View {
-    View::open(folder().join(name), &Limits::default()).unwrap_or_else(|e| panic!("{e}"))
+fn open(name: &str) -> Opened {
+    Opened::open(folder().join(name)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn codes(name: &str, strict: bool) -> Vec<(&'static str, String)> {
     let source = Source::open(folder().join(name)).unwrap();
-    let report = Sdf.check(&source, &Limits::default(), strict).unwrap();
+    let report = check(&source, strict);
     report.findings.iter().map(|f| (f.code, f.object.clone().unwrap_or_default())).collect()
 }
 
@@ -98,7 +102,7 @@ fn every_good_file_matches_the_manifest() {
     assert!(blocks > 1000, "{blocks}");
 }
 
-fn compare(file: &View, block: &Block, want: &Json, context: &str) {
+fn compare(file: &Opened, block: &Block, want: &Json, context: &str) {
     let header = &block.header;
     assert_eq!(header.id, want["id"], "{context}");
     assert_eq!(header.name, want["name"], "{context}");
@@ -208,17 +212,17 @@ fn compare(file: &View, block: &Block, want: &Json, context: &str) {
 fn every_bad_file_gives_the_right_error_at_the_right_byte() {
     for (name, kind, code, offset) in BAD {
         let path = folder().join(name);
-        let error = View::open(&path, &Limits::default()).err().unwrap();
+        let error = Opened::open(&path).err().unwrap();
         let got = (error.kind(), error.code(), error.offset());
         assert_eq!(got, (kind, code, Some(offset)), "{name}: {error}");
         assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
         assert!(error.suggestion().is_some(), "{name}");
         let source = Source::open(&path).unwrap();
-        let report = Sdf.check(&source, &Limits::default(), false).unwrap();
+        let report = check(&source, false);
         assert_eq!(report.worst(), Some(Severity::Error), "{name}");
         assert_eq!(report.findings[0].code, code, "{name}");
     }
-    let failed = View::open(folder().join("hand_nblocks_minus.sdf"), &Limits::default());
+    let failed = Opened::open(folder().join("hand_nblocks_minus.sdf"));
     assert!(failed.err().unwrap().message().contains("block 3, error 43"));
 }
 
@@ -255,7 +259,7 @@ fn check_reports_known_defects_of_writers() {
 }
 
 /// Paths of the coordinates of an array.
-fn coordinates(file: &View, path: &str) -> Vec<String> {
+fn coordinates(file: &Dataset, path: &str) -> Vec<String> {
     let tree = file.tree();
     let array = tree.node(tree.find(path).unwrap()).array.as_ref().unwrap();
     let path = |coord: &Coord| match coord {
@@ -271,9 +275,9 @@ fn a_field_has_units_and_the_cell_centres_as_coordinates() {
     let tree = file.tree();
     let node = tree.node(tree.find("Electric Field/Ey").unwrap());
     assert_eq!(node.id.as_deref(), Some("ey"));
-    assert!(node.attrs.contains(&("units".into(), "V/m".into())));
+    assert_eq!(node.attrs.get_str("units"), Some("V/m"));
     // Staggered along y, which does not change the coordinates.
-    assert!(node.attrs.contains(&("stagger".into(), Value::Int(2))));
+    assert_eq!(node.attrs.get_i64("stagger"), Some(2));
     let array = node.array.as_ref().unwrap();
     assert_eq!(array.dims, ["X", "Y", "Z"]);
     let centres = ["Grid/Grid/X_mid", "Grid/Grid/Y_mid", "Grid/Grid/Z_mid"];
@@ -344,8 +348,7 @@ fn coordinates_are_those_of_sdf_xarray() {
 
 #[test]
 fn true_positions_of_staggered_fields_are_computed_on_request() {
-    let file = File::open(folder().join("epoch2d_restart_cpml_deck.sdf"), &Limits::default());
-    let file = View::new(file.unwrap(), Options { derived: true }).unwrap();
+    let file = derived(&folder().join("epoch2d_restart_cpml_deck.sdf"), Limits::default());
     let read =
         |path: &str| file.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
     for axis in ["X", "Y"] {
@@ -353,8 +356,8 @@ fn true_positions_of_staggered_fields_are_computed_on_request() {
         assert_eq!(read(&faces), nodes[1..], "{axis}");
     }
     let faces = file.tree().node(file.tree().find("Grid/Grid/X_face").unwrap());
-    assert!(faces.attrs.contains(&("derived".into(), "upper faces of the cells".into())));
-    assert!(faces.attrs.contains(&("units".into(), "m".into())));
+    assert_eq!(faces.attrs.get_str("derived"), Some("upper faces of the cells"));
+    assert_eq!(faces.attrs.get_str("units"), Some("m"));
     // They do not replace the coordinates.
     assert_eq!(coordinates(&file, "ex"), ["Grid/Grid/X_mid", "Grid/Grid/Y_mid"]);
 }
@@ -407,7 +410,8 @@ fn stations_are_tables() {
     let file = open("drv_station.sdf");
     let read =
         |path: &str| file.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap();
-    let rows = file.raw(&file.blocks()[0]).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
+    let rows =
+        file.raw(&file.blocks()[0]).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
     let column = |k: usize| -> Vec<f64> {
         let cell = |row: &[u8]| f64::from_le_bytes(row[8 * k..8 * k + 8].try_into().unwrap());
         rows.chunks(32).map(cell).collect()
@@ -443,11 +447,7 @@ fn an_array_below_another_array_is_found_by_the_name_of_its_block() {
 #[test]
 fn derived_arrays_are_added_on_request() {
     let path = folder().join("epoch2d_restart_cpml_deck.sdf");
-    let derived = |path: &PathBuf| {
-        let source = Source::open(path).unwrap();
-        View::new(File::from_source(source, &Limits::default()).unwrap(), Options { derived: true })
-            .unwrap()
-    };
+    let derived = |path: &PathBuf| derived(path, Limits::default());
     let file = derived(&path);
     assert!(open("epoch2d_restart_cpml_deck.sdf").tree().find("CPUs/Original rank_map").is_err());
     let read =

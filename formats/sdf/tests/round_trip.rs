@@ -1,9 +1,9 @@
 //! Unusual files keep their content when they are written again.
 
+use spile_core::OpenOptions;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
+use spile_core::format::FormatWriter as _;
 use spile_core::layout::Coord;
-use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
@@ -12,17 +12,18 @@ use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
-    BlockType, Data, Mesh, Meta, Options, PointMesh, PointVariable, Sdf, Station, View, Writer,
-    write_file,
+    BlockType, Data, Mesh, Meta, PointMesh, PointVariable, Sdf, Station, Writer, write_file,
 };
 
 #[path = "support/blocks.rs"]
 mod blocks;
 use blocks::{doubles, mesh};
+#[path = "support/opened.rs"]
+mod opened;
+use opened::{Opened, check};
 
-fn view(bytes: &[u8]) -> View {
-    let file = spile_sdf::File::from_source(Source::memory(bytes), &Limits::default()).unwrap();
-    View::new(file, Options::default()).unwrap()
+fn view(bytes: &[u8]) -> Opened {
+    Opened::from_source(Source::memory(bytes), &OpenOptions::default()).unwrap()
 }
 
 /// A file with the blocks of `body` and without a summary, so that tests can change the headers.
@@ -39,21 +40,21 @@ fn file_bytes(header: &FileHeader, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8
     bytes
 }
 
-fn rewrite(file: &View) -> spile_core::error::Result<View> {
+fn rewrite(file: &Opened) -> spile_core::error::Result<Opened> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("again.sdf");
     let mut sink = Sink::create(&path, Overwrite::Never)?;
-    Sdf.write(file, &mut sink, &Limits::default())?;
+    Sdf.write(file, &mut sink)?;
     sink.commit()?;
-    View::open(&path, &Limits::default())
+    Opened::open(&path)
 }
 
 fn codes(bytes: &[u8]) -> Vec<String> {
-    let report = Sdf.check(&Source::memory(bytes), &Limits::default(), false).unwrap();
+    let report = check(&Source::memory(bytes), false);
     report.findings.iter().map(|f| f.code.to_string()).collect()
 }
 
-fn station(file: &View) -> &Station {
+fn station(file: &Opened) -> &Station {
     let Meta::Station(station) = &file.blocks()[0].meta else { panic!() };
     station
 }
@@ -91,7 +92,7 @@ fn names_and_variables_of_stations_are_kept() {
     assert_eq!(file.array("St/More").unwrap().shape().lengths(), [2]);
     let copy = rewrite(&file).unwrap();
     assert_eq!(station(&copy), station(&file));
-    let raw = |file: &View| {
+    let raw = |file: &Opened| {
         let array = file.raw(&file.blocks()[0]).unwrap();
         array.read_bytes(&Selection::all(), Axes::Stored).unwrap()
     };

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::format::{Format as _, Reader as _, Salvage};
+use spile_core::format::Salvage;
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
-use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_sdf::{BlockType, File, Meta, Sdf, View};
+use spile_sdf::{BlockType, File, Meta};
+
+#[path = "support/opened.rs"]
+mod opened;
+use opened::{Opened, check, salvage_to};
 
 fn golden(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf");
@@ -20,19 +23,17 @@ fn open(bytes: &[u8]) -> File {
 
 /// Codes of the findings with severity error.
 fn errors(bytes: &[u8]) -> Vec<String> {
-    let report = Sdf.check(&Source::memory(bytes), &Limits::default(), false).unwrap();
+    let report = check(&Source::memory(bytes), false);
     let errors = report.findings.iter().filter(|f| f.severity == Severity::Error);
     errors.map(|f| f.code.to_string()).collect()
 }
 
 /// Salvages `bytes`; the result must be a valid file.
-fn salvage(bytes: &[u8], folder: &Path) -> (Salvage, View) {
+fn salvage(bytes: &[u8], folder: &Path) -> (Salvage, Opened) {
     let path = folder.join("saved.sdf");
-    let mut sink = Sink::create(&path, Overwrite::Replace).unwrap();
-    let saved = Sdf.salvage(&Source::memory(bytes), &mut sink, &Limits::default()).unwrap();
-    sink.commit().unwrap();
+    let saved = salvage_to(&Source::memory(bytes), &path);
     assert_eq!(errors(&std::fs::read(&path).unwrap()), [""; 0]);
-    (saved, View::open(&path, &Limits::default()).unwrap())
+    (saved, Opened::open(&path).unwrap())
 }
 
 fn ids(file: &File) -> Vec<&str> {
@@ -51,7 +52,12 @@ fn a_wrong_offset_of_the_next_block_loses_no_block() {
                 let mut damaged = bytes.clone();
                 damaged[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
                 let (saved, file) = salvage(&damaged, folder.path());
-                assert_eq!(ids(&file), ids(&original), "{name} {at} {wrong}: {:?}", saved.lost);
+                assert_eq!(
+                    ids(&file.file),
+                    ids(&original),
+                    "{name} {at} {wrong}: {:?}",
+                    saved.lost
+                );
             }
         }
     }
@@ -66,7 +72,7 @@ fn the_data_length_of_a_constant_is_ignored() {
     let mut damaged = bytes.clone();
     damaged[constant.offset as usize + 50] = 1;
     let (saved, file) = salvage(&damaged, folder.path());
-    assert_eq!((ids(&file), saved.lost), (ids(&original), vec![]));
+    assert_eq!((ids(&file.file), saved.lost), (ids(&original), vec![]));
 }
 
 #[test]
@@ -82,7 +88,7 @@ fn blocks_beyond_the_stored_number_are_found() {
             damaged[68..72].copy_from_slice(&(counted as u32).to_le_bytes());
             assert_eq!(errors(&damaged), ["sdf-027"], "{name} {counted}");
             let (saved, file) = salvage(&damaged, folder.path());
-            assert_eq!(ids(&file), ids(&original), "{name} {counted}: {:?}", saved.lost);
+            assert_eq!(ids(&file.file), ids(&original), "{name} {counted}: {:?}", saved.lost);
         }
     }
 }
@@ -127,7 +133,7 @@ fn a_block_is_never_replaced_by_another_one() {
     let (_, file) = salvage(&damaged, folder.path());
     let mut want = ids(&original);
     want.retain(|id| *id != far.header.id);
-    assert_eq!(ids(&file), want);
+    assert_eq!(ids(&file.file), want);
 }
 
 #[test]
@@ -165,7 +171,7 @@ fn a_summary_at_an_unknown_location_is_not_read_as_blocks() {
             open[unknown].fill(0);
             assert!(!errors(&open).contains(&"sdf-027".to_string()));
             let (saved, file) = salvage(&open, folder.path());
-            assert_eq!((ids(&file), saved.lost), (ids(&original), vec![]), "{name}");
+            assert_eq!((ids(&file.file), saved.lost), (ids(&original), vec![]), "{name}");
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use spile_core::error::ErrorKind;
-use spile_core::format::{Folder, Format as _, Reader};
+use spile_core::format::{Folder, Series as _};
 use spile_core::layout::{Coord, Layout};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::report::Severity;
 use spile_core::select::Selection;
 use spile_core::sink::Overwrite;
 use spile_core::tree::Node;
+use spile_core::{Dataset, Limits, OpenOptions};
 use spile_sdf::wire::{DataType, FileHeader};
 use spile_sdf::{
     BlockType, Data, Mesh, Meta, PlainVariable, PointMesh, PointVariable, Sdf, Stitched, write_file,
@@ -93,20 +93,17 @@ fn write(path: &Path, dump: Dump) {
     .unwrap();
 }
 
-fn open(folder: &Path) -> Box<dyn Reader> {
-    let folder = Folder::open(folder).unwrap();
-    Sdf.open_folder(&folder, &Limits::default()).unwrap().expect("a folder with dumps")
+fn open(folder: &Path) -> Dataset {
+    Dataset::open_path(&Sdf, folder, &OpenOptions::default()).unwrap()
 }
 
-fn node<'a>(series: &'a dyn Reader, path: &str) -> &'a Node {
+fn node<'a>(series: &'a Dataset, path: &str) -> &'a Node {
     series.tree().node(series.tree().find(path).unwrap())
 }
 
 /// The scaled values of an array in a frame.
-fn values(series: &dyn Reader, path: &str, frame: u64) -> Option<Vec<f64>> {
-    let (source, tree, limits) = (series.source(), series.tree(), Limits::default());
-    let desc = node(series, path).array.as_ref().unwrap();
-    let array = Array::open_frame(source, tree, desc, frame, &limits).unwrap()?;
+fn values(series: &Dataset, path: &str, frame: u64) -> Option<Vec<f64>> {
+    let array = series.array_in_frame(series.tree().find(path).unwrap(), frame).unwrap()?;
     Some(array.read_f64(&Selection::all(), Axes::Stored).unwrap())
 }
 
@@ -114,7 +111,7 @@ fn values(series: &dyn Reader, path: &str, frame: u64) -> Option<Vec<f64>> {
 fn dumps_are_frames_in_the_order_of_time() {
     let folder = tempfile::tempdir().unwrap();
     // Names in another order than times.
-    for (name, step, particles) in [("b.sdf", 0, 3), ("c.SDF", 10, 5), ("a.sdf", 20, 0)] {
+    for (name, step, particles) in [("e2.sdf", 0, 3), ("e10.SDF", 10, 5), ("e1.sdf", 20, 0)] {
         write(&folder.path().join(name), Dump { step, particles, ..Dump::default() });
     }
     std::fs::write(folder.path().join("notes.txt"), "not a dump").unwrap();
@@ -125,26 +122,51 @@ fn dumps_are_frames_in_the_order_of_time() {
     let frames: Vec<_> =
         (0..axis.len()).map(|k| (axis.step(k).unwrap(), axis.time(k).unwrap())).collect();
     assert_eq!(frames, [(Some(0), Some(0.0)), (Some(10), Some(2.5)), (Some(20), Some(5.0))]);
-    assert!(series.findings().is_empty(), "{:?}", series.findings());
+    assert!(series.warnings().is_empty(), "{:?}", series.warnings());
 
-    assert_eq!(values(&*series, "Energy", 2), Some(vec![200.0]));
-    assert_eq!(values(&*series, "Field/Ey", 1), Some(vec![20.0, 22.0, 24.0, 26.0]));
+    assert_eq!(values(&series, "Energy", 2), Some(vec![200.0]));
+    assert_eq!(values(&series, "Field/Ey", 1), Some(vec![20.0, 22.0, 24.0, 26.0]));
     // The number of particles differs.
     for (frame, step, particles) in [(0, 0.0, 3), (1, 10.0, 5), (2, 20.0, 0)] {
         let expected: Vec<f64> = (0..particles).map(|k| step + f64::from(k)).collect();
-        assert_eq!(values(&*series, "Weight/e", frame), Some(expected));
+        assert_eq!(values(&series, "Weight/e", frame), Some(expected));
     }
     // A grid that does not move is stored once. Only attributes equal in all dumps are kept.
-    let grid = node(&*series, "Grid/Grid/X").array.as_ref().unwrap();
+    let grid = node(&series, "Grid/Grid/X").array.as_ref().unwrap();
     assert!(matches!(grid.layout, Layout::Plain { .. }), "{:?}", grid.layout);
-    assert_eq!(values(&*series, "Grid/Grid/X", 2).unwrap()[4], 4.0);
-    let names: Vec<&str> = series.tree().attrs().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(values(&series, "Grid/Grid/X", 2).unwrap()[4], 4.0);
+    let names: Vec<&str> = series.tree().attrs().iter().map(|(name, _)| name).collect();
     assert!(names.contains(&"code_name") && !names.contains(&"time") && !names.contains(&"step"));
-    let ey = node(&*series, "Field/Ey");
-    assert!(ey.attrs.contains(&("units".into(), "V/m".into())));
+    let ey = node(&series, "Field/Ey");
+    assert_eq!(ey.attrs.get_str("units"), Some("V/m"));
     let Coord::Node(centres) = ey.array.as_ref().unwrap().coords[0] else { panic!("no coords") };
+    let shared = &series.tree().node(centres).array.as_ref().unwrap().layout;
+    assert!(matches!(shared, Layout::Computed(_)), "{shared:?}");
+    let mesh = ey.array.as_ref().unwrap().semantics().mesh.unwrap();
+    assert_eq!(series.tree().node(mesh).path, "Grid/Grid");
     let centres = series.tree().node(centres).path.clone();
-    assert_eq!(values(&*series, &centres, 0), Some(vec![0.5, 1.5, 2.5, 3.5]));
+    assert_eq!(values(&series, &centres, 0), Some(vec![0.5, 1.5, 2.5, 3.5]));
+}
+
+#[test]
+fn the_largest_group_of_files_with_the_same_prefix_is_a_series() {
+    let folder = tempfile::tempdir().unwrap();
+    let names =
+        ["n0000.sdf", "n0001.sdf", "n0010.sdf", "n2.sdf", "r0000.sdf", "r0001.sdf", "x.sdf"];
+    for name in names {
+        std::fs::write(folder.path().join(name), []).unwrap();
+    }
+    let members = || {
+        let files = Sdf.members(&Folder::open(folder.path()).unwrap());
+        let name = |file: &std::path::PathBuf| file.file_name().unwrap().to_str().unwrap().into();
+        files.iter().map(name).collect::<Vec<String>>()
+    };
+    assert_eq!(members(), ["n0000.sdf", "n0001.sdf", "n2.sdf", "n0010.sdf"]);
+    for name in ["n0000.sdf", "n0001.sdf"] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    // Two groups of two: the first by name.
+    assert_eq!(members(), ["n2.sdf", "n0010.sdf"]);
 }
 
 #[test]
@@ -156,14 +178,14 @@ fn a_moving_window_has_coordinates_in_every_frame() {
         write(&path, Dump { step, window, particles: 1, ..Dump::default() });
     }
     let series = open(folder.path());
-    let grid = node(&*series, "Grid/Grid/X").array.as_ref().unwrap();
+    let grid = node(&series, "Grid/Grid/X").array.as_ref().unwrap();
     assert!(matches!(grid.layout, Layout::PerFrame(_)), "{:?}", grid.layout);
-    let ey = node(&*series, "Field/Ey").array.as_ref().unwrap();
+    let ey = node(&series, "Field/Ey").array.as_ref().unwrap();
     let Coord::Node(centres) = ey.coords[0] else { panic!("no coords") };
     let centres = series.tree().node(centres).path.clone();
     for (frame, start) in [(0, 0.0), (1, 0.0), (2, 7.0)] {
-        assert_eq!(values(&*series, "Grid/Grid/X", frame).unwrap()[0], start);
-        assert_eq!(values(&*series, &centres, frame).unwrap()[0], start + 0.5);
+        assert_eq!(values(&series, "Grid/Grid/X", frame).unwrap()[0], start);
+        assert_eq!(values(&series, &centres, frame).unwrap()[0], start + 0.5);
     }
 }
 
@@ -179,37 +201,37 @@ fn unreadable_dumps_and_arrays_that_change_type_are_omitted_and_reported() {
     }
     let original = std::fs::read(path("2.sdf")).unwrap();
     std::fs::write(path("2.sdf"), &original[..original.len() / 2]).unwrap();
-    std::fs::write(path("empty.sdf"), []).unwrap();
+    std::fs::write(path("5.sdf"), []).unwrap();
     let series = open(folder.path());
     assert_eq!(series.tree().frames().unwrap().len(), 4);
     let findings: Vec<_> =
-        series.findings().iter().map(|f| (f.severity, f.object.as_deref().unwrap())).collect();
+        series.warnings().iter().map(|f| (f.severity, f.object.as_deref().unwrap())).collect();
     assert_eq!(
         findings,
         [
             (Severity::Error, "2.sdf"),
             (Severity::Warning, "\"Field/Ey\""),
-            (Severity::Error, "empty.sdf")
+            (Severity::Error, "5.sdf")
         ]
     );
-    assert!(series.findings()[0].message.contains("unexpected end of file"));
-    assert!(series.findings()[1].message.contains("3.sdf: float32 instead of float64"));
+    assert!(series.warnings()[0].message.contains("unexpected end of file"));
+    assert!(series.warnings()[1].message.contains("3.sdf: float32 instead of float64"));
     // Steps 0, 1, 3 and 4 remain; the field is missing in step 1 and has another type in step 3.
-    assert_eq!(values(&*series, "Field/Ey", 0).unwrap()[0], 0.0);
-    assert_eq!(values(&*series, "Field/Ey", 1), None);
-    assert_eq!(values(&*series, "Field/Ey", 2), None);
-    assert_eq!(values(&*series, "Field/Ey", 3).unwrap()[0], 8.0);
-    assert_eq!(values(&*series, "Energy", 2), Some(vec![30.0]));
+    assert_eq!(values(&series, "Field/Ey", 0).unwrap()[0], 0.0);
+    assert_eq!(values(&series, "Field/Ey", 1), None);
+    assert_eq!(values(&series, "Field/Ey", 2), None);
+    assert_eq!(values(&series, "Field/Ey", 3).unwrap()[0], 8.0);
+    assert_eq!(values(&series, "Energy", 2), Some(vec![30.0]));
 }
 
 #[test]
 fn a_folder_with_only_unreadable_dumps_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits::default();
+    let options = OpenOptions::default();
     let list = || Folder::open(folder.path()).unwrap();
-    assert!(Sdf.open_folder(&list(), &limits).unwrap().is_none());
+    assert!(Dataset::open_folder(&Sdf, &list(), &options).unwrap().is_none());
     std::fs::write(folder.path().join("0000.sdf"), b"SDF1 and nothing").unwrap();
-    let error = Sdf.open_folder(&list(), &limits).err().unwrap();
+    let error = Dataset::open_folder(&Sdf, &list(), &options).err().unwrap();
     assert!(error.path().unwrap().ends_with("0000.sdf"), "{error}");
     assert_ne!(error.kind(), ErrorKind::Io);
 }
@@ -222,9 +244,7 @@ fn reading_a_dump_that_was_replaced_is_an_error() {
     let series = open(folder.path());
     std::fs::remove_file(&path).unwrap();
     write(&path, Dump { step: 9, particles: 9, ..Dump::default() });
-    let (source, tree, limits) = (series.source(), series.tree(), Limits::default());
-    let desc = node(&*series, "Weight/e").array.as_ref().unwrap();
-    let array = Array::open_frame(source, tree, desc, 0, &limits).unwrap().unwrap();
+    let array = series.frame(0).unwrap().array("Weight/e").unwrap();
     let error = array.read_bytes(&Selection::all(), Axes::Stored).unwrap_err();
     assert_eq!(error.code(), "core-changed");
 }
@@ -236,7 +256,7 @@ fn the_memory_of_a_series_is_limited() {
         write(&folder.path().join(format!("{step}.sdf")), Dump { step, ..Dump::default() });
     }
     let limits = Limits::default().with_memory(20_000);
-    let error = Sdf.open_folder(&Folder::open(folder.path()).unwrap(), &limits).err().unwrap();
+    let error = Dataset::open_path(&Sdf, folder.path(), &(&limits).into()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
@@ -269,11 +289,11 @@ fn an_array_in_one_dump_and_a_group_in_another_are_both_kept() {
     write_arrays(&path("0.sdf"), 0, &[("n/e", "Density/electron", 1.0)], &[]);
     write_arrays(&path("1.sdf"), 1, &[("n", "Density", 2.0)], &[]);
     let series = open(folder.path());
-    assert!(series.findings().is_empty(), "{:?}", series.findings());
-    assert_eq!(values(&*series, "Density/electron", 0), Some(vec![1.0]));
-    assert_eq!(values(&*series, "Density/electron", 1), None);
-    assert_eq!(values(&*series, "n", 0), None);
-    assert_eq!(values(&*series, "n", 1), Some(vec![2.0]));
+    assert!(series.warnings().is_empty(), "{:?}", series.warnings());
+    assert_eq!(values(&series, "Density/electron", 0), Some(vec![1.0]));
+    assert_eq!(values(&series, "Density/electron", 1), None);
+    assert_eq!(values(&series, "n", 0), None);
+    assert_eq!(values(&series, "n", 1), Some(vec![2.0]));
 }
 
 #[test]
@@ -285,11 +305,11 @@ fn an_array_and_the_array_below_it_keep_their_paths_in_a_series() {
         write_arrays(&folder.path().join(format!("{step}.sdf")), step, &arrays, &[]);
     }
     let series = open(folder.path());
-    assert!(series.findings().is_empty(), "{:?}", series.findings());
+    assert!(series.warnings().is_empty(), "{:?}", series.warnings());
     for frame in 0..2 {
         let value = frame as f64;
-        assert_eq!(values(&*series, "Density/electron", frame), Some(vec![value]));
-        assert_eq!(values(&*series, "Density", frame), Some(vec![10.0 + value]));
+        assert_eq!(values(&series, "Density/electron", frame), Some(vec![value]));
+        assert_eq!(values(&series, "Density", frame), Some(vec![10.0 + value]));
     }
     assert_eq!(series.tree().len(), 2);
 }
@@ -301,9 +321,9 @@ fn different_blocks_with_the_same_name_are_reported() {
     write_arrays(&path("0.sdf"), 0, &[("a", "N", 1.0), ("b", "N", 2.0)], &[]);
     write_arrays(&path("1.sdf"), 1, &[("b", "N", 2.0)], &[]);
     let series = open(folder.path());
-    let [finding] = series.findings() else { panic!("{:?}", series.findings()) };
+    let [finding] = series.warnings() else { panic!("{:?}", series.warnings()) };
     assert_eq!((finding.severity, finding.object.as_deref()), (Severity::Warning, Some("\"N\"")));
-    assert_eq!(node(&*series, "N").id, None);
+    assert_eq!(node(&series, "N").id, None);
 }
 
 #[test]
@@ -314,6 +334,6 @@ fn members_that_differ_between_dumps_are_read_from_each_dump() {
     write_arrays(&path("0.sdf"), 0, &arrays, &[("G", &["ax"])]);
     write_arrays(&path("1.sdf"), 1, &arrays, &[("G", &["bx"])]);
     let series = open(folder.path());
-    assert_eq!(values(&*series, "G/x", 0), Some(vec![1.0]));
-    assert_eq!(values(&*series, "G/x", 1), Some(vec![2.0]));
+    assert_eq!(values(&series, "G/x", 0), Some(vec![1.0]));
+    assert_eq!(values(&series, "G/x", 1), Some(vec![2.0]));
 }

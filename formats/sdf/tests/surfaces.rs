@@ -3,22 +3,24 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use spile_core::format::Reader as _;
+use spile_core::Dataset;
+use spile_core::OpenOptions;
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::Order;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{
-    BlockType, Data, File, Mesh, Meta, Options, PlainVariable, Stitched, View, write_file,
-};
+use spile_sdf::{BlockType, Data, Mesh, Meta, PlainVariable, Sdf, Stitched, write_file};
 
 #[path = "support/blocks.rs"]
 mod blocks;
 use blocks::{doubles, mesh};
+#[path = "support/opened.rs"]
+mod opened;
+use opened::derived as open;
 
 const CELLS: [usize; 3] = [4, 5, 3];
 const X: [f64; 5] = [0.0, 1.0, 3.0, 6.0, 10.0];
@@ -98,11 +100,7 @@ fn write(path: &Path, order: ByteOrder, obstacles: bool) {
     .unwrap();
 }
 
-fn open(path: &Path, limits: Limits) -> View {
-    View::new(File::open(path, &limits).unwrap(), Options { derived: true }).unwrap()
-}
-
-fn values(view: &View, name: &str) -> (Vec<u64>, Vec<f64>) {
+fn values(view: &Dataset, name: &str) -> (Vec<u64>, Vec<f64>) {
     let array = view.array(name).unwrap();
     let values = array.read_f64(&":".parse().unwrap(), Axes::Order(Order::C));
     let values =
@@ -114,7 +112,7 @@ fn values(view: &View, name: &str) -> (Vec<u64>, Vec<f64>) {
 type Face = (BTreeSet<[i64; 3]>, i64);
 
 /// The faces of a surface in the tree.
-fn found(view: &View, surface: &str) -> Vec<Face> {
+fn found(view: &Dataset, surface: &str) -> Vec<Face> {
     let (_, points) = values(view, &format!("{surface}/vertices"));
     let (shape, corners) = values(view, &format!("{surface}/faces"));
     let (_, field) = values(view, &format!("{surface}/Derived/Number_Density"));
@@ -151,7 +149,7 @@ fn faces_separate_obstacles_and_free_cells_and_have_the_values_of_the_free_cells
         let path = temp.path().join(format!("{order:?}.sdf"));
         write(&path, order, true);
         let view = open(&path, Limits::default());
-        assert!(view.findings().is_empty(), "{:?}", view.findings());
+        assert!(view.warnings().is_empty(), "{:?}", view.warnings());
         for (number, name, count) in [(1, "Bar", 10), (2, "Corner", 3)] {
             let mut expected = Vec::new();
             for cell in cells().filter(|[i, j, k]| solid(*i, *j, *k) == 0) {
@@ -235,7 +233,7 @@ fn surfaces_over_the_memory_limit_are_omitted_and_reported() {
     let path = temp.path().join("budget.sdf");
     write(&path, ByteOrder::Little, true);
     let view = open(&path, Limits::default().with_memory(12 << 10));
-    let findings: Vec<_> = view.findings().iter().map(|f| (f.code, f.object.as_deref())).collect();
+    let findings: Vec<_> = view.warnings().iter().map(|f| (f.code, f.object.as_deref())).collect();
     assert_eq!(findings, [("sdf-047", Some("boundary"))]);
     assert_eq!(values(&view, "Surface Values/Bar/Derived/Number_Density").0, [10]);
     assert!(view.tree().at("Surface Values/boundary_x_min").is_some());
@@ -253,14 +251,12 @@ fn a_wrong_byte_never_panics_with_surfaces() {
         for value in [0, 0xff] {
             let mut bytes = original.clone();
             bytes[at] = value;
-            let file = File::from_source(Source::memory(bytes), &limits);
-            let Ok(view) = file.and_then(|f| View::new(f, Options { derived: true })) else {
-                continue;
-            };
+            let options = OpenOptions::with_limits(limits).with_derived(true);
+            let Ok(view) = Dataset::open(&Sdf, Source::memory(bytes), &options) else { continue };
             opened += 1;
-            for (_, _, desc) in view.tree().arrays() {
+            for (id, ..) in view.arrays() {
                 // The result does not matter.
-                let array = view.open_array(desc);
+                let array = view.array_at(id);
                 let _ = array.and_then(|array| array.read_f64(&Selection::all(), Axes::Stored));
             }
         }

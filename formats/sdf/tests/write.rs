@@ -4,8 +4,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _, Role, Salvage};
+use spile_core::format::{FormatWriter as _, RegionKind, Salvage};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
@@ -15,13 +16,16 @@ use spile_core::testkit::{assert_same_content, differences, object_hashes};
 use spile_core::tree::Value;
 use spile_core::wire::ByteOrder;
 use spile_sdf::wire::{DataType, FileHeader};
-use spile_sdf::{BlockType, Data, Meta, Sdf, Station, View, write_file};
+use spile_sdf::{BlockType, Data, Meta, Sdf, Station, write_file};
 
 #[path = "support/blocks.rs"]
 mod blocks;
 #[path = "support/everything.rs"]
 mod everything;
 use everything::{everything, header};
+#[path = "support/opened.rs"]
+mod opened;
+use opened::{Opened, check, salvage_to};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/sdf").join(name)
@@ -34,10 +38,10 @@ fn all_block_types_round_trip_in_all_revisions_and_byte_orders() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let path = folder.path().join(format!("{revision}{order:?}.sdf"));
             everything(&path, &header(revision, order));
-            let file = View::open(&path, &Limits::default()).unwrap();
+            let file = Opened::open(&path).unwrap();
             assert_eq!((file.header().revision, file.header().order), (revision, order));
             assert_eq!(file.blocks().len(), 40);
-            let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
+            let report = check(file.source(), false);
             assert_eq!(report.findings, [], "{revision} {order:?}");
             let ex = file.array("Things/ex").unwrap().read_f64(&Selection::all(), Axes::Stored);
             assert_eq!(ex.unwrap(), [-2.5, -1.25, 0.0, 1.25, 2.5, 3.75]);
@@ -55,27 +59,23 @@ fn a_file_that_was_not_closed_is_detected_and_salvaged_completely() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("open.sdf");
     everything(&path, &header(4, ByteOrder::Little));
-    let original = View::open(&path, &Limits::default()).unwrap();
+    let original = Opened::open(&path).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     // State before the last three writes.
     bytes.truncate(original.header().summary_location as usize);
     bytes[56..72].fill(0);
     let truncated = folder.path().join("truncated.sdf");
     std::fs::write(&truncated, &bytes).unwrap();
-    let error = View::open(&truncated, &Limits::default()).err().unwrap();
+    let error = Opened::open(&truncated).err().unwrap();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Truncated, "sdf-006"));
     let saved = folder.path().join("saved.sdf");
     let Salvage { kept, lost } = salvage(&truncated, &saved);
     assert_eq!((kept.len(), lost.len()), (40, 0), "{lost:?}");
-    assert_same_content(&original, &View::open(&saved, &Limits::default()).unwrap());
+    assert_same_content(&original, &Opened::open(&saved).unwrap());
 }
 
 fn salvage(from: &Path, to: &Path) -> Salvage {
-    let mut sink = Sink::create(to, Overwrite::Replace).unwrap();
-    let source = Source::open(from).unwrap();
-    let saved = Sdf.salvage(&source, &mut sink, &Limits::default()).unwrap();
-    sink.commit().unwrap();
-    saved
+    salvage_to(&Source::open(from).unwrap(), to)
 }
 
 #[test]
@@ -84,13 +84,13 @@ fn salvage_keeps_every_complete_block_of_a_truncated_file() {
     let (truncated, saved) = (folder.path().join("truncated.sdf"), folder.path().join("saved.sdf"));
     for name in ["hand_rev1_1.sdf", "hand_nosummary.sdf", "hand_bigendian_all.sdf"] {
         let bytes = std::fs::read(golden(name)).unwrap();
-        let original = View::open(golden(name), &Limits::default()).unwrap();
+        let original = Opened::open(golden(name)).unwrap();
         let blocks = original.blocks();
         // Offset of each block.
         let mut heads = Vec::new();
         original
             .regions(&mut |region| {
-                let own = region.role == Role::Header && !region.name.ends_with("(summary)");
+                let own = region.kind == RegionKind::Header && !region.name.ends_with("(summary)");
                 if own && region.offset > 0 {
                     heads.push(region.offset as usize);
                 }
@@ -100,14 +100,14 @@ fn salvage_keeps_every_complete_block_of_a_truncated_file() {
         assert_eq!(heads.len(), blocks.len());
         for k in (1..blocks.len()).step_by(5) {
             std::fs::write(&truncated, &bytes[..heads[k]]).unwrap();
-            assert!(View::open(&truncated, &Limits::default()).is_err());
+            assert!(Opened::open(&truncated).is_err());
             let Salvage { kept, lost } = salvage(&truncated, &saved);
             assert_eq!(kept.len(), k, "{name}: {lost:?}");
             assert!(!lost.is_empty());
-            let found = View::open(&saved, &Limits::default()).unwrap();
+            let found = Opened::open(&saved).unwrap();
             for (a, b) in blocks.iter().zip(found.blocks()) {
                 assert_eq!((&a.header.id, &a.meta), (&b.header.id, &b.meta), "{name}");
-                let read = |file: &View, block| {
+                let read = |file: &Opened, block| {
                     file.raw(block).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap()
                 };
                 assert_eq!(read(&original, a), read(&found, b), "{name} {}", a.header.id);
@@ -127,13 +127,13 @@ fn salvage_completes_files_that_were_not_closed() {
     ] {
         let Salvage { kept, lost } = salvage(&golden(name), &saved);
         assert_eq!((kept.len(), lost), (blocks, vec![]), "{name}");
-        let file = View::open(&saved, &Limits::default()).unwrap();
+        let file = Opened::open(&saved).unwrap();
         assert_eq!(file.blocks().len(), blocks, "{name}");
         assert!(file.header().summary_size > 0);
     }
     let Salvage { kept, lost } = salvage(&golden("hand_truncated.sdf"), &saved);
     assert!(!kept.is_empty() && !lost.is_empty());
-    assert_eq!(View::open(&saved, &Limits::default()).unwrap().blocks().len(), kept.len());
+    assert_eq!(Opened::open(&saved).unwrap().blocks().len(), kept.len());
 }
 
 #[test]
@@ -141,21 +141,21 @@ fn a_damaged_header_or_summary_loses_nothing_if_the_other_is_intact() {
     let folder = tempfile::tempdir().unwrap();
     let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
     let path = golden("drv_strlen64.sdf");
-    let original = View::open(&path, &Limits::default()).unwrap();
+    let original = Opened::open(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let summary = original.header().summary_location as usize;
     for (at, code) in [(112, "sdf-024"), (summary, "sdf-023")] {
         let mut damaged = bytes.clone();
         damaged[at..at + 8].fill(0xff);
         std::fs::write(&bad, &damaged).unwrap();
-        let file = View::open(&bad, &Limits::default()).unwrap();
+        let file = Opened::open(&bad).unwrap();
         assert_same_content(&original, &file);
-        let report = Sdf.check(file.source(), &Limits::default(), false).unwrap();
+        let report = check(file.source(), false);
         assert!(report.findings.iter().any(|f| f.code == code), "{:?}", report.findings);
         let Salvage { kept, .. } = salvage(&bad, &saved);
         assert_eq!(kept.len(), original.blocks().len());
-        let again = View::open(&saved, &Limits::default()).unwrap();
-        assert_eq!(differences(&original, &again, &Limits::default()).unwrap(), [""; 0]);
+        let again = Opened::open(&saved).unwrap();
+        assert_eq!(differences(&original, &again).unwrap(), [""; 0]);
     }
 }
 
@@ -163,7 +163,7 @@ fn a_damaged_header_or_summary_loses_nothing_if_the_other_is_intact() {
 fn salvage_finds_the_blocks_after_a_damaged_header() {
     let folder = tempfile::tempdir().unwrap();
     let (bad, saved) = (folder.path().join("bad.sdf"), folder.path().join("saved.sdf"));
-    let original = View::open(golden("hand_nosummary.sdf"), &Limits::default()).unwrap();
+    let original = Opened::open(golden("hand_nosummary.sdf")).unwrap();
     let bytes = std::fs::read(golden("hand_nosummary.sdf")).unwrap();
     let blocks = original.blocks();
     for k in [0, 7, blocks.len() - 2] {
@@ -171,10 +171,10 @@ fn salvage_finds_the_blocks_after_a_damaged_header() {
         let at = blocks[k].offset as usize;
         damaged[at..at + 72].fill(0xee);
         std::fs::write(&bad, &damaged).unwrap();
-        assert!(View::open(&bad, &Limits::default()).is_err());
+        assert!(Opened::open(&bad).is_err());
         let Salvage { kept, lost } = salvage(&bad, &saved);
-        let found = View::open(&saved, &Limits::default()).unwrap();
-        let ids = |file: &View| -> Vec<String> {
+        let found = Opened::open(&saved).unwrap();
+        let ids = |file: &Opened| -> Vec<String> {
             file.blocks().iter().map(|b| b.header.id.clone()).collect()
         };
         let mut want = ids(&original);
@@ -200,7 +200,7 @@ fn a_name_with_very_many_levels_is_refused_quickly() {
     })
     .unwrap();
     let began = std::time::Instant::now();
-    let error = View::open(&path, &Limits::default()).err().unwrap();
+    let error = Opened::open(&path).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     assert!(began.elapsed().as_secs() < 5);
 }
@@ -229,7 +229,7 @@ fn reading_a_part_of_fifty_gigabytes_is_fast_and_needs_little_memory() {
     put(data + 8 * (rows * columns - 1), &7.5_f64.to_le_bytes());
 
     let began = std::time::Instant::now();
-    let file = View::open(&path, &limits).unwrap();
+    let file = Dataset::open_path(&Sdf, &path, &(&limits).into()).unwrap();
     let array = file.array("A").unwrap();
     assert_eq!(array.shape().lengths(), [rows, columns]);
     let read = |part: &str| array.read_f64(&part.parse().unwrap(), Axes::Stored).unwrap();
@@ -248,13 +248,13 @@ fn salvage_copies_every_good_file_without_loss() {
     let mut copied = 0;
     for entry in std::fs::read_dir(golden("")).unwrap() {
         let path = entry.unwrap().path();
-        let Ok(original) = View::open(&path, &Limits::default()) else { continue };
+        let Ok(original) = Opened::open(&path) else { continue };
         let copy = folder.path().join("copy.sdf");
         let Salvage { lost, .. } = salvage(&path, &copy);
         assert_eq!(lost, [""; 0], "{}", path.display());
-        let again = View::open(&copy, &Limits::default()).unwrap();
+        let again = Opened::open(&copy).unwrap();
         assert_same_content(&original, &again);
-        let hashes = |file: &View| object_hashes(file, &Limits::default()).unwrap();
+        let hashes = |file: &Opened| object_hashes(file).unwrap();
         assert_eq!(hashes(&original), hashes(&again), "{}", path.display());
         copied += 1;
     }
@@ -274,7 +274,7 @@ fn identifiers_are_truncated_and_made_unique_as_in_the_fortran_library() {
         Ok(())
     })
     .unwrap();
-    let file = View::open(&path, &Limits::default()).unwrap();
+    let file = Opened::open(&path).unwrap();
     let ids: Vec<&str> = file.blocks().iter().map(|b| b.header.id.as_str()).collect();
     let start = "abcdefghijklmnopqrstuvwxyz01234";
     let want = [format!("{start}5"), format!("{start}1"), format!("{start}2")];
@@ -333,7 +333,7 @@ fn stations_are_written_row_by_row() {
         Ok(())
     })
     .unwrap();
-    let file = View::open(&path, &Limits::default()).unwrap();
+    let file = Opened::open(&path).unwrap();
     assert_eq!(file.header().summary_size, 0);
     let part = "4990:".parse().unwrap();
     let values = file.array("St/Station/Pressure").unwrap().read_f64(&part, Axes::Stored).unwrap();
@@ -341,7 +341,7 @@ fn stations_are_written_row_by_row() {
     // More rows than from_tree assembles at a time.
     let copy = folder.path().join("copy.sdf");
     let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
-    Sdf.write(&file, &mut sink, &Limits::default()).unwrap();
+    Sdf.write(&file, &mut sink).unwrap();
     sink.commit().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&copy).unwrap());
 }
@@ -375,14 +375,14 @@ proptest! {
             }
             Ok(())
         }).unwrap();
-        let file = View::open(&path, &Limits::default()).unwrap();
+        let file = Opened::open(&path).unwrap();
         prop_assert_eq!(file.blocks().len(), arrays.len());
         for (block, (_, dims, k)) in file.blocks().iter().zip(&arrays) {
             prop_assert_eq!(&block.meta, &Meta::Array(dims.clone()));
             let read = file.raw(block).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap();
             prop_assert_eq!(read, bytes(*k, dims));
         }
-        let report = Sdf.check(file.source(), &Limits::default(), true).unwrap();
+        let report = check(file.source(), true);
         prop_assert!(report.findings.iter().all(|f| f.code == "sdf-033" || f.code == "sdf-021"));
     }
 }

@@ -85,7 +85,8 @@ impl<'a> Comparison<'a> {
 
     fn attrs(&mut self, path: &str, old: &Attrs, new: &Attrs) {
         // Equal lists may have names twice.
-        if old.len() == new.len() && old.iter().zip(new).all(|(a, b)| a.0 == b.0 && same(a.1, b.1)) {
+        if old.len() == new.len() && old.iter().zip(new).all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
+        {
             return;
         }
         for (name, value) in old {
@@ -112,9 +113,8 @@ impl<'a> Comparison<'a> {
             self.lost(path, LossKind::Dimensions, reason);
         }
         let known = |coord: &Coord| *coord != Coord::None;
-        let missing = |(k, coord): (usize, &Coord)| {
-            known(coord) && !new.coords.get(k).is_some_and(known)
-        };
+        let missing =
+            |(k, coord): (usize, &Coord)| known(coord) && !new.coords.get(k).is_some_and(known);
         if old.coords.iter().enumerate().any(missing) {
             self.lost(path, LossKind::Coordinates, "SDF has coordinates only for variables");
         }

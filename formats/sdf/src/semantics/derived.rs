@@ -79,13 +79,14 @@ impl Builder<'_> {
 /// Adds `LABEL_face` beside the coordinate array `nodes`: all nodes but the first. EPOCH stores one
 /// staggered value per cell, at the upper face of the cell.
 fn add_faces(tree: &mut Tree, nodes: NodeId) -> Result<()> {
-    let faces = midpoints::beside(tree, nodes, "face", "upper faces of the cells", |desc, shape| {
-        let size = desc.dtype.size() as u64;
-        let Extent { offset, len } = extent(desc)?;
-        let extents = Extents::one(offset.checked_add(size)?, len.checked_sub(size)?);
-        let layout = Layout::Plain { extents, order: Order::F };
-        Some(ArrayDesc::new(desc.dtype, shape, layout))
-    });
+    let faces =
+        midpoints::beside(tree, nodes, "face", "upper faces of the cells", |desc, shape| {
+            let size = desc.dtype.size() as u64;
+            let Extent { offset, len } = extent(desc)?;
+            let extents = Extents::one(offset.checked_add(size)?, len.checked_sub(size)?);
+            let layout = Layout::Plain { extents, order: Order::F };
+            Some(ArrayDesc::new(desc.dtype, shape, layout))
+        });
     faces.map(drop)
 }
 

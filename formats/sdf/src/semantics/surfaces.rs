@@ -201,7 +201,9 @@ impl Surfaces<'_> {
                 let group = self.add_group(&name, &name)?;
                 for field in &self.grid.fields {
                     let own = self.tree.node(field.node).array.as_ref();
-                    let Some(desc) = own.and_then(|own| layer(own, direction, at)) else { continue };
+                    let Some(desc) = own.and_then(|own| layer(own, direction, at)) else {
+                        continue;
+                    };
                     self.add_field(group, &name, field, desc, "outer layer of cells")?;
                 }
             }
