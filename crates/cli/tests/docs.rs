@@ -56,7 +56,7 @@ fn examples(page: &str) -> Result<Vec<Example>, String> {
         };
         match (command, found.last_mut()) {
             (_, Some(last)) if continued => {
-                last.command.extend(["\n", text.trim_start_matches("> ")])
+                last.command.extend(["\n", text.trim_start_matches("> ")]);
             }
             (Some(command), _) => {
                 found.push(Example { line, command: command.into(), output: Vec::new() });
