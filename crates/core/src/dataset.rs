@@ -106,8 +106,9 @@ impl Dataset {
         dataset.map_err(|e| locate(e, format, Some(folder.path())))
     }
 
-    /// The dataset of a parsed file: applies the metadata stored in it.
-    pub(crate) fn from_parsed(
+    /// The dataset of a parsed file: applies the metadata stored in it. For formats with options of their
+    /// own; others are opened with [`Dataset::open`].
+    pub fn from_parsed(
         format: &'static FormatInfo,
         parsed: Parsed,
         options: &OpenOptions,
