@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use spile::Format;
 use spile_ops::Pick;
 
 use crate::cmd;
@@ -27,7 +28,7 @@ JSON: with --json, as docs/json.md describes it.
 Colour: only on a terminal, never when NO_COLOR is set; --color decides otherwise.";
 
 /// Opens the files that simulations and instruments leave behind.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(
     name = "spile",
     bin_name = "spile",
@@ -51,7 +52,7 @@ pub(crate) struct Cli {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Options of every command")]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct Global {
@@ -77,7 +78,10 @@ pub(crate) struct Global {
     /// Show arrays that are computed from others, too (SDF)
     #[arg(long, global = true)]
     pub(crate) derived: bool,
-    /// Work with N threads instead of one a processor
+    /// Format of the input [default: recognised by content]
+    #[arg(long, global = true, value_name = "FORMAT", value_parser = parse_format)]
+    pub(crate) from: Option<&'static dyn Format>,
+    /// Number of threads [default: all cores]
     #[arg(short, long, global = true, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Memory to use at most, for example 64M or 1GiB [default: 512M]
@@ -157,6 +161,14 @@ pub(crate) enum Command {
     /// Not a command: the file of `spile FILE`
     #[command(external_subcommand)]
     Other(Vec<OsString>),
+}
+
+/// A format by its name.
+fn parse_format(name: &str) -> Result<&'static dyn Format, String> {
+    spile::REGISTRY.named(name).map_err(|e| {
+        let names: Vec<_> = spile::REGISTRY.0.iter().map(|f| f.info().name).collect();
+        format!("{}; known are {}", e.message(), names.join(", "))
+    })
 }
 
 /// `64M`, `1GiB`, `1.5g`, `4096`: letters are powers of 1024.

@@ -16,6 +16,7 @@ mod batch;
 mod cmd;
 mod context;
 mod exit;
+mod hint;
 mod print;
 mod progress;
 

@@ -1,6 +1,6 @@
 //! The handle on an open file: its tree, the bytes behind it, and the limits for reading them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
@@ -104,6 +104,18 @@ impl Dataset {
         let dataset = opened
             .and_then(|p| p.map(|p| Self::from_parsed(format.info(), p, options)).transpose());
         dataset.map_err(|e| locate(e, format, Some(folder.path())))
+    }
+
+    /// Opens `files` of one run as frames of one dataset called `name`, sorted by time.
+    pub fn open_series(
+        format: &dyn Format,
+        name: &Path,
+        files: &[PathBuf],
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let opened = crate::series::open(format, name, files, options);
+        let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
+        opened.map_err(|e| e.with_format(format.info().name))
     }
 
     /// The dataset of a parsed file: applies the metadata stored in it. For formats with options of their

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spile::error::{Error, ErrorKind, Result};
-use spile::format::Opened;
+use spile::Dataset;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
             print(args, entry, &file, args.frame, context, out)?;
             return Ok(Exit::Yes);
         };
-        let tree = file.reader.tree();
+        let tree = file.tree();
         let (_, desc, _) = choose(tree, args.name.as_deref(), args.selection.as_deref())?;
         let Layout::PerFrame(table) = &tree.resolve(desc)?.layout else {
             return Err(Error::argument("this array has no frames").hint("leave --frames away"));
@@ -84,12 +84,12 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
 fn print(
     args: &CatArgs,
     entry: Entry<'_>,
-    file: &Opened,
+    file: &Dataset,
     frame: Option<u64>,
     context: &Context,
     out: &mut Output,
 ) -> Result<()> {
-    let tree = file.reader.tree();
+    let tree = file.tree();
     let (node, desc, mut selection) =
         choose(tree, args.name.as_deref(), args.selection.as_deref())?;
     if let Some(number) = args.element {
@@ -190,18 +190,18 @@ fn which<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Error 
 
 /// The array, in the frame that was asked for or in the only one there is.
 pub(super) fn open(
-    file: &Opened,
+    file: &Dataset,
     desc: &ArrayDesc,
     frame: Option<u64>,
     context: &Context,
 ) -> Result<(Option<u64>, Array)> {
-    let (source, tree) = (file.reader.source(), file.reader.tree());
+    let tree = file.tree();
     let table = match &tree.resolve(desc)?.layout {
         Layout::PerFrame(table) => Some(table),
         _ => None,
     };
     let frame = match (table.map(|table| table.len()), frame) {
-        (None, None) => return Ok((None, Array::open(source, tree, desc, &context.limits)?)),
+        (None, None) => return Ok((None, file.open_array(desc)?)),
         (None, Some(_)) => {
             return Err(Error::argument("this array has no frames").hint("leave --frame away"));
         }
@@ -212,7 +212,7 @@ pub(super) fn open(
                 .hint("for example --frame 0; `cat` prints several with --frames 0:10"));
         }
     };
-    if let Some(array) = Array::open_frame(source, tree, desc, frame, &context.limits)? {
+    if let Some(array) = file.open_array_in_frame(desc, frame)? {
         return Ok((Some(frame), array));
     }
     Err(Error::argument(format!("frame {frame} does not have this array")))

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use spile::error::{Error, Result, human_bytes};
-use spile::format::{Format, Reader};
-use spile_ops::convert::{self, Plan, convert};
+use spile::Dataset;
+use spile::format::{Format, Loss};
+use spile_ops::convert::{self, LossRow, Plan, convert};
 use spile_ops::diff::Row;
-use spile_ops::subset::Subset;
+use spile_ops::subset::subset;
 
 use super::{diff, not_standard_output, overwrite};
 use crate::args::PickArgs;
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     let format = args.how.target(&args.output)?;
     let opened = context.open(&args.file).map_err(|e| e.with_path(&args.file))?;
     let job = Job { from: &args.file, to: &args.output, format, how: &args.how };
-    job.run(&*opened.reader, context, out)
+    job.run(&opened, context, out)
 }
 
 impl HowArgs {
@@ -91,7 +92,7 @@ impl Job<'_> {
     /// Plans, writes, verifies and tells.
     pub(super) fn run(
         &self,
-        content: &dyn Reader,
+        content: &Dataset,
         context: &Context,
         out: &mut Output,
     ) -> Result<Exit> {
@@ -100,21 +101,21 @@ impl Job<'_> {
         if pick.is_all() {
             return self.write(content, context, out);
         }
-        let part = Subset::new(content, &pick, &context.limits);
+        let part = subset(content, &pick);
         self.write(&part.map_err(|e| e.with_path(self.from))?, context, out)
     }
 
-    fn write(&self, content: &dyn Reader, context: &Context, out: &mut Output) -> Result<Exit> {
+    fn write(&self, content: &Dataset, context: &Context, out: &mut Output) -> Result<Exit> {
         let Self { from, to, format, how } = *self;
         let place = |e: Error| e.with_path(from);
-        let plan = convert::plan(format, content, to, &context.limits).map_err(place)?;
-        let losses = &plan.losses;
-        if how.strict && !losses.is_empty() {
+        let mut plan = convert::plan(format, content, to).map_err(place)?;
+        if how.strict && !plan.losses.is_empty() {
+            let losses = &plan.losses;
             let name = format.info().name;
             let lost = text::count(losses.len() as u64, "thing");
             return Err(Error::argument(format!(
                 "{lost} would be lost in {name}, first {}",
-                told(&losses[0])
+                loss_text(&losses[0])
             ))
             .with_path(from)
             .hint("--dry-run lists all of them; without --strict they are left out"));
@@ -124,10 +125,11 @@ impl Job<'_> {
         if !how.dry_run {
             let replace = overwrite(how.overwrite);
             let start = Instant::now();
-            convert(format, content, &plan, to, replace, &context.limits).map_err(place)?;
+            let found = convert(format, content, &plan, to, replace, how.strict).map_err(place)?;
+            plan.losses.extend(found);
             took = start.elapsed();
             if how.verify {
-                let found = convert::verify(format, content, &plan, to, &context.limits)?;
+                let found = convert::verify(format, content, &plan, to)?;
                 differences = found.differences;
             }
         }
@@ -153,29 +155,24 @@ impl Job<'_> {
             document.field("written", &!how.dry_run)?;
             document.field("arrays", &plan.arrays)?;
             document.field("seconds", &took.as_secs_f64())?;
-            document.field("described", &plan.described)?;
-            document.field("steps", &plan.steps)?;
-            document.field("lost", &plan.losses)?;
+            document.field("described", &plan.flattened)?;
+            let lost: Vec<LossRow<'_>> = plan.losses.iter().map(LossRow::from).collect();
+            document.field("lost", &lost)?;
             document.field("differences", differences)?;
             return document.end();
         }
-        if how.dry_run || context.verbose {
-            for step in &plan.steps {
-                writeln!(out, "{}", text::clean(&format!("{}: {}", step.path, step.how)))?;
-            }
-        }
         for loss in &plan.losses {
-            context.warn(from, &format!("lost: {}", told(loss)));
+            context.warn(from, &format!("not written: {}", loss_text(loss)));
         }
         for difference in differences {
             let word = out.paint(style::BAD, "differs:");
-            writeln!(out, "{word} {}", text::clean(&told(difference)))?;
+            writeln!(out, "{word} {}", text::clean(&difference_text(difference)))?;
         }
         if !context.quiet {
             let name = shown(to);
             let what = text::count(plan.arrays, "array");
             let title = format.info().name;
-            let described = if plan.described { ", with a description" } else { "" };
+            let described = if plan.flattened { ", with metadata as JSON" } else { "" };
             match (how.dry_run, bytes) {
                 (false, Some(bytes)) => {
                     let checked =
@@ -196,9 +193,20 @@ impl Job<'_> {
     }
 }
 
-fn told(row: &Row) -> String {
+/// `Electric Field/Ex: coordinates (VTK has no ...)`.
+fn loss_text(loss: &Loss) -> String {
+    let Loss { path, kind, name, reason } = loss;
+    let path = if path.is_empty() { "the file" } else { path };
+    let what = match name {
+        Some(name) => format!("{} {name}", kind.name()),
+        None => kind.name().to_string(),
+    };
+    format!("{path}: {what} ({reason})").replace('\n', "\\n")
+}
+
+fn difference_text(row: &Row) -> String {
     let path = if row.path.is_empty() { "the file" } else { &row.path };
-    // A text of several lines is told in one.
+    // Text of several lines is shown on one.
     format!("{path}: {}", diff::sentence(row)).replace('\n', "\\n")
 }
 

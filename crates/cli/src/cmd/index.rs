@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spile::error::{Error, Result};
-use spile::format::Reader;
+use spile::Dataset;
+use spile::format::{Writer, writer_of};
 use spile::index::{Indexed, write_h5};
-use spile::limits::Limits;
 use spile::sink::{FolderSink, Sink};
 use spile_ops::index::{DOCUMENTS, LeftOut};
-use spile_ops::subset::Subset;
+use spile_ops::subset::subset;
 
 use super::{not_standard_output, overwrite};
 use crate::args::PickArgs;
@@ -63,24 +63,21 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
     let place = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(place)?;
     let pick = args.pick.pick()?;
-    let subset;
-    let content: &dyn Reader = if pick.is_all() {
-        &*opened.reader
-    } else {
-        subset = Subset::new(&*opened.reader, &pick, &context.limits)?;
-        &subset
+    let content = if pick.is_all() { opened } else { subset(&opened, &pick)? };
+    let place = |e: Error| match content.format() {
+        Some(format) => place(e).with_format(format.name),
+        None => place(e),
     };
-    let place = |e: Error| place(e).with_format(opened.format.info().name);
     let done = if args.parquet {
         let folder = folder(args)?;
-        let done = tables(content, &folder, &context.limits).map_err(place)?;
+        let done = tables(&content, &folder).map_err(place)?;
         refuse(args, &done)?;
         folder.commit()?;
         done
     } else {
         let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
         let form = if args.h5 { hdf5 } else { kerchunk };
-        let done = form(content, &mut sink, &context.limits).map_err(place)?;
+        let done = form(&content, &mut sink).map_err(place)?;
         refuse(args, &done)?;
         sink.commit()?;
         done
@@ -110,21 +107,23 @@ fn folder(args: &IndexArgs) -> Result<FolderSink> {
 }
 
 /// Kerchunk's tables.
-fn tables(content: &dyn Reader, folder: &FolderSink, limits: &Limits) -> Result<Done> {
-    let index = spile_ops::index(content, limits)?;
-    let parquet = spile::REGISTRY.named("parquet")?;
+fn tables(content: &Dataset, folder: &FolderSink) -> Result<Done> {
+    let index = spile_ops::index(content)?;
+    let Writer::File(parquet) = writer_of(spile::REGISTRY.named("parquet")?)? else {
+        return Err(Error::unsupported("", "Parquet is not written as a file"));
+    };
     let documents = index.documents().to_string();
     folder.file(DOCUMENTS)?.write_all(documents.as_bytes())?;
-    for table in index.tables(limits) {
+    for table in index.tables(content.limits()) {
         let (name, table) = table?;
-        parquet.write(&table, &mut folder.file(&name)?, limits)?;
+        parquet.write(&table, &mut folder.file(&name)?)?;
     }
     Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
 }
 
 /// Kerchunk's JSON.
-fn kerchunk(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
-    let index = spile_ops::index(content, limits)?;
+fn kerchunk(content: &Dataset, sink: &mut Sink) -> Result<Done> {
+    let index = spile_ops::index(content)?;
     let mut buffered = BufWriter::new(sink);
     index.write(&mut buffered)?;
     buffered.flush()?;
@@ -132,8 +131,8 @@ fn kerchunk(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Do
 }
 
 /// HDF5 with external storage.
-fn hdf5(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
-    let Indexed { arrays, skipped } = write_h5(content, sink, limits)?;
+fn hdf5(content: &Dataset, sink: &mut Sink) -> Result<Done> {
+    let Indexed { arrays, skipped } = write_h5(content, sink)?;
     let left_out = skipped.into_iter().map(|array| LeftOut { path: array.path, why: array.reason });
     Ok(Done { arrays: arrays as u64, bytes: None, left_out: left_out.collect() })
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<
     let pick = args.pick.pick()?;
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
-        let rows = spile_ops::list(file.reader.tree(), &pick, args.depth)?;
+        let rows = spile_ops::list(file.tree(), &pick, args.depth)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document.field("objects", &rows)?;
@@ -116,7 +116,7 @@ fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
 fn details(row: &Row, out: &mut Output) -> Result<()> {
     let mut fields: Vec<(String, String)> = Vec::new();
     if let Some(id) = &row.id {
-        fields.push(("id".into(), id.clone()));
+        fields.push(("id", id.clone()));
     }
     if let Some(array) = &row.array {
         for ((dim, coord), length) in array.dims.iter().zip(&array.coords).zip(&array.shape) {
@@ -135,7 +135,7 @@ fn details(row: &Row, out: &mut Output) -> Result<()> {
         }
         if let Some(map) = array.map {
             let (a, b) = (text::short(map.intercept.0), text::short(map.slope.0));
-            fields.push(("map".into(), format!("{a} + {b} * stored")));
+            fields.push(("map", format!("{a} + {b} * stored")));
         }
     }
     fields.extend(row.attrs.0.iter().map(|(name, value)| (name.clone(), value.to_string())));

@@ -48,11 +48,10 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
     let more = More { components: args.components, bins };
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
-        let reader = &*file.reader;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document
-                .list("arrays", |add| spile_ops::stat(reader, &pick, more, &context.limits, add))?;
+                .list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
             document.end()?;
             return Ok(Exit::Yes);
         }
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         let mut table = Table::new(&columns);
         out.heading(entry)?;
         let mut first = true;
-        spile_ops::stat(reader, &pick, more, &context.limits, &mut |row| {
+        spile_ops::stat(&file, &pick, more, &mut |row| {
             // Every histogram stands below its own row.
             if args.hist && !std::mem::replace(&mut first, false) {
                 writeln!(out)?;

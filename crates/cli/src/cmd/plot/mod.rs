@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use spile::dtype::Kind;
 use spile::error::{Error, Result};
-use spile::format::Opened;
+use spile::Dataset;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::Span;
@@ -262,7 +262,7 @@ impl Paper {
 struct Job<'a> {
     args: &'a PlotArgs,
     context: &'a Context,
-    file: &'a Opened,
+    file: &'a Dataset,
     paper: Paper,
 }
 
@@ -292,7 +292,7 @@ impl Job<'_> {
     /// What a picture of a frame is called: with its time, or its step, where the file tells.
     fn in_frame(&self, what: String, frame: Option<u64>) -> String {
         let Some(frame) = frame else { return what };
-        let axis = self.file.reader.tree().frames();
+        let axis = self.file.tree().frames();
         let time = axis.and_then(|axis| axis.time(frame).ok().flatten());
         let step = axis.and_then(|axis| axis.step(frame).ok().flatten());
         let when = match (time, step) {
@@ -306,7 +306,7 @@ impl Job<'_> {
 
     /// The array that was chosen, in its frame.
     fn open(&self, chosen: &Chosen<'_>) -> Result<(Option<u64>, Array)> {
-        if let Layout::PerFrame(table) = &self.file.reader.tree().resolve(chosen.desc)?.layout
+        if let Layout::PerFrame(table) = &self.file.tree().resolve(chosen.desc)?.layout
             && self.args.frame.is_none()
             && table.len() > 1
         {
@@ -355,7 +355,7 @@ fn draw(job: &Job<'_>) -> Result<Figure> {
         let error = Error::argument("points need two arrays");
         return Err(error.hint("the first is drawn along x, the second along y"));
     }
-    if let Layout::PerFrame(table) = &job.file.reader.tree().resolve(x.desc)?.layout
+    if let Layout::PerFrame(table) = &job.file.tree().resolve(x.desc)?.layout
         && args.frame.is_none()
         && table.len() > 1
     {
