@@ -17,7 +17,7 @@ def _size(number):
 
 def _shape(array):
     """Names and lengths, without looking at every frame."""
-    about = array._about
+    about = array._info
     lengths = [f"{name}: {length}" for name, length in zip(about[3], about[2])]
     if array.frames is not None:
         lengths.insert(0, f"frame: {array.frames}")
