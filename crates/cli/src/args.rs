@@ -18,16 +18,16 @@ const STYLES: Styles = Styles::styled()
 
 const AFTER_HELP: &str = "\
 Exit status:
-  0    yes, or done; also when the reader of a pipe went away
-  1    the answer is no: `check` found errors, `diff` a difference
-  2    an error: a wrong argument, a file that cannot be read
-  3    some of it worked
+  0    success; also when the reader of a pipe has closed it
+  1    `check` found errors, `diff` found differences
+  2    error: wrong argument, file that cannot be read
+  3    partial success
   130  interrupted
 
 JSON: with --json, as docs/json.md describes it.
 Colour: only on a terminal, never when NO_COLOR is set; --color decides otherwise.";
 
-/// Opens the files that simulations and instruments leave behind.
+/// Opens, converts, compares and repairs simulation and instrument files.
 #[derive(Parser)]
 #[command(
     name = "spile",
@@ -56,13 +56,13 @@ pub(crate) struct Cli {
 #[command(next_help_heading = "Options of every command")]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct Global {
-    /// Print JSON, one document a line
+    /// Print JSON, one document per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say less: only what was asked for, and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print details
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// Use colour: auto, always or never
@@ -75,7 +75,7 @@ pub(crate) struct Global {
         hide_possible_values = true
     )]
     pub(crate) color: When,
-    /// Show arrays that are computed from others, too (SDF)
+    /// Add arrays that are computed from others, where the format defines such
     #[arg(long, global = true)]
     pub(crate) derived: bool,
     /// Format of the input [default: recognised by content]
@@ -84,7 +84,7 @@ pub(crate) struct Global {
     /// Number of threads [default: all cores]
     #[arg(short, long, global = true, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Memory to use at most, for example 64M or 1GiB [default: 512M]
+    /// Memory limit, for example 64M or 1GiB [default: 512M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max_memory: Option<u64>,
 }
@@ -101,10 +101,10 @@ pub(crate) enum When {
 /// Which objects and frames of a file.
 #[derive(Debug, Args)]
 pub(crate) struct PickArgs {
-    /// Only objects whose path, or a group above them, matches: 'Electric*/E?', '**/Ex'
+    /// Only objects whose path, native id, or a group above them matches: 'Electric*/E?', '**/Ex', ex
     #[arg(long, value_name = "GLOB")]
     select: Vec<String>,
-    /// Only these frames, as a slice: 5, 0:100, 0:100:10
+    /// Only these frames, as a slice: 5, -1, 0:100, 0:100:10
     #[arg(long, value_name = "A:B:C", allow_hyphen_values = true)]
     frames: Option<String>,
 }
@@ -122,13 +122,13 @@ impl PickArgs {
 // A variant without a comment has a longer one at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what a file is; the same as `spile FILE`
+    /// Summarise files; `spile FILE` also lists the arrays
     Info(cmd::info::InfoArgs),
     /// List the groups and arrays of a file
     Ls(cmd::ls::LsArgs),
     Cat(cmd::cat::CatArgs),
     Stat(cmd::stat::StatArgs),
-    /// Show which bytes of a file are what
+    /// Show the byte ranges of a file and their meaning
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
     Convert(cmd::convert::ConvertArgs),
@@ -137,10 +137,10 @@ pub(crate) enum Command {
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
     Plot(cmd::plot::PlotArgs),
-    /// Save what can be read of a damaged file
+    /// Recover the readable parts of damaged files
     Salvage(cmd::salvage::SalvageArgs),
     Watch(cmd::watch::WatchArgs),
-    /// Decks and source code in SDF files
+    /// Input decks and source code stored in SDF files
     Sdf(cmd::sdf::SdfArgs),
     /// Operations on IOTK files
     Iotk(cmd::iotk::IotkArgs),
@@ -150,13 +150,13 @@ pub(crate) enum Command {
     Scda(cmd::scda::ScdaArgs),
     /// Operations on GSD files
     Gsd(cmd::gsd::GsdArgs),
-    /// Make a sample of every format and show what spile does with it
+    /// Demonstrate spile on sample files
     Tour(cmd::tour::TourArgs),
-    /// List the formats that spile knows
+    /// List the supported formats
     Formats(cmd::formats::FormatsArgs),
     /// Print the completion script of a shell
     Completions(cmd::completions::CompletionsArgs),
-    /// Print the manual page, or write all pages into a folder
+    /// Print the manual page, or write all pages to a folder
     Man(cmd::man::ManArgs),
     /// Not a command: the file of `spile FILE`
     #[command(external_subcommand)]

@@ -83,7 +83,7 @@ fn shape(array: &ArrayRow) -> String {
     }
 }
 
-fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
+pub(super) fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
     let mut columns = vec![("type", Align::Left), ("shape", Align::Right), ("size", Align::Right)];
     // Names of the format's own, where it has some: they work wherever a path does.
     let ids = rows.iter().any(|row| row.id.is_some());
@@ -116,7 +116,7 @@ fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
 fn details(row: &Row, out: &mut Output) -> Result<()> {
     let mut fields: Vec<(String, String)> = Vec::new();
     if let Some(id) = &row.id {
-        fields.push(("id", id.clone()));
+        fields.push(("id".into(), id.clone()));
     }
     if let Some(array) = &row.array {
         for ((dim, coord), length) in array.dims.iter().zip(&array.coords).zip(&array.shape) {
@@ -135,10 +135,10 @@ fn details(row: &Row, out: &mut Output) -> Result<()> {
         }
         if let Some(map) = array.map {
             let (a, b) = (text::short(map.intercept.0), text::short(map.slope.0));
-            fields.push(("map", format!("{a} + {b} * stored")));
+            fields.push(("scaling".into(), format!("{a} + {b} * stored")));
         }
     }
-    fields.extend(row.attrs.0.iter().map(|(name, value)| (name.clone(), value.to_string())));
+    fields.extend(row.attrs.0.iter().map(|(name, value)| (name.into(), value.to_string())));
     text::fields(&fields, usize::MAX, out)
 }
 

@@ -86,9 +86,9 @@ pub(crate) struct PlotArgs {
     /// Title [default: the file's name]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The frame, of an array that has frames
-    #[arg(long, value_name = "N")]
-    frame: Option<u64>,
+    /// Frame of an array that has frames; -1 is the last
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    frame: Option<i64>,
     /// Draw columns as lines, and two arrays as one line
     #[arg(long, group = "kind")]
     lines: bool,
@@ -138,6 +138,13 @@ pub(crate) struct PlotArgs {
     /// Draw in the terminal with characters
     #[arg(long, conflicts_with = "output")]
     text: bool,
+}
+
+impl PlotArgs {
+    /// The positional arguments that may begin with a hyphen.
+    pub(crate) fn words(&self) -> [Option<&str>; 2] {
+        [self.name.as_deref(), self.second.as_deref()]
+    }
 }
 
 /// `LOW:HIGH`, two different numbers.
@@ -313,7 +320,7 @@ impl Job<'_> {
             let message = format!("{} has {} frames; name one", chosen.node.path, table.len());
             return Err(Error::argument(message).hint("for example --frame 0"));
         }
-        let (frame, array) = cat::open(self.file, chosen.desc, self.args.frame, self.context)?;
+        let (frame, array) = cat::open(self.file, chosen.desc, self.args.frame)?;
         match array.dtype().kind() {
             Kind::Text | Kind::Opaque => {
                 let (name, dtype) = (&chosen.node.name, array.dtype());
