@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -116,6 +117,23 @@ impl PickArgs {
             Some(frames) => pick.with_frames(frames),
             None => Ok(pick),
         }
+    }
+}
+
+/// The output of a command that works like `cp`: the second argument, or -o as everywhere.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Output
+    #[arg(value_name = "OUTPUT", required_unless_present = "output_option")]
+    output: Option<PathBuf>,
+    /// Output, instead of the second argument
+    #[arg(short = 'o', long = "output", value_name = "OUTPUT", conflicts_with = "output")]
+    output_option: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    pub(crate) fn path(&self) -> &Path {
+        self.output.as_deref().or(self.output_option.as_deref()).unwrap_or(Path::new(""))
     }
 }
 

@@ -13,28 +13,27 @@ use spile_ops::diff::Row;
 use spile_ops::subset::subset;
 
 use super::{diff, not_standard_output, overwrite};
-use crate::args::PickArgs;
+use crate::args::{OutputArgs, PickArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
 
-/// The speed of what is over sooner says nothing.
-const WORTH_TELLING: Duration = Duration::from_millis(700);
+/// Shorter conversions are reported without a speed.
+const MEASURABLE: Duration = Duration::from_millis(700);
 
-/// Write a file as another format.
+/// Convert a file to another format.
 ///
-/// The new file's format is that of its name's ending, or -t. What the format has no words for is kept in
-/// a description beside the arrays, and is there again when spile reads the file; what is lost all the same
-/// is told before anything is written. --dry-run tells only that, --strict refuses it. The new file appears whole or not
-/// at all. --verify reads it again and compares every value.
+/// The format of the output follows from its extension, or -t. Metadata that the target cannot express is
+/// stored as JSON next to the arrays and restored on reading. Everything that will not arrive is reported;
+/// --dry-run only reports, --strict refuses. Writes are atomic. --verify compares the output with the
+/// source, values included.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
     /// The file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The new file
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     how: HowArgs,
 }
@@ -43,16 +42,16 @@ pub(crate) struct ConvertArgs {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(super) struct HowArgs {
-    /// The format of the new file
+    /// Output format
     #[arg(short, long, value_name = "FORMAT")]
     to: Option<String>,
-    /// Tell what would be done and lost; write nothing
+    /// Report what would be written and lost; write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Refuse to lose anything
+    /// Fail if anything would be lost
     #[arg(long)]
     strict: bool,
-    /// Read the new file and compare
+    /// Read the output and compare it with the source
     #[arg(long)]
     verify: bool,
     /// Replace the output file if it exists
@@ -60,15 +59,15 @@ pub(super) struct HowArgs {
     overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
-    /// Only a part of a dimension, by its name: X=0:100, 'Y=::2'
+    /// Part of a dimension, by its name: X=0:100, 'Y=::2'
     #[arg(long, value_name = "DIM=A:B:C")]
     slice: Vec<String>,
 }
 
 pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let format = args.how.target(&args.output)?;
+    let format = args.how.target(args.output.path())?;
     let opened = context.open(&args.file).map_err(|e| e.with_path(&args.file))?;
-    let job = Job { from: &args.file, to: &args.output, format, how: &args.how };
+    let job = Job { from: &args.file, to: args.output.path(), format, how: &args.how };
     job.run(&opened, context, out)
 }
 
@@ -178,7 +177,7 @@ impl Job<'_> {
                     let checked =
                         if how.verify && differences.is_empty() { ", verified" } else { "" };
                     let size = text::size(bytes);
-                    let rate = if took > WORTH_TELLING {
+                    let rate = if took > MEASURABLE {
                         let rate = bytes as f64 / took.as_secs_f64();
                         format!(" at {}/s", human_bytes(rate as u64))
                     } else {

@@ -13,7 +13,7 @@ use spile_ops::index::{DOCUMENTS, LeftOut};
 use spile_ops::subset::subset;
 
 use super::{not_standard_output, overwrite};
-use crate::args::PickArgs;
+use crate::args::{OutputArgs, PickArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
@@ -31,9 +31,8 @@ pub(crate) struct IndexArgs {
     /// The file, or a folder that is one dataset
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The new index
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// As HDF5 with external storage
     #[arg(long, conflicts_with = "parquet")]
     h5: bool,
@@ -59,7 +58,7 @@ struct Done {
 }
 
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "an index")?;
+    not_standard_output(args.output.path(), "an index")?;
     let place = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(place)?;
     let pick = args.pick.pick()?;
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
         folder.commit()?;
         done
     } else {
-        let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
+        let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
         let form = if args.h5 { hdf5 } else { kerchunk };
         let done = form(&content, &mut sink).map_err(place)?;
         refuse(args, &done)?;
@@ -98,7 +97,7 @@ fn refuse(args: &IndexArgs, done: &Done) -> Result<()> {
 
 /// The new folder. One that is there is replaced with everything in it, so it has to be an index.
 fn folder(args: &IndexArgs) -> Result<FolderSink> {
-    let output = &args.output;
+    let output = args.output.path();
     if args.overwrite && output.is_dir() && !output.join(DOCUMENTS).is_file() {
         return Err(Error::argument("is a folder of other files, no index; it is not replaced")
             .with_path(output));
@@ -141,7 +140,7 @@ fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) ->
     if context.json {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
-        document.field("output", &args.output.to_string_lossy())?;
+        document.field("output", &args.output.path().to_string_lossy())?;
         document.field("arrays", &done.arrays)?;
         document.field("bytes", &done.bytes)?;
         document.field("left_out", &done.left_out)?;
@@ -151,7 +150,7 @@ fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) ->
         context.warn(&args.file, &format!("left out: {}: {}", left.path, left.why));
     }
     if !context.quiet {
-        let name = text::clean(&args.output.to_string_lossy()).into_owned();
+        let name = text::clean(&args.output.path().to_string_lossy()).into_owned();
         let arrays = text::count(done.arrays, "array");
         let size = done.bytes.map_or(String::new(), |bytes| format!(", {}", text::size(bytes)));
         writeln!(out, "{name}: {arrays}{size} in place")?;

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<
 fn short(rows: &[Row], out: &mut Output) -> Result<()> {
     for row in rows {
         let (name, style) = name(row, &row.path);
-        let name = out.paint(style, &text::clean(&name));
+        let name = out.paint(style, &text::one_line(&name));
         writeln!(out, "{name}")?;
     }
     Ok(())

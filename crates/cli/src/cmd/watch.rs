@@ -16,21 +16,20 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Follow a run: a line for every frame that comes, until it is interrupted.
+/// Follow a run: print a line for every new frame until interrupted.
 ///
-/// Of a GSD file, frames that their writer is still committing are not shown. Of a folder of dumps, a dump
-/// is shown when it no longer changes.
+/// Frames of a trajectory are shown once they are committed; a dump in a folder once it no longer changes.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// A GSD file, or a folder with the dumps of a run
+    /// Trajectory, or folder with the dumps of a run
     file: PathBuf,
-    /// Seconds between two looks
+    /// Polling interval in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Begin with the frames that are there already
+    /// Start with the existing frames
     #[arg(long)]
     all: bool,
-    /// End after this many frames
+    /// Stop after this many frames
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
