@@ -88,7 +88,7 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         To::Binary => Target::Binary(framing, args.subrecord.unwrap_or(SUBRECORD)),
     };
     let style = if args.compat { Style::Library } else { Style::Exact };
-    let done = if args.output == Path::new("-") {
+    let done = if args.output.path() == Path::new("-") {
         let done = spile_iotk::convert(&source, target, style, &mut *out, &context.limits);
         let done = done.map_err(place)?;
         out.flush()?;
@@ -101,7 +101,7 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         sink.commit()?;
         done
     };
-    if context.json && args.output != Path::new("-") {
+    if context.json && args.output.path() != Path::new("-") {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
         document.field("output", &args.output.path().to_string_lossy())?;
