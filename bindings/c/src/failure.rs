@@ -22,7 +22,7 @@ pub(crate) unsafe fn guard<T>(err: *mut c_int, body: impl FnOnce() -> Result<T>)
     let (number, done) = match done {
         Ok(done) => (0, Some(done)),
         Err(error) => {
-            let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = error.suggestion().map(|hint| format!("; {hint}")).unwrap_or_default();
             LAST.set(format!("{error}{hint}"));
             (error.kind().number(), None)
         }
