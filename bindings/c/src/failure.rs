@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spile::error::{Error, ErrorKind, Result};
+use spile_core::error::{Error, ErrorKind, Result};
 
 thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
