@@ -380,8 +380,9 @@ fn sections_and_sizes_are_charged_before_they_are_built() {
     // 8 bytes per element.
     let path = folder.path().join("sizes");
     let mut file = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
-    let data = Elements::Contiguous(&[0; 100_000]);
-    file.varray(b"v", &[100_000], &[1; 100_000], data, false).unwrap();
+    let bytes = vec![0; 100_000];
+    let data = Elements::Contiguous(&bytes);
+    file.varray(b"v", &[100_000], &vec![1; 100_000], data, false).unwrap();
     file.close().unwrap();
     assert_eq!(opens(&path, 790_000), Err(ErrorKind::Limit));
     assert_eq!(opens(&path, 810_000), Ok(()));

@@ -19,6 +19,7 @@ use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, differences};
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_core::{Array, Dataset};
+use spile_interchange::flatten;
 use spile_scda::{Elements, File, Options, Scda, Writer};
 
 fn open(path: &Path) -> Dataset {
@@ -277,6 +278,12 @@ fn losses_are_the_differences_of_the_written_file() {
     s.desc(ex).map = Some(scaling);
     s.desc(ex).coords = vec![Coord::Node(x)];
     s.desc(ex).dims = vec!["x".into()];
+    // With its metadata as JSON nothing is lost.
+    let content = Dataset::new(Source::memory([]), s.tree.clone());
+    let temp = tempfile::tempdir().unwrap();
+    let flat = flatten(&content, &Scda.capabilities().unwrap()).unwrap();
+    write(&flat, &temp.path().join("flat")).unwrap();
+    assert_same_content(&content, &open(&temp.path().join("flat")));
     let starts = [0, 1, 3, 3, 4, 6, 8];
     let layout = Layout::Ragged { starts: starts.into(), data: Extents::one(0, 8) };
     let lists = s.add(ROOT, "lists", "opaque[1]", &[2, 3], layout);
