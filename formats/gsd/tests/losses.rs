@@ -286,3 +286,26 @@ fn planning_fails_like_writing() {
         assert!(!path.exists());
     }
 }
+
+#[test]
+fn flattened_datasets_are_restored_completely() {
+    let content = build(|tree| {
+        tree.push_attr(ROOT, "title", "a run").unwrap();
+        let group = tree.add_group(ROOT, "fields").unwrap();
+        tree.push_attr(group, "note", "x").unwrap();
+        let mut cube = framed(DType::I16, &[Some(&[2, 2, 3]), None]);
+        cube.dims = vec!["z".into(), "y".into(), "x".into()];
+        cube.coords[2] = Coord::Uniform { start: 1.0, step: 0.5 };
+        cube.map = Some(Linear::new(1.0, 0.5));
+        tree.add_array(group, "cube", cube.with_semantics(Semantics::role(Role::Field))).unwrap();
+        tree.add_array(group, "static", array("complex64".parse().unwrap(), &[4])).unwrap();
+        axis(tree, &[(Some(5), Some(0.5)), (Some(7), Some(0.75))]);
+    });
+    let capabilities = Gsd.capabilities().unwrap();
+    let flat = spile_interchange::flatten(&content, &capabilities).unwrap();
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("flat.gsd");
+    write_file(&Gsd, &flat, &path, Overwrite::Never).unwrap();
+    let written = Dataset::open_path(&Gsd, &path, &OpenOptions::default()).unwrap();
+    assert_eq!(differences(&content, &written).unwrap(), [""; 0]);
+}
