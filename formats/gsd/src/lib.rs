@@ -55,19 +55,19 @@ pub use index::DataRange;
 pub use read::{Chunk, File};
 pub use write::{Commit, Mode, Version, Writer};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{
-    Abilities, Capabilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss,
-    OpenOptions, Parsed, Salvage, Salvager, Score,
+    Abilities, Capabilities, Checker, Concatenator, Format, FormatInfo, FormatWriter, Grade, Head,
+    Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
 };
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::shape::Order;
-use spile_core::sink::Sink;
+use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -102,7 +102,13 @@ impl Format for Gsd {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities::default().writer(self).checker(self).salvager(self)
+        Abilities::default().writer(self).checker(self).salvager(self).concatenator(self)
+    }
+}
+
+impl Concatenator for Gsd {
+    fn concatenate(&self, files: &[PathBuf], target: &Path, limits: &Limits) -> Result<()> {
+        ops::merge(files, target, Overwrite::Never, limits).map(drop)
     }
 }
 
