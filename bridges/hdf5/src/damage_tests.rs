@@ -34,7 +34,7 @@ fn exercise(bytes: Vec<u8>, limits: &Limits) -> bool {
     for (_, _, desc) in file.tree().arrays() {
         // An invalid header may declare any number of fill values.
         let small = desc.bytes().is_ok_and(|bytes| bytes < 1 << 20);
-        let read = Array::open(file.source(), file.tree(), desc, limits);
+        let read = file.open_array(desc);
         let read =
             read.and_then(|array| if small { array.all()?.stream(|_, _| Ok(())) } else { Ok(()) });
         let _ = read.map_err(assert_about_file);

@@ -1,6 +1,6 @@
 //! Any dataset as HDF5 or NetCDF-4.
 //!
-//! Every array of the [flat](spile_core::flat) tree becomes one contiguous dataset. Names and coordinates
+//! Every array of the [flat](spile_interchange::flat) tree becomes one contiguous dataset. Names and coordinates
 //! of dimensions become dimension scales. Metadata that HDF5 cannot express are stored as JSON in the
 //! attribute [`DESCRIPTION`] of the root group. All metadata precede the data, so each byte is written
 //! once.
@@ -11,11 +11,11 @@ mod value;
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::axes::Dimensions;
+use spile_interchange::dimensions::Dimensions;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::flat::Flat;
+use spile_interchange::flat::Flat;
 use spile_core::format::Reader;
 use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
@@ -234,12 +234,12 @@ impl<'a> Writer<'a> {
         let Some(array) = array else { return };
         let mut attrs = Vec::new();
         if let Some(map) = array.map {
-            attrs.push(("scale_factor".to_string(), Value::Float(map.slope)));
-            attrs.push(("add_offset".to_string(), Value::Float(map.intercept)));
+            attrs.push("scale_factor", Value::Float(map.slope));
+            attrs.push("add_offset", Value::Float(map.intercept));
         }
         let is_bool = array.dtype.kind() == Kind::Bool && array.dtype.size() == 1;
         if self.flavor == Flavor::NetCdf && is_bool {
-            attrs.push(("dtype".to_string(), Value::from("bool")));
+            attrs.push("dtype", Value::from("bool"));
         }
         self.add_attributes(object, &attrs);
     }

@@ -8,7 +8,7 @@ mod value;
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::description::Description;
+use spile_core::metadata::Description;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::report::{Finding, Report};

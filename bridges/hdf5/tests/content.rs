@@ -28,8 +28,8 @@ fn node<'a>(file: &'a dyn Reader, path: &str) -> &'a Node {
 
 fn bytes(file: &dyn Reader, path: &str) -> Vec<u8> {
     let desc = node(file, path).array.as_ref().unwrap();
-    let array = Array::open(file.source(), file.tree(), desc, &Limits::default()).unwrap();
-    array.read(&Selection::all(), Axes::Order(Order::C)).unwrap()
+    let array = file.open_array(desc).unwrap();
+    array.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap()
 }
 
 fn attr(node: &Node, name: &str) -> Value {

@@ -140,7 +140,7 @@ fn tree(plans: &[Plan]) -> Tree {
         for (name, value) in &plan.attrs {
             let attrs = &mut tree.node_mut(id).attrs;
             if attrs.iter().all(|(own, _)| own != name) {
-                attrs.push((name.clone(), value.clone()));
+                attrs.push(name.clone(), value.clone());
             }
         }
     }

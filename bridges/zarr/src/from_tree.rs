@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 
 use serde_json::{Value as Json, json};
-use spile_core::axes::Dimensions;
+use spile_interchange::dimensions::Dimensions;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::flat::Flat;
+use spile_interchange::flat::Flat;
 use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value as Json;
-use spile_core::description::Description;
+use spile_core::metadata::Description;
 use spile_core::error::{ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Coord, Linear};
 use spile_core::limits::Limits;

@@ -62,7 +62,7 @@ fn every_array_has_the_values_of_zarr_python() {
                     other => other.to_string(),
                 };
                 assert_eq!(dtype, dtype_name, "{array_name}");
-                let bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+                let bytes = array.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
                 let sum: String = Sha256::digest(&bytes)
                     .iter()
                     .flat_map(|b| [b >> 4, b & 15])
@@ -87,13 +87,13 @@ fn slices_equal_those_of_the_unchunked_array() {
         for question in ["2", ":, 3", ":, :, 5", "4:0:-2, 1:7:3, ::-1", "1:3, 2:5, 3", "0:0"] {
             let selection: Selection = question.parse().unwrap();
             for axes in [Axes::Order(Order::C), Axes::Order(Order::F), Axes::Slowest(&[1, 0, 2])] {
-                let expected = unchunked.read(&selection, axes).unwrap();
+                let expected = unchunked.read_bytes(&selection, axes).unwrap();
                 let mut seen = 0;
                 for path in manifest[name].as_object().unwrap().keys() {
                     let other = array(&*store, path, &limits);
                     if other.shape() == &shape {
                         assert_eq!(
-                            other.read(&selection, axes).unwrap(),
+                            other.read_bytes(&selection, axes).unwrap(),
                             expected,
                             "{path} {question}"
                         );
@@ -125,7 +125,7 @@ fn dimensions_coordinates_scaling_and_attributes_are_read() {
         if name == "v3.zarr" {
             assert_eq!(node.attrs, [("units".to_string(), Value::from("K"))]);
             let values = self::array(&*store, "T", &Limits::default());
-            let stored = values.read(&Selection::all(), Axes::Stored).unwrap();
+            let stored = values.read_bytes(&Selection::all(), Axes::Stored).unwrap();
             let first = f64::from(convert::decode::<i16>(&stored)[1]);
             let scaled = values.read_f64(&"0, 1".parse().unwrap(), Axes::Stored).unwrap();
             assert_eq!(scaled, [first * 0.5 + 10.0]);
@@ -178,7 +178,7 @@ fn exercise(path: &Path) -> Vec<ErrorKind> {
         Ok(None) => {}
         Ok(Some(store)) => {
             for (_, _, desc) in store.tree().arrays() {
-                let read = Array::open(store.source(), store.tree(), desc, &limits)
+                let read = store.open_array(desc)
                     .and_then(|array| array.all()?.stream(|_, _| Ok(())));
                 kinds.extend(read.err().map(|e| e.kind()));
             }

@@ -50,8 +50,8 @@ fn invalid_file_names_are_restored() {
     let found: Vec<String> = store.tree().iter().map(|(_, node)| node.path.clone()).collect();
     assert_eq!(found, paths);
     for (_, node, desc) in store.tree().arrays() {
-        let array = Array::open(store.source(), store.tree(), desc, &Limits::default()).unwrap();
-        let value = array.read(&Selection::all(), Axes::Stored).unwrap()[0];
+        let array = store.open_array(desc).unwrap();
+        let value = array.read_bytes(&Selection::all(), Axes::Stored).unwrap()[0];
         let k = names.iter().position(|name| *name == node.name).unwrap() as u8;
         assert_eq!(value, if node.parent == ROOT { k + 100 } else { k });
     }
@@ -72,8 +72,8 @@ fn coordinates_are_at_the_root_and_restored_to_their_group() {
     field.coords = vec![Coord::Node(x), Coord::Uniform { start: 1.5, step: 0.25 }];
     field.map = Some(Linear::new(-1.0, 0.5));
     let id = tree.add_array(ROOT, "field", field).unwrap();
-    tree.node_mut(id).attrs.push(("units".into(), Value::from("V")));
-    tree.node_mut(id).attrs.push(("bad".into(), Value::Float(f64::NAN)));
+    tree.node_mut(id).attrs.push("units", Value::from("V"));
+    tree.node_mut(id).attrs.push("bad", Value::Float(f64::NAN));
     let path = temp.path().join("x.zarr");
     let store = write(tree, &path);
     let tree = store.tree();
@@ -111,7 +111,7 @@ fn attributes_changed_by_other_programs_are_used() {
     node.id = Some("identifier".into());
     let int = Value::Int(5);
     for (name, value) in [("kept", int.clone()), ("old", "x".into()), ("gone", "y".into())] {
-        node.attrs.push((name.into(), value));
+        node.attrs.push(name, value);
     }
     let path = temp.path().join("x.zarr");
     write(tree, &path);
@@ -169,7 +169,7 @@ fn frames_are_a_dimension_with_times_and_are_restored() {
             let limits = Limits::default();
             let array =
                 Array::open_frame(store.source(), tree, desc, frame as u64, &limits).unwrap();
-            let bytes = array.map(|a| a.read(&Selection::all(), Axes::Stored).unwrap());
+            let bytes = array.map(|a| a.read_bytes(&Selection::all(), Axes::Stored).unwrap());
             assert_eq!(&bytes, cell, "{name} {frame}");
         }
     }
@@ -197,7 +197,7 @@ fn long_arrays_are_several_files_of_equal_length() {
         let Layout::Plain { extents, order: own } = &desc.layout else { panic!("{desc:?}") };
         assert_eq!((extents.parts().len(), *own), (2, order));
         let array = Array::open(store.source(), tree, desc, &Limits::default()).unwrap();
-        assert!(array.read(&Selection::all(), Axes::Stored).unwrap() == bytes);
+        assert!(array.read_bytes(&Selection::all(), Axes::Stored).unwrap() == bytes);
     }
 }
 
@@ -234,8 +234,8 @@ fn metadata_json_that_does_not_fit_is_a_warning() {
         let codes: Vec<_> = store.findings().iter().map(|f| f.code).collect();
         assert_eq!(codes, ["zarr-007"]);
         let desc = store.tree().node(store.tree().find("group/a").unwrap()).array.as_ref().unwrap();
-        let array = Array::open(store.source(), store.tree(), desc, &Limits::default()).unwrap();
-        assert_eq!(array.read(&Selection::all(), Axes::Stored).unwrap(), [1, 2]);
+        let array = store.open_array(desc).unwrap();
+        assert_eq!(array.read_bytes(&Selection::all(), Axes::Stored).unwrap(), [1, 2]);
     }
 }
 

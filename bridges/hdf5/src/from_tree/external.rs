@@ -173,7 +173,7 @@ fn ranges(cells: &[FrameCell], array: &ArrayDesc) -> std::result::Result<Ranges,
             Layout::Rows { .. } => return Err("column of a table"),
             Layout::Encoded { .. } => return Err("compressed"),
             Layout::Chunked { .. } => return Err("chunked"),
-            Layout::Text { .. } => return Err("stored as text"),
+            Layout::EncodedWhole { .. } => return Err("stored as text"),
             _ => return Err("not stored as contiguous bytes"),
         };
         let bytes = shape.count().unwrap_or(0).saturating_mul(size);

@@ -1,6 +1,6 @@
 //! Dimension scales of a new file.
 
-use spile_core::axes::Dimension;
+use spile_interchange::dimensions::Dimension;
 use spile_core::dtype::DType;
 use spile_core::layout::Coord;
 use spile_core::tree::{NodeId, ROOT, Value};

@@ -79,7 +79,7 @@ impl<'a> Dataset<'a> {
                     return error;
                 }
                 let unsupported = Error::unsupported("hdf5-015", error.message()).at(at);
-                match error.hint_text() {
+                match error.suggestion() {
                     Some(hint) => unsupported.hint(hint),
                     None => unsupported,
                 }
@@ -275,7 +275,7 @@ impl<'a> Dataset<'a> {
         ctx.allow(desc.bytes()?.saturating_add(temporary), "variable-length data")?;
         let empty = Tree::new(&ctx.limits);
         let array = Array::open(&ctx.source, &empty, &desc, &ctx.limits)?;
-        let raw = array.read(&Selection::all(), Axes::Order(Order::C))?;
+        let raw = array.read_bytes(&Selection::all(), Axes::Order(Order::C))?;
         let mut locations = Vec::with_capacity(count as usize);
         for bytes in raw.chunks_exact(dtype.size().max(1)) {
             let mut fields = ctx.fields(bytes, self.header.address);
