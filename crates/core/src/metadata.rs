@@ -377,17 +377,18 @@ impl Metadata {
             if let Storage::Rows(path) | Storage::Sizes(path) = &mut array.storage {
                 rename(path);
             }
-            if let Some(at) = paths.get(&node.path) {
+            if let Some(at) = paths.get(array.at.as_ref().unwrap_or(&node.path)) {
                 array.at = Some(at.clone());
             }
         }
     }
 
-    /// Records that the arrays at these paths are stored under another type or shape.
+    /// Records that the arrays at these paths of the file are stored under another type or shape. Call it
+    /// before [`Metadata::rename`] with the old paths.
     pub fn set_casts(&mut self, mut casts: HashMap<String, Cast>) {
         for node in &mut self.nodes {
             if let Some(array) = &mut node.array {
-                array.cast = casts.remove(&node.path);
+                array.cast = casts.remove(array.at.as_ref().unwrap_or(&node.path));
             }
         }
     }

@@ -78,15 +78,32 @@ impl Flat {
         };
         builder.tree.set_attrs(ROOT, old.attrs().clone())?;
         let mut new_ids = HashMap::from([(ROOT, ROOT)]);
+        // Few formats have arrays below arrays: their children go to a group beside the array.
+        let mut parents = HashMap::from([(ROOT, ROOT)]);
+        let mut renamed = HashMap::new();
         for (k, (id, node)) in old.iter().enumerate() {
-            // An array that is left out takes its children with it.
-            let Some(parent) = new_ids.get(&node.parent).copied() else { continue };
-            if let Some(new) = builder.add(k, id, node, parent)? {
-                new_ids.insert(id, new);
-                builder.tree.node_mut(new).id.clone_from(&node.id);
-                builder.tree.set_attrs(new, node.attrs.clone())?;
+            let parent = match parents.get(&node.parent) {
+                Some(parent) => *parent,
+                None => {
+                    let above = old.node(node.parent);
+                    let group = builder.tree.add_group(parents[&above.parent], &above.name)?;
+                    parents.insert(node.parent, group);
+                    group
+                }
+            };
+            let Some(new) = builder.add(k, id, node, parent)? else { continue };
+            new_ids.insert(id, new);
+            let copy = builder.tree.node_mut(new);
+            copy.id.clone_from(&node.id);
+            if copy.path != node.path {
+                renamed.insert(node.path.clone(), copy.path.clone());
             }
+            if node.array.is_none() {
+                parents.insert(id, new);
+            }
+            builder.tree.set_attrs(new, node.attrs.clone())?;
         }
+        builder.metadata.rename(&renamed);
         let time = if keep_frames { None } else { builder.moments()? };
         builder.link(&new_ids, time);
         let Builder { tree, stacks, metadata, .. } = builder;
@@ -462,7 +479,10 @@ pub(crate) fn is_stackable(
         let before = first.get_or_insert_with(|| cell.shape.clone());
         let (own, other) = (cell.shape.lengths(), before.lengths());
         if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
-            return Err(format!("its shape is {before} in one frame and {} in another", cell.shape));
+            return Err(format!(
+                "its shape is {before} in one frame and {} in another",
+                cell.shape
+            ));
         }
     }
     let rank = first.map_or(array.shape.rank(), |shape| shape.rank());

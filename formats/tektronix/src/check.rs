@@ -34,7 +34,7 @@ pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
             let stored = Wire::new(&stored, at, header.order, "tektronix-007").u64()?;
             let mut sum = 0_u64;
             for_each_chunk(source, 0, at, |bytes| {
-                sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>()
+                sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
             })?;
             compare(&mut report, stored, sum, at);
         }

@@ -240,7 +240,7 @@ impl<'a> MetadataApplier<'a> {
             if self.used.contains(node.path.as_str()) {
                 continue;
             }
-            let parent = tree.group_at(split(&node.path).0)?;
+            let parent = tree.node_at(split(&node.path).0)?;
             let mut array = array.clone();
             array.coords.clear();
             array.coords.resize(array.shape.rank(), Coord::None);

@@ -31,7 +31,7 @@ use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::Span;
 use spile::sink::Sink;
-use spile_plot::{Axis, Figure, ColourMode};
+use spile_plot::{Axis, ColourMode, Figure};
 
 use super::{cat, overwrite};
 use crate::context::Context;
