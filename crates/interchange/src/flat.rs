@@ -8,6 +8,8 @@
 //! - An array that is the same as another is not repeated.
 //! - Steps and times of the frames are arrays `step` and `time`.
 
+mod losses;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -23,6 +25,8 @@ use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
+
+pub use losses::flat_losses;
 
 /// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
