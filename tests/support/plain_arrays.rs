@@ -20,11 +20,10 @@ fn array(dtype: &str, shape: &[u64]) -> ArrayDesc {
     ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C))
 }
 
-fn cell(array: &ArrayDesc) -> Option<FrameCell> {
-    Some(FrameCell { shape: array.shape.clone(), layout: array.layout.clone() })
-}
-
 fn per_frame(frames: &[ArrayDesc]) -> ArrayDesc {
+    let cell = |array: &ArrayDesc| {
+        Some(FrameCell { shape: array.shape.clone(), layout: array.layout.clone() })
+    };
     let layout = Layout::PerFrame(Arc::new(Cells(frames.iter().map(cell).collect())));
     ArrayDesc { layout, ..frames[0].clone() }
 }
@@ -139,6 +138,7 @@ fn frames() -> Dataset {
     tree.add_array(ROOT, "field", field).unwrap();
     let kept = per_frame(&[array("int16", &[2]), array("int16", &[0])]);
     tree.add_array(ROOT, "kept", kept).unwrap();
+    tree.add_array(ROOT, "kept.rows", array("int64", &[2])).unwrap();
     tree.set_frames(axis(2));
     dataset(tree)
 }

@@ -84,9 +84,9 @@ pub(crate) fn losses(content: &Dataset, flavor: Flavor) -> Result<Vec<Loss>> {
     if flavor == Flavor::NetCdf {
         let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
         let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
-        let half = content.arrays().filter(|(_, node, array)| {
-            is_half(array.dtype) && !lost.contains(node.path.as_str())
-        });
+        let half = content
+            .arrays()
+            .filter(|(_, node, array)| is_half(array.dtype) && !lost.contains(node.path.as_str()));
         let reason = "NetCDF-4 has no float16; written as float32";
         losses.extend(half.map(|(_, node, _)| Loss::new(&node.path, LossKind::Type, reason)));
     }

@@ -302,9 +302,10 @@ impl Walk<'_> {
             findings.push((path, message, is_lost));
         }
         for (path, message, is_lost) in findings {
-            let finding = match is_lost {
-                true => self.report.error("hdf5-020", message),
-                false => self.report.note("hdf5-020", message),
+            let finding = if is_lost {
+                self.report.error("hdf5-020", message)
+            } else {
+                self.report.note("hdf5-020", message)
             };
             finding.in_object(format!("\"{path}\""));
         }

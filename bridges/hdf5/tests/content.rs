@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use spile_core::Dataset;
+use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Checker as _, OpenOptions, Region, write_file};
-use spile_core::layout::{Coord, Layout};
+use spile_core::format::{Checker as _, Format, OpenOptions, Region, write_file};
+use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::report::Severity;
 use spile_core::select::Selection;
-use spile_core::shape::Order;
+use spile_core::semantics::{Missing, Role};
+use spile_core::shape::{Order, Shape};
+use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_core::semantics::Role;
-use spile_core::tree::{Node, Value};
+use spile_core::tree::{Node, ROOT, Tree, Value};
 use spile_hdf5::{Hdf5, NetCdf, write_index};
 
 fn path(name: &str) -> PathBuf {
@@ -156,10 +158,7 @@ fn scales_are_names_and_coordinates_of_dimensions() {
         (station.dtype.to_string(), station.dims.clone()),
         ("text[6]".into(), vec!["lat".into()])
     );
-    assert_eq!(
-        attr(node(&file, "model"), "levels"),
-        Value::List([0, 1, 2].map(Value::Int).into())
-    );
+    assert_eq!(attr(node(&file, "model"), "levels"), Value::List([0, 1, 2].map(Value::Int).into()));
 }
 
 #[test]
@@ -224,7 +223,9 @@ fn a_damaged_object_header_hides_no_other_object() {
         let mut bad = good.clone();
         bad[at + 8] ^= 1;
         // A damaged root group is an error.
-        let Ok(file) = Dataset::open(&Hdf5, Source::memory(bad), &OpenOptions::default()) else { continue };
+        let Ok(file) = Dataset::open(&Hdf5, Source::memory(bad), &OpenOptions::default()) else {
+            continue;
+        };
         let [finding] = file.warnings() else { panic!("{:?}", file.warnings()) };
         assert_eq!(finding.code, "hdf5-006");
         let path = finding.object.as_deref().unwrap().trim_matches('"');
@@ -239,16 +240,55 @@ fn a_damaged_object_header_hides_no_other_object() {
 fn metadata_json_that_does_not_fit_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.h5");
-    let overwrite = spile_core::sink::Overwrite::Never;
     let content = open("compact.h5");
-    write_file(&Hdf5, &content, &path, overwrite).unwrap();
-    let mut bytes = std::fs::read(&path).unwrap();
+    write_file(&Hdf5, &content, &path, Overwrite::Never).unwrap();
+    let file = without_metadata(&path);
+    assert_eq!(file.warnings().iter().map(|f| f.code).collect::<Vec<_>>(), ["core-metadata"]);
+    assert_eq!(bytes(&file, "compact"), bytes(&content, "compact"));
+}
+
+/// The file at `path` without the metadata JSON that only spile reads.
+fn without_metadata(path: &Path) -> Dataset {
+    let mut bytes = std::fs::read(path).unwrap();
     let version = b"{\"spile\":1";
     let at = bytes.windows(version.len()).position(|w| w == version).unwrap();
     bytes[at + version.len() - 1] = b'9';
-    let file = Dataset::open(&Hdf5, Source::memory(bytes), &OpenOptions::default()).unwrap();
-    assert_eq!(file.warnings().iter().map(|f| f.code).collect::<Vec<_>>(), ["core-metadata"]);
-    assert_eq!(self::bytes(&file, "compact"), self::bytes(&content, "compact"));
+    Dataset::open(&Hdf5, Source::memory(bytes), &OpenOptions::default()).unwrap()
+}
+
+#[test]
+fn scaling_and_missing_values_are_attributes_for_other_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    let array = |dtype: DType, values: &[u8]| {
+        let shape = Shape::new([(values.len() / dtype.size()) as u64]);
+        ArrayDesc::new(dtype, shape, Layout::Inline(values.into(), Order::C))
+    };
+    let x = tree.add_array(ROOT, "x", array(DType::U8, &[1, 2, 3])).unwrap();
+    let mut field = array(DType::I16, &[1, 0, 2, 0, 3, 0]);
+    (field.dims, field.coords) = (vec!["x".into()], vec![Coord::Node(x)]);
+    field.map = Some(Linear { intercept: 5.0, slope: 0.5, origin: 2.0 });
+    let missing = Missing { values: vec![3.0], min: Some(2.0), max: None };
+    field.semantics_mut().missing = missing.clone();
+    let other = tree.add_array(ROOT, "other", field.clone()).unwrap();
+    tree.push_attr(other, "_FillValue", Value::Int(1)).unwrap();
+    tree.add_array(ROOT, "field", field).unwrap();
+    let content = Dataset::new(Source::memory([]), tree);
+    for (format, name) in [(&Hdf5 as &dyn Format, "x.h5"), (&NetCdf, "x.nc")] {
+        let path = folder.path().join(name);
+        write_file(format, &content, &path, Overwrite::Never).unwrap();
+        let file = without_metadata(&path);
+        let found = node(&file, "field").array.as_ref().unwrap();
+        assert_eq!((found.map, found.semantics().role), (Some(Linear::new(4.0, 0.5)), Role::Field));
+        assert_eq!(found.semantics().missing, missing);
+        let attrs: Vec<_> = node(&file, "field").attrs.iter().map(|(name, _)| name).collect();
+        assert_eq!(attrs, ["missing_value", "valid_min"]);
+        let values: Vec<f64> = file.array("field").unwrap().read("").unwrap();
+        assert!(values[0].is_nan() && values[1] == 5.0 && values[2].is_nan(), "{values:?}");
+        // Attributes of the source are written instead of others.
+        let found = node(&file, "other").array.as_ref().unwrap();
+        assert_eq!(found.semantics().missing.values, [1.0]);
+    }
 }
 
 #[test]
@@ -264,10 +304,7 @@ fn links_keep_their_creation_order() {
 fn an_index_needs_one_file_and_lists_skipped_arrays() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("index.h5");
-    let sink = || {
-        let overwrite = spile_core::sink::Overwrite::Replace;
-        spile_core::sink::Sink::create(&target, overwrite).unwrap()
-    };
+    let sink = || Sink::create(&target, Overwrite::Replace).unwrap();
     let memory = std::fs::read(path("scales_new.h5")).unwrap();
     let file = Dataset::open(&Hdf5, Source::memory(memory), &OpenOptions::default()).unwrap();
     let error = write_index(&file, &mut sink()).unwrap_err();

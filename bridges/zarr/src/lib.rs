@@ -45,8 +45,8 @@ use std::path::Path;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::{
-    Abilities, Folder, FolderFormat, FolderWriter, Format, FormatInfo, Grade, Head, Loss, OpenOptions,
-    Parsed, Score,
+    Abilities, Folder, FolderFormat, FolderWriter, Format, FormatInfo, Grade, Head, Loss,
+    OpenOptions, Parsed, Score,
 };
 use spile_core::sink::FolderSink;
 use spile_core::source::Source;

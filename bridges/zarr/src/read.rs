@@ -205,7 +205,8 @@ impl Walk<'_> {
                 let (path, key) = (folder.join(&name), format!("{prefix}{name}"));
                 if path.is_dir() {
                     if depth < deepest {
-                        self.budget.charge(FILE_BYTES + path.as_os_str().len() as u64, "the chunks")?;
+                        self.budget
+                            .charge(FILE_BYTES + path.as_os_str().len() as u64, "the chunks")?;
                         folders.push((path, format!("{key}/"), depth + 1));
                     }
                 } else if let Some(number) = meta.keys.number(&key, &grid) {

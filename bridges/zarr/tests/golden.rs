@@ -11,10 +11,10 @@ use spile_core::format::OpenOptions;
 use spile_core::layout::{Coord, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::Order;
 use spile_core::report::Severity;
+use spile_core::select::Selection;
 use spile_core::semantics::Role;
+use spile_core::shape::Order;
 use spile_core::tree::{Attrs, Value};
 use spile_zarr::Zarr;
 
@@ -183,8 +183,8 @@ fn exercise(path: &Path) -> Vec<ErrorKind> {
         Err(e) => kinds.push(e.kind()),
         Ok(store) => {
             for (_, _, desc) in store.tree().arrays() {
-                let read = store.open_array(desc)
-                    .and_then(|array| array.all()?.stream(|_, _| Ok(())));
+                let read =
+                    store.open_array(desc).and_then(|array| array.all()?.stream(|_, _| Ok(())));
                 kinds.extend(read.err().map(|e| e.kind()));
             }
         }

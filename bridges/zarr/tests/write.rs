@@ -204,6 +204,36 @@ fn long_arrays_are_several_files_of_equal_length() {
 }
 
 #[test]
+fn missing_values_of_xarray_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.zarr");
+    let mut tree = Tree::new(&Limits::default());
+    let values: Vec<u8> = [1.0_f32, -9.0, 3.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    for name in ["base64", "nan", "number"] {
+        tree.add_array(ROOT, name, line(DType::F32, &values)).unwrap();
+    }
+    write(tree, &path);
+    let mut root = json(&path.join("zarr.json"));
+    root["attributes"].as_object_mut().unwrap().remove("spile");
+    std::fs::write(path.join("zarr.json"), root.to_string()).unwrap();
+    // base64 of the bytes of the double -9.0.
+    let fill = [("base64", "AAAAAAAAIsA=".into()), ("nan", "NaN".into()), ("number", (-9).into())];
+    for (name, value) in fill {
+        let file = path.join(name).join("zarr.json");
+        let mut document = json(&file);
+        document["attributes"]["_FillValue"] = value;
+        std::fs::write(file, document.to_string()).unwrap();
+    }
+    let store = open(&path);
+    let missing = |name: &str| store.array(name).unwrap().missing().values.clone();
+    assert_eq!((missing("base64"), missing("number")), (vec![-9.0], vec![-9.0]));
+    assert!(missing("nan")[0].is_nan());
+    assert!(store.array("nan").unwrap().attrs().contains("_FillValue"));
+    let values: Vec<f64> = store.array("base64").unwrap().read("").unwrap();
+    assert!(values[0] == 1.0 && values[1].is_nan() && values[2] == 3.0);
+}
+
+#[test]
 fn a_folder_of_other_files_is_not_replaced() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("mine");

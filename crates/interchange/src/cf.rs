@@ -11,8 +11,7 @@ use spile_core::tree::{Attrs, NodeId, Tree, Value};
 pub const SCALING: [&str; 2] = ["scale_factor", "add_offset"];
 
 /// Attributes of missing values.
-const MISSING: [&str; 5] =
-    ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"];
+const MISSING: [&str; 5] = ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"];
 
 /// Arrays of this type have scaling and missing values.
 pub fn is_scalable(dtype: DType) -> bool {
@@ -102,10 +101,7 @@ pub fn attributes(array: &ArrayDesc, own: &Attrs) -> Attrs {
     match values[..] {
         [] => {}
         [one] => attrs.push("missing_value", value(one)),
-        _ => attrs.push(
-            "missing_value",
-            Value::List(values.iter().copied().map(value).collect()),
-        ),
+        _ => attrs.push("missing_value", Value::List(values.iter().copied().map(value).collect())),
     }
     attrs.extend(min.map(|min| ("valid_min", value(min))));
     attrs.extend(max.map(|max| ("valid_max", value(max))));
@@ -170,7 +166,10 @@ mod tests {
         let missing = &array.semantics().missing;
         assert_eq!(missing.values, [-999.0, -998.0]);
         assert_eq!((missing.min, missing.max), (Some(-10.0), Some(10.0)));
-        assert_eq!(attrs.iter().map(|(name, _)| name).collect::<Vec<_>>(), [MISSING[0], MISSING[1], MISSING[4]]);
+        assert_eq!(
+            attrs.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            [MISSING[0], MISSING[1], MISSING[4]]
+        );
         let written = attributes(&array, &attrs);
         assert_eq!((written.get_f64("scale_factor"), written.len()), (Some(0.5), 2));
     }

@@ -274,9 +274,8 @@ impl<'a> Dataset<'a> {
         let temporary = count.saturating_mul(size_of::<Option<(u64, u64)>>() as u64 + 40);
         ctx.allow(desc.bytes()?.saturating_add(temporary), "variable-length data")?;
         let references = spile_core::Dataset::new(ctx.source.clone(), Tree::new(&ctx.limits));
-        let raw = references
-            .open_array(&desc)?
-            .read_bytes(&Selection::all(), Axes::Order(Order::C))?;
+        let raw =
+            references.open_array(&desc)?.read_bytes(&Selection::all(), Axes::Order(Order::C))?;
         let mut locations = Vec::with_capacity(count as usize);
         for bytes in raw.chunks_exact(dtype.size().max(1)) {
             let mut fields = ctx.fields(bytes, self.header.address);
