@@ -8,6 +8,8 @@
 //! - An array that is the same as another is not repeated.
 //! - Steps and times of the frames are arrays `step` and `time`.
 
+mod losses;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -23,6 +25,8 @@ use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
+
+pub use losses::flat_losses;
 
 /// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
@@ -257,7 +261,15 @@ impl Builder<'_> {
         let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
         let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
         desc.dims = vec![dim.into()];
-        let id = self.tree.add_array(parent, name, desc)?;
+        // The names of arrays that follow are theirs.
+        let group = self.tree.node(parent).path.clone();
+        let is_free = |name: &String| {
+            let path = if group.is_empty() { name.clone() } else { format!("{group}/{name}") };
+            self.content.tree().at(&path).is_none()
+        };
+        let numbered = (2..).map(|k| format!("{name}~{k}"));
+        let name = std::iter::once(name.to_string()).chain(numbered).find(is_free);
+        let id = self.tree.add_array(parent, &name.unwrap_or_default(), desc)?;
         let node = self.tree.node_mut(id);
         node.attrs.push("long_name", about);
         let path = node.path.clone();
