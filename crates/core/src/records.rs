@@ -2,7 +2,7 @@
 //! of it once.
 
 use crate::error::{Error, Result};
-use crate::format::{Region, Role};
+use crate::format::{Region, RegionKind};
 use crate::report::Report;
 use crate::source::Source;
 
@@ -203,18 +203,18 @@ impl Rows {
     /// Regions of a file of `len` bytes: `header` before the rows, the rows, the incomplete last row.
     pub fn regions(
         &self,
-        (role, header): (Role, &str),
+        (kind, header): (RegionKind, &str),
         len: u64,
         each: &mut dyn FnMut(Region) -> Result<()>,
     ) -> Result<()> {
         let rows = format!("{} rows of {}", self.count, self.columns);
-        for (offset, to, role, name, value) in [
-            (0, self.start, role, header, String::new()),
-            (self.start, self.end, Role::Data, "rows", rows),
-            (self.end, len, Role::Unknown, "partial row", String::new()),
+        for (offset, to, kind, name, value) in [
+            (0, self.start, kind, header, String::new()),
+            (self.start, self.end, RegionKind::Data, "rows", rows),
+            (self.end, len, RegionKind::Unknown, "partial row", String::new()),
         ] {
             if to > offset {
-                each(Region { offset, len: to - offset, role, name: name.into(), value })?;
+                each(Region { offset, len: to - offset, kind, name: name.into(), value })?;
             }
         }
         Ok(())
