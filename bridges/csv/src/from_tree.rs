@@ -13,7 +13,7 @@ use spile_core::layout::Coord;
 use spile_core::limits::Limits;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::table::{Column, Piece, Table};
+use spile_interchange::table::{Column, Piece, Table};
 use spile_core::tree::Value;
 
 use crate::heading::{Heading, Tag};

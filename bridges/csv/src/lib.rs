@@ -18,7 +18,7 @@
 //! let limits = Limits::default();
 //! let file = spile_csv::Csv.open(Source::memory(text), &limits)?;
 //! let x = file.tree().node(file.tree().find("x")?);
-//! let array = Array::open(file.source(), file.tree(), x.array.as_ref().unwrap(), &limits)?;
+//! let array = file.open_array(x.array.as_ref().unwrap())?;
 //! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [0.5, 0.25]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```

@@ -71,7 +71,7 @@ impl File {
             let parent = if above.is_empty() { ROOT } else { tree.group_at(above)? };
             let id = tree.add_array(parent, name, desc)?;
             if let Some(units) = column.units {
-                tree.node_mut(id).attrs.push(("units".into(), Value::Text(units)));
+                tree.node_mut(id).attrs.push("units", Value::Text(units));
             }
         }
         let mut report = Report::default();
@@ -313,7 +313,7 @@ impl Reader for File {
         let Rows { count, columns, .. } = self.table.rows;
         let mut summary = vec![("rows".into(), count.into()), ("columns".into(), columns.into())];
         if let Some(frames) = &self.table.frames {
-            summary.push(("frames".into(), (frames.starts.len() as u64).into()));
+            summary.push(("frames", (frames.starts.len() as u64).into()));
         }
         summary
     }

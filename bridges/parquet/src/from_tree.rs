@@ -1,12 +1,12 @@
 //! A tree whose arrays have the same number of rows as a table.
 
-use spile_core::description::Description;
+use spile_core::metadata::Description;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::limits::Limits;
 use spile_core::sink::Sink;
-use spile_core::table::Table;
+use spile_interchange::table::Table;
 use spile_core::tree::{NodeId, Tree};
 
 use crate::wire::Stored;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spile_core::description::Description;
+use spile_core::metadata::Description;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
@@ -98,7 +98,7 @@ impl Plain<'_> {
         let numbers = |leaf: &Leaf| -> Result<Vec<[u8; 8]>> {
             let desc = describe(&[leaf], &[], self.rows)?;
             let array = Array::open(source, &self.tree, &desc, limits)?;
-            let bytes = array.read(&Selection::all(), Axes::Stored)?;
+            let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
             Ok(bytes.as_chunks::<8>().0.to_vec())
         };
         let mut starts = Vec::new();

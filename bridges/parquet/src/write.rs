@@ -8,7 +8,7 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::table::{Column, Piece, Table};
+use spile_interchange::table::{Column, Piece, Table};
 
 use crate::thrift::{self, Struct, Value};
 use crate::wire::{self, MAGIC, PLAIN, RLE, Stored};

@@ -8,13 +8,13 @@ mod points;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use spile_core::description::Description;
+use spile_core::metadata::Description;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::format::Reader;
 use spile_core::layout::{Coord, Layout};
 use spile_core::limits::Limits;
-use spile_core::points::nodes_of;
+use spile_interchange::midpoints::nodes_of;
 use spile_core::read::Array;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;

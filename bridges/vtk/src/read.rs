@@ -1,6 +1,6 @@
 //! A file: its XML, the encoding of its arrays, and the model view.
 
-use spile_core::description::Description;
+use spile_core::metadata::Description;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::layout::{ArrayDesc, Extent, Layout};

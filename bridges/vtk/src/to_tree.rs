@@ -4,7 +4,7 @@
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::points::midpoints;
+use spile_interchange::midpoints::midpoints;
 use spile_core::read::{Array, Axes};
 use spile_core::report::{Report, Severity};
 use spile_core::select::Selection;
@@ -176,7 +176,7 @@ impl<'a> Builder<'a> {
             if turned != [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0] {
                 // The axes are not parallel to x, y and z: no coordinates.
                 let attrs = &mut self.tree.node_mut(ROOT).attrs;
-                attrs.push(("Direction".into(), direction.into()));
+                attrs.push("Direction", direction);
                 return Ok(Vec::new());
             }
         }
@@ -317,7 +317,7 @@ impl<'a> Builder<'a> {
             let text = self.encoding.source.read_vec(text.offset, text.len.min(4096))?;
             let text = String::from_utf8_lossy(&text);
             if let Some(units) = xml::unescape(text.trim()).filter(|units| !units.is_empty()) {
-                self.tree.node_mut(id).attrs.push(("units".into(), Value::Text(units)));
+                self.tree.node_mut(id).attrs.push("units", Value::Text(units));
             }
         }
         self.stored.push(Stored {

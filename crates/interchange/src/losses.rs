@@ -118,6 +118,23 @@ impl<'a> Losses<'a> {
         self.list.extend(lost);
     }
 
+    /// Adds the loss of steps, or times, that only some frames have: the target stores those of all
+    /// frames or none.
+    pub fn add_partial_moments(&mut self, content: &Dataset) {
+        let Some(axis) = content.tree().frames() else { return };
+        let is_known = [
+            ("steps", &(|k| matches!(axis.step(k), Ok(Some(_)))) as &dyn Fn(u64) -> bool),
+            ("times", &|k| matches!(axis.time(k), Ok(Some(_)))),
+        ];
+        for (what, is_known) in is_known {
+            let known = (0..axis.len()).filter(|k| is_known(*k)).count() as u64;
+            if known > 0 && known < axis.len() {
+                let reason = format!("only {known} of {} frames have {what}", axis.len());
+                self.push_loss(Loss::new("", LossKind::Frames, reason));
+            }
+        }
+    }
+
     /// Adds one loss: the target has no `what`.
     pub fn push(&mut self, path: &str, kind: LossKind, what: &str) {
         self.list.push(Loss::new(path, kind, format!("{} has no {what}", self.target)));
@@ -148,12 +165,15 @@ fn populated(tree: &Tree) -> Vec<bool> {
 }
 
 /// Losses of a dataset that is [flattened](crate::flatten) for a format with these capabilities: arrays
-/// whose frames do not form arrays of one shape, and arrays that cannot be stored under a type of the
-/// format. Everything else is restored from the stored metadata.
+/// whose frames do not form arrays of one shape, arrays that cannot be stored under a type of the
+/// format, and steps and times of only some frames. Everything else is restored from the stored metadata.
 pub fn flatten_losses(content: &Dataset, target: &str, holds: &Capabilities) -> Vec<Loss> {
     let mut losses = Losses::new(target);
     losses.add(content, &Kept::ALL, |_, _, array| {
         crate::flat::is_stackable(content, array, holds.frames)
     });
+    if !holds.frames {
+        losses.add_partial_moments(content);
+    }
     losses.into_vec()
 }

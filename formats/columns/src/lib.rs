@@ -15,7 +15,7 @@
 //! let limits = Limits::default();
 //! let file = spile_columns::Columns.open(Source::memory(text), &limits)?;
 //! let (_, _, desc) = file.tree().arrays().next().unwrap();
-//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
+//! let array = file.open_array(desc)?;
 //! assert_eq!(array.read_f64(&"1, :".parse()?, Axes::Stored)?, [0.1, 1.25]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```

@@ -32,7 +32,7 @@ impl File {
         tree.node_mut(data).attrs = attributes(&table, &names);
         if !table.header.is_empty() {
             let header = Value::Text(table.header.clone());
-            tree.node_mut(ROOT).attrs.push(("header".into(), header));
+            tree.node_mut(ROOT).attrs.push("header", header);
         }
         let mut report = Report::default();
         table.rows.report_partial("columns-010", &mut report);
@@ -43,7 +43,7 @@ impl File {
 /// The array of all columns, including a first column that is the coordinate of the rows.
 fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
     let Rows { start, end, count, columns, .. } = table.rows;
-    let layout = Layout::Text {
+    let layout = Layout::EncodedWhole {
         extents: Extents::one(start, end - start),
         codec: Arc::new(Parser { columns }),
         order: Order::C,
@@ -71,7 +71,7 @@ fn attributes(table: &Table, names: &[Name]) -> Attrs {
     let mut attrs = Attrs::new();
     let mut add = |name: String, text: &str| {
         if !text.is_empty() {
-            attrs.push((name, text.into()));
+            attrs.push(name, text);
         }
     };
     let mut data = names;
@@ -86,7 +86,7 @@ fn attributes(table: &Table, names: &[Name]) -> Attrs {
     }
     if !names.is_empty() {
         let names = names.iter().map(|name| Value::from(name.text.as_str())).collect();
-        attrs.push(("columns".into(), Value::List(names)));
+        attrs.push("columns", Value::List(names));
     }
     attrs
 }
@@ -139,7 +139,7 @@ impl Reader for File {
         if let Some((start, step)) = self.table.grid {
             let [start, step] = [start, step].map(|v| Value::from(v).to_string());
             let text = format!("the first column, start {start}, step {step}");
-            summary.push(("grid".into(), text.into()));
+            summary.push(("grid", text.into()));
         }
         summary
     }

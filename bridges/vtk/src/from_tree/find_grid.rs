@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::points::{nodes_beside, nodes_of};
+use spile_interchange::midpoints::{nodes_beside, nodes_of};
 use spile_core::shape::Order;
 use spile_core::tree::{NodeId, Tree};
 
