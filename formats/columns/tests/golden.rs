@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use spile_columns::Columns;
-use spile_core::format::{Format as _, Reader, Region};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::Dataset;
+use spile_core::format::{OpenOptions, Region};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::testkit::{files, manifest};
@@ -16,7 +16,7 @@ fn golden() -> PathBuf {
 
 fn open(name: &str) -> Dataset {
     let source = Source::open(golden().join("columns").join(name)).unwrap();
-    open(source, &Limits::default()).unwrap()
+    Dataset::open(&Columns, source, &OpenOptions::default()).unwrap()
 }
 
 fn values(file: &Dataset) -> (Vec<u64>, Vec<f64>) {
@@ -83,10 +83,10 @@ fn fortran_exponents_nan_and_infinity_are_read() {
 fn dimensions_have_unique_names() {
     for (header, name) in [("t (s),a", "t"), ("column (s),a", "x"), ("", "x")] {
         let text = format!("{header}\n0,1\n1,2\n2,4\n");
-        let file = open(Source::memory(text), &Limits::default()).unwrap();
+        let file = Dataset::open(&Columns, Source::memory(text), &OpenOptions::default()).unwrap();
         let (_, node, array) = file.tree().arrays().next().unwrap();
         assert_eq!(array.dims, [name, "column"]);
-        let units = node.attrs.iter().any(|(attr, _)| *attr == format!("{name}_units"));
+        let units = node.attrs.contains(&format!("{name}_units"));
         assert_eq!(units, !header.is_empty());
     }
 }
