@@ -180,8 +180,8 @@ pub(crate) fn samples() -> Vec<Dataset> {
         rows.semantics_mut().role = Role::Points;
         rows.semantics_mut().point_set = Some("electron".into());
         add(tree, "log/position", rows);
-        let text = Layout::Inline(b"ab\0cdefgh\0ijk\0\0".to_vec().into(), Order::C);
-        add(tree, "names", ArrayDesc::new(DType::text(3), Shape::new([5]), text));
+        let text = Layout::Inline(b"ab\0\0cde\0fgh\0ij\0\0k\0\0\0".to_vec().into(), Order::C);
+        add(tree, "names", ArrayDesc::new(DType::text(4), Shape::new([5]), text));
         add(tree, "x[1]", numbers(DType::I64, &[5]).with_semantics(Semantics::role(Role::Table)));
         add(tree, "nothing", numbers(DType::I64, &[5, 0]));
     });

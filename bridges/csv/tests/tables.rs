@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use spile_core::dtype::DType;
-use spile_core::error::ErrorKind;
-use spile_core::format::{Dataset, Format as _, Reader, write_file};
+use spile_core::error::{ErrorKind, Result};
+use spile_core::Dataset;
+use spile_core::format::write_file;
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, ROOT, Tree};
 use spile_csv::Csv;
+
+fn open(source: Source, limits: &Limits) -> Result<Dataset> {
+    Dataset::open(&Csv, source, &limits.into())
+}
 
 fn written(content: &Dataset) -> (String, Dataset) {
     let limits = Limits::default();
@@ -28,7 +33,6 @@ fn written(content: &Dataset) -> (String, Dataset) {
 
 /// All values of an array. NaN payloads are ignored.
 fn values(file: &Dataset, path: &str, frame: u64) -> Option<(DType, Shape, Vec<u8>)> {
-    let limits = Limits::default();
     let node = file.tree().node(file.tree().find(path).unwrap());
     let desc = node.array.as_ref().unwrap();
     let array = file.open_array_in_frame(desc, frame).unwrap()?;
@@ -128,13 +132,13 @@ fn units_and_uniform_coordinates_are_in_the_names() {
     let mut desc = inline(DType::F64, &[3], bytes);
     (desc.dims, desc.coords) = (vec!["t".into()], vec![Coord::Uniform { start: 1.0, step: 0.1 }]);
     let id = tree.add_array(ROOT, "u", desc.clone()).unwrap();
-    tree.node_mut(id).attrs.push("units", Value::from("V"));
+    tree.node_mut(id).attrs.push("units", "V");
     let (text, back) = written(&Dataset::new(Source::memory([]), tree));
     assert_eq!(text, "\"t {1.0 + 0.1 k}\",\"u (V)\"\n1.0,1.5\n1.1,0.1\n1.2,-0.0\n");
     let node = back.tree().node(back.tree().find("u").unwrap());
     let own = node.array.as_ref().unwrap();
     assert_eq!((&own.dims, &own.coords), (&desc.dims, &desc.coords));
-    assert_eq!(node.attrs, [("units".to_string(), Value::from("V"))]);
+    assert_eq!(node.attrs, Attrs::from([("units", "V".into())]));
     assert_eq!(back.tree().len(), 1);
 }
 
