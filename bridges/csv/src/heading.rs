@@ -84,11 +84,15 @@ impl Tag {
 /// Splits text that ends with an index, which may be empty, into the part before it and the index.
 fn split_index(text: &str) -> Option<(&str, Vec<u64>)> {
     let (before, index) = bracket(text, "[", ']')?;
+    let numbers = |index: &str| -> Option<Vec<u64>> {
+        index.split(',').map(|n| n.parse().ok()).collect()
+    };
     if index.is_empty() {
-        return Some((before, Vec::new()));
+        // An empty index follows a name that ends with an index.
+        let (_, index) = bracket(before.trim_end_matches("[]"), "[", ']')?;
+        return numbers(index).map(|_| (before, Vec::new()));
     }
-    let numbers: Option<Vec<u64>> = index.split(',').map(|n| n.parse().ok()).collect();
-    Some((before, numbers?))
+    Some((before, numbers(index)?))
 }
 
 /// Splits text that ends with a bracket into the part before it and its content, which may contain nested

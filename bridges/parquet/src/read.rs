@@ -1,16 +1,20 @@
 //! Leaf columns: positions of their pages, and which rows have values.
 
+use std::collections::HashMap;
+
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{Codec as _, Extent, Extents};
-use spile_core::limits::Limits;
-use spile_core::report::{Report, Severity};
+use spile_core::limits::{Budget, Limits};
+use spile_core::report::Report;
 use spile_core::source::Source;
 
 use crate::decode::{Compression, Encoded};
 use crate::levels;
 use crate::thrift::{self, Struct};
+
 use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
+use crate::write::TEXT_SIZES;
 
 /// Memory charged for a column: schema, leaf, tree node.
 const COLUMN: u64 = 1 << 10;
@@ -84,7 +88,14 @@ pub(crate) fn columns(
 ) -> Result<Vec<Leaf>> {
     let groups: Vec<Vec<&Struct>> =
         structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
-    let mut memory = Memory { limits, used: 0 };
+    // The sizes of elements, where the longest string may be shorter.
+    let text_sizes = value_of(footer, TEXT_SIZES).unwrap_or_default();
+    let text_sizes: HashMap<usize, u32> = text_sizes
+        .split(',')
+        .filter_map(|pair| pair.split_once(':'))
+        .filter_map(|(leaf, size)| Some((leaf.parse().ok()?, size.parse().ok()?)))
+        .collect();
+    let mut memory = Budget::new(limits);
     let (mut leaves, mut errors) = (Vec::new(), Vec::new());
     for column in top_level(&structs(footer.list(2))) {
         memory.charge(COLUMN, "the columns")?;
@@ -94,7 +105,10 @@ pub(crate) fn columns(
         let reason = match column_type(schema) {
             _ if nested => "nested columns are not supported".into(),
             _ if schema.int(3) == Some(2) => "repeated columns are not supported".into(),
-            Some((dtype, stored)) => {
+            Some((mut dtype, stored)) => {
+                if let (Kind::Text, Some(size)) = (dtype.kind(), text_sizes.get(&leaf)) {
+                    dtype = DType::text(*size);
+                }
                 let chunks = groups.iter().map(|group| group.get(leaf)?.inner(3));
                 let chunks: Option<Vec<&Struct>> = chunks.collect();
                 let read =
@@ -114,39 +128,21 @@ pub(crate) fn columns(
             }
             None => format!("type {} is not supported", wire::type_name(schema)),
         };
-        report.warn("parquet-020", format!("not read: {reason}")).in_object(object).at(start);
+        report.error("parquet-020", reason).in_object(object).at(start);
     }
     if leaves.is_empty() && !errors.is_empty() {
         return Err(errors.swap_remove(0));
     }
     for error in errors {
-        report_unreadable(error, report)?;
+        report.absorb(error)?;
     }
     Ok(leaves)
 }
 
-/// Reports a column that cannot be read: a warning if it is unsupported, an error if it is invalid.
-pub(crate) fn report_unreadable(error: Error, report: &mut Report) -> Result<()> {
-    let unsupported = error.kind() == ErrorKind::Unsupported;
-    report.absorb(error)?;
-    if let Some(finding) = report.findings.last_mut().filter(|_| unsupported) {
-        finding.severity = Severity::Warning;
-        finding.message = format!("not read: {}", finding.message);
-    }
-    Ok(())
-}
-
-/// Memory used by the columns of a file.
-struct Memory<'a> {
-    limits: &'a Limits,
-    used: u64,
-}
-
-impl Memory<'_> {
-    fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
-        self.used = self.used.saturating_add(bytes);
-        self.limits.allow(self.used, what).map(drop)
-    }
+/// The value of a key in the footer.
+pub(crate) fn value_of(footer: &Struct, key: &str) -> Option<String> {
+    let pairs = structs(footer.list(5));
+    pairs.iter().find(|pair| pair.text(1).as_deref() == Some(key))?.text(2)
 }
 
 /// The structures of a list.
@@ -192,7 +188,7 @@ impl Leaf {
         optional: bool,
         end: u64,
         rows: u64,
-        memory: &mut Memory<'_>,
+        memory: &mut Budget,
     ) -> Result<Self> {
         let plain = chunks
             .iter()
@@ -211,7 +207,7 @@ impl Leaf {
             return Err(Error::malformed("parquet-005", message));
         }
         if self.dtype.kind() == Kind::Text {
-            self.measure_strings(source, memory.limits)?;
+            self.measure_strings(source, memory.limits())?;
         }
         Ok(self)
     }
@@ -223,7 +219,7 @@ impl Leaf {
         meta: &Struct,
         optional: bool,
         end: u64,
-        memory: &mut Memory<'_>,
+        memory: &mut Budget,
     ) -> Result<()> {
         let (first, size, count) = chunk_range(meta, end)?;
         let dictionary = meta.int(11).is_some_and(|at| at > 0);
@@ -250,7 +246,7 @@ impl Leaf {
             }
             let (mut offset, mut defined) = (at + len, values);
             if optional {
-                let (len, runs) = levels::read(source, offset, next, values, memory.limits)?;
+                let (len, runs) = levels::read(source, offset, next, values, memory.limits())?;
                 defined = runs.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum();
                 offset += len;
                 memory.charge(runs.len() as u64 * RUN, "the runs of missing values")?;
@@ -273,7 +269,7 @@ impl Leaf {
         meta: &Struct,
         optional: bool,
         end: u64,
-        memory: &mut Memory<'_>,
+        memory: &mut Budget,
     ) -> Result<()> {
         let (first, size, count) = chunk_range(meta, end)?;
         let compression = Compression::of(meta.int(4)).ok_or_else(|| {
@@ -293,7 +289,7 @@ impl Leaf {
             stored: self.stored,
             compression,
             optional,
-            limits: *memory.limits,
+            limits: *memory.limits(),
         };
         if self.encoded.get_or_insert(encoded).compression != compression {
             let message = "chunks with different compression codecs are not supported";

@@ -5,22 +5,28 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use spile_core::dtype::DType;
-use spile_core::format::{Dataset, Format as _, Reader, write_file};
+use spile_core::Dataset;
+use spile_core::error::Result;
+use spile_core::format::{Checker as _, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{ROOT, Tree};
 use spile_parquet::Parquet;
 
 fn golden(name: &str) -> Source {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/parquet");
     Source::open(folder.join(name)).unwrap()
+}
+
+fn open(source: Source, limits: &Limits) -> Result<Dataset> {
+    Dataset::open(&Parquet, source, &limits.into())
 }
 
 /// The values of a column, as stored.
@@ -135,7 +141,7 @@ proptest! {
         let mut v = ArrayDesc::new(DType::F32, Shape::new([first, 3]), cells(4, 3, 1));
         v.dims = vec!["particle".into(), "axis".into()];
         let id = tree.add_array(ROOT, "v", v).unwrap();
-        tree.node_mut(id).attrs.push("units", Value::from("m/s"));
+        tree.node_mut(id).attrs.push("units", "m/s");
         tree.add_array(ROOT, "kind", ArrayDesc::new(DType::U8, Shape::new([first]), cells(1, 1, 2))).unwrap();
         let moments = (0..lengths.len() as u64).map(|k| (Some(10 * k), Some(k as f64 / 8.0)));
         tree.set_frames(Arc::new(Moments(moments.collect())));
@@ -152,7 +158,7 @@ proptest! {
 fn metadata_round_trips() {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
-    tree.node_mut(ROOT).attrs.push("title", Value::from("a run"));
+    tree.node_mut(ROOT).attrs.push("title", "a run");
     let group = tree.add_group(ROOT, "log").unwrap();
     let layout =
         Layout::Inline(inline(&[1.5_f64, 2.5, f64::NAN], |v| v.to_le_bytes().to_vec()), Order::C);
@@ -160,7 +166,7 @@ fn metadata_round_trips() {
     energy.coords = vec![Coord::Uniform { start: 0.0, step: 0.5 }];
     energy.dims = vec!["t".into()];
     let id = tree.add_array(group, "energy", energy).unwrap();
-    tree.node_mut(id).attrs.push("units", Value::from("J"));
+    tree.node_mut(id).attrs.push("units", "J");
     for (name, dtype) in [
         ("a", DType::I16),
         ("b", DType::U8),
@@ -195,7 +201,7 @@ fn metadata_round_trips() {
     );
 
     // Scaled numbers are written as physical values.
-    let mut tree = content.tree;
+    let mut tree = content.tree().clone();
     if let Some(array) = &mut tree.node_mut(id).array {
         array.map = Some(Linear::new(1.0, 2.0));
     }
