@@ -221,6 +221,11 @@ pub(crate) fn samples() -> Vec<Dataset> {
         add(tree, "a", numbers(DType::F64, &[2]));
         tree.set_frames(Arc::new(Moments(moments(2))));
     });
+    let scalars = dataset(|tree| {
+        let id = add(tree, "run/energy", numbers(DType::F64, &[]));
+        tree.node_mut(id).attrs = Attrs::from([("units", "J".into()), ("n", 3_i64.into())]);
+        add(tree, "run/steps", numbers(DType::U32, &[]));
+    });
     let changing = dataset(|tree| {
         let [a, b] = [&[2, 2][..], &[2, 3]].map(|shape| numbers(DType::F64, shape));
         let cell = |array: &ArrayDesc| {
@@ -231,7 +236,7 @@ pub(crate) fn samples() -> Vec<Dataset> {
         add(tree, "same", frames(&[Some(2), Some(2)], &[]));
         tree.set_frames(Arc::new(Moments(moments(2))));
     });
-    vec![one, signal, table, grid, run, mixed, idle, changing]
+    vec![one, signal, table, grid, run, mixed, idle, scalars, changing]
 }
 
 /// The files of `folder` with these extensions.

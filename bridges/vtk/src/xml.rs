@@ -303,7 +303,7 @@ fn element(inside: &str, at: u64) -> Option<Element> {
         let after = after.trim_start();
         let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
         let (value, after) = after[1..].split_once(quote)?;
-        attrs.push(name.trim(), unescape(value)?);
+        attrs.push((name.trim().to_string(), unescape(value)?));
         rest = after;
     }
     Some(Element { name: name.to_string(), attrs, at, text: None, children: Vec::new() })

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::format::{Format, Reader};
+use spile_core::Dataset;
+use spile_core::format::OpenOptions;
 use spile_core::layout::Coord;
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
-use spile_core::source::Source;
 use spile_core::testkit::Json;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_vtk::Vtk;
 
 fn folder() -> PathBuf {
@@ -17,7 +16,7 @@ fn folder() -> PathBuf {
 }
 
 fn open(name: &str) -> Dataset {
-    open(Source::open(folder().join(name)).unwrap(), &Limits::default()).unwrap()
+    Dataset::open_path(&Vtk, folder().join(name), &OpenOptions::default()).unwrap()
 }
 
 fn values(reader: &Dataset, path: &str) -> Vec<f64> {
@@ -96,7 +95,7 @@ fn arrays_on_points_and_cells_have_coordinates() {
     assert_eq!(energy.shape.lengths(), [3, 2, 1]);
     assert_eq!(energy.coords[1], Coord::Uniform { start: -2.0 + 0.25, step: 0.5 });
     assert_eq!(desc("PointData/velocity").dims, ["component", "x", "y", "z"]);
-    assert_eq!(tree.attrs()[..], [("time".to_string(), Value::Float(0.125))]);
+    assert_eq!(*tree.attrs(), Attrs::from([("time", Value::Float(0.125))]));
     for name in ["lines_raw.vtr", "lines_ascii.vtr", "lines_zlib_big.vtr"] {
         let lines = open(name);
         let tree = lines.tree();

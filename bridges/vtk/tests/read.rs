@@ -1,7 +1,8 @@
 //! Arrays that cannot be read, and the memory budget.
 
-use spile_core::error::ErrorKind;
-use spile_core::format::{Format, Reader};
+use spile_core::Dataset;
+use spile_core::error::{ErrorKind, Result};
+use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_vtk::Vtk;
@@ -12,6 +13,10 @@ fn image(arrays: &str) -> Source {
         "<VTKFile type=\"ImageData\"><ImageData WholeExtent=\"0 2 0 0 0 0\"><Piece><PointData>{arrays}\
          </PointData></Piece></ImageData></VTKFile>"
     ))
+}
+
+fn open(source: Source, limits: &Limits) -> Result<Dataset> {
+    Dataset::open(&Vtk, source, &limits.into())
 }
 
 fn findings(file: &Dataset) -> Vec<(&str, &str, &str)> {
@@ -34,8 +39,8 @@ fn an_array_that_cannot_be_read_is_reported_and_hides_no_other() {
     let good = array("Int16", "t", "ascii", "7 8 9");
     let file = open(image(&(bad.concat() + &good)), &Limits::default()).unwrap();
     let expected = [
-        ("\"PointData/names\"", "warning", "vtk-010"),
-        ("\"PointData/future\"", "warning", "vtk-006"),
+        ("\"PointData/names\"", "error", "vtk-010"),
+        ("\"PointData/future\"", "error", "vtk-006"),
         ("\"PointData/short\"", "error", "vtk-005"),
         ("\"PointData/broken\"", "error", "vtk-007"),
         ("\"PointData/lost\"", "error", "vtk-002"),

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Dataset, Format, Reader, write_file};
+use spile_core::Dataset;
+use spile_core::format::{OpenOptions, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::limits::Limits;
@@ -12,7 +13,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, differences};
-use spile_core::tree::{NodeId, ROOT, Tree};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 use spile_vtk::Vtk;
 
 fn doubles(shape: &[u64], order: Order) -> ArrayDesc {
@@ -27,9 +28,9 @@ fn dataset(tree: Tree) -> Dataset {
 
 /// Writes `content` as `name` and opens the file.
 fn again(content: &Dataset, folder: &Path, name: &str) -> Dataset {
-    let (path, limits) = (folder.join(name), Limits::default());
+    let path = folder.join(name);
     write_file(&Vtk, content, &path, Overwrite::Never).unwrap();
-    open(Source::open(&path).unwrap(), &limits).unwrap()
+    Dataset::open_path(&Vtk, &path, &OpenOptions::default()).unwrap()
 }
 
 fn refused(content: &Dataset, name: &str) -> String {
@@ -38,7 +39,7 @@ fn refused(content: &Dataset, name: &str) -> String {
     let error = write_file(&Vtk, content, &path, Overwrite::Never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(!path.exists());
-    format!("{} {}", error.message(), error.suggestion().unwrap_or_default())
+    format!("{} {}", error.message(), error.suggestion().map(ToString::to_string).unwrap_or_default())
 }
 
 /// A field on the nodes of a rectilinear grid, attributes, a scalar.
@@ -75,7 +76,7 @@ fn a_rectilinear_grid_round_trips_with_its_metadata() {
     let content = rectilinear();
     let back = again(&content, folder.path(), "x.vtr");
     // Cell centres are computed from the nodes.
-    let found = differences(&content, &back, &Limits::default()).unwrap();
+    let found = differences(&content, &back).unwrap();
     let centres = ["Grid/Grid/X_mid: new", "Grid/Grid/Y_mid: new"];
     assert_eq!(found, centres);
     let again = again(&back, folder.path(), "again.vtr");
@@ -113,13 +114,9 @@ fn scaled_numbers_are_written_as_physical_values() {
     desc.map = Some(Linear::new(1.0, 2.0));
     tree.add_array(ROOT, "signal", desc).unwrap();
     let back = again(&dataset(tree), folder.path(), "x.vti");
-    let node = back.tree().node(back.tree().find("signal").unwrap());
-    let desc = node.array.clone().unwrap();
-    assert_eq!(desc.map, None);
-    let array =
-        spile_core::read::back.open_array(&desc)
-            .unwrap();
-    let found = array.read_f64(&":".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    let array = back.array("signal").unwrap();
+    assert_eq!(array.map(), None);
+    let found: Vec<f64> = array.read(":").unwrap();
     assert_eq!(found, [-5.0, -4.5, -4.0, -3.5, -3.0, -2.5]);
 }
 
@@ -230,7 +227,7 @@ fn frames_are_files_of_a_collection() {
         let text = list.replace("run/run_0001.vtp", bad);
         let path = folder.path().join("bad.pvd");
         std::fs::write(&path, text).unwrap();
-        let error = open(Source::open(&path).unwrap(), &Limits::default()).err().unwrap();
+        let error = Dataset::open_path(&Vtk, &path, &OpenOptions::default()).err().unwrap();
         assert_eq!((error.kind(), error.code()), (ErrorKind::Malformed, "vtk-004"));
     }
 }
