@@ -84,9 +84,8 @@ impl Tag {
 /// Splits text that ends with an index, which may be empty, into the part before it and the index.
 fn split_index(text: &str) -> Option<(&str, Vec<u64>)> {
     let (before, index) = bracket(text, "[", ']')?;
-    let numbers = |index: &str| -> Option<Vec<u64>> {
-        index.split(',').map(|n| n.parse().ok()).collect()
-    };
+    let numbers =
+        |index: &str| -> Option<Vec<u64>> { index.split(',').map(|n| n.parse().ok()).collect() };
     if index.is_empty() {
         // An empty index follows a name that ends with an index.
         let (_, index) = bracket(before.trim_end_matches("[]"), "[", ']')?;

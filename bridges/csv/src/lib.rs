@@ -33,7 +33,8 @@ use std::path::Path;
 use spile_core::Dataset;
 use spile_core::error::Result;
 use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed, Score,
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
 };
 use spile_core::limits::Limits;
 use spile_core::recording;

@@ -308,7 +308,13 @@ impl Native for Table {
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (_, node, desc) in dataset.arrays() {
             let mut emit = |frame, array| {
-                each(Object { path: node.path.clone(), id: None, frame, kind: "text".into(), array })
+                each(Object {
+                    path: node.path.clone(),
+                    id: None,
+                    frame,
+                    kind: "text".into(),
+                    array,
+                })
             };
             let Layout::PerFrame(table) = &desc.layout else {
                 emit(None, desc.clone())?;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{ErrorKind, Result};
-use spile_core::Dataset;
 use spile_core::format::write_file;
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
@@ -150,18 +150,15 @@ fn many_rows_are_read_in_blocks() {
     let table = format!("\"n\",\"x\"\n{}", (0..rows).map(text).collect::<String>());
     let file = open(Source::memory(table), &limits.with_memory(4 << 20)).unwrap();
     let node = file.tree().node(file.tree().find("x").unwrap());
-    let array =
-        file.open_array(node.array.as_ref().unwrap()).unwrap();
+    let array = file.open_array(node.array.as_ref().unwrap()).unwrap();
     let last = array.read_f64(&"-2:".parse().unwrap(), Axes::Stored).unwrap();
     assert_eq!(last, [(rows - 2) as f64 / 8.0, (rows - 1) as f64 / 8.0]);
     // A field that is not a number is an error when its column is read, and names the field.
     let broken = open(Source::memory("\"x {int8}\",\"y\"\n1,2\n300,3\n"), &limits).unwrap();
     let node =
         |path: &str| broken.tree().node(broken.tree().find(path).unwrap()).array.clone().unwrap();
-    let read = |desc: &ArrayDesc| {
-        broken.open_array(desc)?
-            .read_bytes(&Selection::all(), Axes::Stored)
-    };
+    let read =
+        |desc: &ArrayDesc| broken.open_array(desc)?.read_bytes(&Selection::all(), Axes::Stored);
     let error = read(&node("x")).unwrap_err();
     assert!(error.code() == "csv-004" && error.message().contains("300"), "{error}");
     assert!(read(&node("y")).is_ok());

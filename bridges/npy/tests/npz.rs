@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use spile_core::convert::text_of;
 use spile_core::Dataset;
+use spile_core::convert::text_of;
 use spile_core::error::{ErrorKind, Result};
 use spile_core::format::{Checker as _, Salvager as _, write_file};
 use spile_core::limits::Limits;

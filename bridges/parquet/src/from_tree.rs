@@ -76,11 +76,11 @@ pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
         file.add(&piece)
     })?;
     file.flush()?;
-    file.finish(&metadata(content, &table)?.text(content.limits())?)
+    file.finish(&metadata(content, &table).text(content.limits())?)
 }
 
 /// The metadata of the tree. Scaled arrays are written as physical values, and have no scaling in the file.
-fn metadata(content: &Dataset, table: &Table<'_>) -> Result<Metadata> {
+fn metadata(content: &Dataset, table: &Table<'_>) -> Metadata {
     let mut physical = content.tree().clone();
     let mut casts = HashMap::new();
     for column in &table.columns {
@@ -99,5 +99,5 @@ fn metadata(content: &Dataset, table: &Table<'_>) -> Result<Metadata> {
     }
     let mut metadata = Metadata::of(&physical);
     metadata.set_casts(casts);
-    Ok(metadata)
+    metadata
 }

@@ -35,7 +35,8 @@ use std::path::Path;
 use spile_core::Dataset;
 use spile_core::error::Result;
 use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed, Score,
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
 };
 use spile_core::limits::Limits;
 use spile_core::report::{Report, Severity};
@@ -87,7 +88,8 @@ impl Checker for Parquet {
             Ok(file) => {
                 report.findings.clone_from(&file.warnings);
                 // Columns that are not supported may be valid.
-                for finding in report.findings.iter_mut().filter(|f| UNSUPPORTED.contains(&f.code)) {
+                for finding in report.findings.iter_mut().filter(|f| UNSUPPORTED.contains(&f.code))
+                {
                     finding.severity = Severity::Warning;
                 }
                 file.columns.verify(source, limits, &mut report)?;

@@ -1,7 +1,5 @@
 //! Leaf columns: positions of their pages, and which rows have values.
 
-use std::collections::HashMap;
-
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{Codec as _, Extent, Extents};
@@ -14,7 +12,6 @@ use crate::levels;
 use crate::thrift::{self, Struct};
 
 use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
-use crate::write::TEXT_SIZES;
 
 /// Memory charged for a column: schema, leaf, tree node.
 const COLUMN: u64 = 1 << 10;
@@ -88,13 +85,6 @@ pub(crate) fn columns(
 ) -> Result<Vec<Leaf>> {
     let groups: Vec<Vec<&Struct>> =
         structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
-    // The sizes of elements, where the longest string may be shorter.
-    let text_sizes = value_of(footer, TEXT_SIZES).unwrap_or_default();
-    let text_sizes: HashMap<usize, u32> = text_sizes
-        .split(',')
-        .filter_map(|pair| pair.split_once(':'))
-        .filter_map(|(leaf, size)| Some((leaf.parse().ok()?, size.parse().ok()?)))
-        .collect();
     let mut memory = Budget::new(limits);
     let (mut leaves, mut errors) = (Vec::new(), Vec::new());
     for column in top_level(&structs(footer.list(2))) {
@@ -105,10 +95,7 @@ pub(crate) fn columns(
         let reason = match column_type(schema) {
             _ if nested => "nested columns are not supported".into(),
             _ if schema.int(3) == Some(2) => "repeated columns are not supported".into(),
-            Some((mut dtype, stored)) => {
-                if let (Kind::Text, Some(size)) = (dtype.kind(), text_sizes.get(&leaf)) {
-                    dtype = DType::text(*size);
-                }
+            Some((dtype, stored)) => {
                 let chunks = groups.iter().map(|group| group.get(leaf)?.inner(3));
                 let chunks: Option<Vec<&Struct>> = chunks.collect();
                 let read =

@@ -342,7 +342,12 @@ impl Codec for Page {
 
 impl Columns {
     /// Decodes all columns that are not plain and reports errors.
-    pub(crate) fn verify(&self, source: &Source, limits: &Limits, report: &mut Report) -> Result<()> {
+    pub(crate) fn verify(
+        &self,
+        source: &Source,
+        limits: &Limits,
+        report: &mut Report,
+    ) -> Result<()> {
         for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
             if let Err(error) = leaf.verify(source, limits) {
                 report.absorb(error)?;
@@ -459,7 +464,9 @@ mod tests {
         let file = Dataset::open(&Parquet, source.clone(), &OpenOptions::default()).unwrap();
         let found = |findings: &[Finding]| -> Vec<(String, &str, &str)> {
             let found = findings.iter();
-            found.map(|f| (f.object.clone().unwrap_or_default(), f.severity.name(), f.code)).collect()
+            found
+                .map(|f| (f.object.clone().unwrap_or_default(), f.severity.name(), f.code))
+                .collect()
         };
         let expected = |severity: &'static str| {
             let names = ["\"when\"", "\"pos\"", "\"price\"", "\"tags\""];

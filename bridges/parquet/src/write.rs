@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use rayon::prelude::*;
-use spile_core::dtype::{DType, Kind};
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
@@ -16,9 +16,6 @@ use crate::wire::{self, MAGIC, PLAIN, RLE, Stored};
 
 /// Key of the metadata of the tree.
 pub(crate) const DESCRIPTION: &str = "spile";
-
-/// Key of the sizes of text elements: number of the column, colon, size; separated by commas.
-pub(crate) const TEXT_SIZES: &str = "spile.text";
 
 /// Key of the number of frames.
 pub(crate) const FRAMES: &str = "spile.frames";
@@ -138,16 +135,11 @@ impl<'a> File<'a> {
     pub(crate) fn finish(self, metadata: &str) -> Result<()> {
         let count = i32::try_from(self.leaves.len()).unwrap_or(i32::MAX);
         let root = Struct::default().with(4, "schema".into()).with(5, Value::Short(count));
-        let texts = self.leaves.iter().enumerate().filter(|(_, l)| l.dtype.kind() == Kind::Text);
-        let sizes: Vec<String> = texts.map(|(k, l)| format!("{k}:{}", l.dtype.size())).collect();
         let schema = std::iter::once(root).chain(self.leaves.into_iter().map(|leaf| leaf.schema));
         let pair = |key: &str, value: &str| {
             Value::Struct(Struct::default().with(1, key.into()).with(2, value.into()))
         };
         let mut pairs = vec![pair(DESCRIPTION, metadata)];
-        if !sizes.is_empty() {
-            pairs.push(pair(TEXT_SIZES, &sizes.join(",")));
-        }
         if let Some(frames) = self.table.frames {
             pairs.push(pair(FRAMES, &frames.to_string()));
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use spile_core::dtype::DType;
 use spile_core::Dataset;
+use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{Checker as _, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
@@ -79,8 +79,8 @@ fn unsupported_compression_and_encoding_are_errors() {
 #[test]
 fn pages_and_row_groups_form_one_array() {
     let limits = Limits::default();
-    let files = ["plain.parquet", "groups.parquet"]
-        .map(|name| open(golden(name), &limits).unwrap());
+    let files =
+        ["plain.parquet", "groups.parquet"].map(|name| open(golden(name), &limits).unwrap());
     let mut seen = 0;
     for (_, node, desc) in files[1].tree().arrays() {
         let read = |file: &Dataset| {
@@ -209,7 +209,6 @@ fn metadata_round_trips() {
     write_file(&Parquet, &mapped, &path, Overwrite::Replace).unwrap();
     let back = open(Source::open(&path).unwrap(), &limits).unwrap();
     let node = back.tree().node(back.tree().find("log/energy").unwrap());
-    let array =
-        back.open_array(node.array.as_ref().unwrap()).unwrap();
+    let array = back.open_array(node.array.as_ref().unwrap()).unwrap();
     assert_eq!(array.read_f64(&"0:2".parse().unwrap(), Axes::Stored).unwrap(), [4.0, 6.0]);
 }

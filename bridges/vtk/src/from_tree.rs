@@ -137,7 +137,10 @@ pub(crate) fn losses(content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
         match absent.get(&id) {
             Some(frame) if is_collection => {
                 let frame = frame.unwrap_or(0);
-                lose(LossKind::Frames, &format!("it is not on the grid or points of frame {frame}"));
+                lose(
+                    LossKind::Frames,
+                    &format!("it is not on the grid or points of frame {frame}"),
+                );
             }
             _ if is_collection && !per_frame && !shared.contains(&id) => {
                 lose(LossKind::Frames, "a collection has the array in each frame");
@@ -367,8 +370,10 @@ impl<'a> Snapshot<'a> {
     pub(crate) fn suitable_kind(&self) -> Option<Kind> {
         let grid = find_grid::find(self.tree());
         let axes = grid.as_ref().map_or(&[][..], |grid| &grid.axes);
-        // An array without coordinates may be a table instead of a grid.
-        if axes.len() > 1 && axes.iter().any(|axis| axis.coord != AxisCoord::Index) {
+        let has_field = grid.as_ref().is_some_and(|grid| grid.has_field);
+        // An array without role and coordinates may be a table instead of a grid.
+        let placed = axes.len() > 1 && axes.iter().any(|axis| axis.coord != AxisCoord::Index);
+        if has_field || placed {
             let nodes = axes.iter().any(|axis| matches!(axis.coord, AxisCoord::Nodes(_)));
             return Some(if nodes { Kind::Rectilinear } else { Kind::Image });
         }

@@ -95,16 +95,17 @@ impl File {
             _ => None,
         };
         let encoding = Encoding { source, limits, order, header, compressed, appended };
-        let (tree, stored, report) = Builder::new(&encoding, document.memory, limits)?.build(grid)?;
+        let (tree, stored, report) =
+            Builder::new(&encoding, document.memory, limits)?.build(grid)?;
         let version = root.attr("version").unwrap_or_default();
         let summary = Attrs::from([
             ("kind", kind.into()),
             ("version", version.into()),
             ("arrays", (stored.len() as u64).into()),
         ]);
-        let metadata = document.comment.map(|comment| {
-            StoredMetadata::new(&comment[COMMENT.len()..], "comment").at(0)
-        });
+        let metadata = document
+            .comment
+            .map(|comment| StoredMetadata::new(&comment[COMMENT.len()..], "comment").at(0));
         let arrays = Arrays { stored, appended: document.appended };
         Ok(Self { tree, summary, report, metadata, arrays })
     }
@@ -146,9 +147,10 @@ impl Native for Arrays {
         let appended = self.appended.unwrap_or(end);
         let between = |from: u64, to: u64, each: &mut dyn FnMut(Region) -> Result<()>| {
             let middle = appended.clamp(from, to);
-            for (offset, end, kind, name) in
-                [(from, middle, RegionKind::Header, "XML"), (middle, to, RegionKind::Unknown, "rest")]
-            {
+            for (offset, end, kind, name) in [
+                (from, middle, RegionKind::Header, "XML"),
+                (middle, to, RegionKind::Unknown, "rest"),
+            ] {
                 if end > offset {
                     let (len, name, value) = (end - offset, name.into(), String::new());
                     each(Region { offset, len, kind, name, value })?;

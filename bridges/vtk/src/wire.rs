@@ -163,7 +163,11 @@ impl Encoding<'_> {
         }
         let codec = Arc::new(Ascii(dtype));
         let extents = Extents::one(extent.offset, extent.len);
-        Ok((Layout::EncodedWhole { extents, codec, order: Order::C }, extent, count * dtype.size() as u64))
+        Ok((
+            Layout::EncodedWhole { extents, codec, order: Order::C },
+            extent,
+            count * dtype.size() as u64,
+        ))
     }
 
     fn appended(

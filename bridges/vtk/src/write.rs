@@ -126,7 +126,13 @@ fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> R
                 let column = |k| {
                     array.read_f64(&Selection(vec![rows, Slice::range(k, k + 1)]), Axes::Stored)
                 };
-                write_points(item.dtype, &[column(0)?, column(1)?], count, sink, at + first * 3 * size)
+                write_points(
+                    item.dtype,
+                    &[column(0)?, column(1)?],
+                    count,
+                    sink,
+                    at + first * 3 * size,
+                )
             })
         }
         Values::Uniform { start, step } => batches(item.tuples, |k, count| {

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
-use spile_core::Dataset;
 use spile_core::format::{OpenOptions, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
@@ -39,13 +40,18 @@ fn refused(content: &Dataset, name: &str) -> String {
     let error = write_file(&Vtk, content, &path, Overwrite::Never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(!path.exists());
-    format!("{} {}", error.message(), error.suggestion().map(ToString::to_string).unwrap_or_default())
+    format!(
+        "{} {}",
+        error.message(),
+        error.suggestion().map(ToString::to_string).unwrap_or_default()
+    )
 }
 
 /// A field on the nodes of a rectilinear grid, attributes, a scalar.
 fn rectilinear() -> Dataset {
     let mut tree = Tree::new(&Limits::default());
-    tree.node_mut(ROOT).attrs = Attrs::from([("code -- name", "EPOCH".into()), ("time", 0.5.into())]);
+    tree.node_mut(ROOT).attrs =
+        Attrs::from([("code -- name", "EPOCH".into()), ("time", 0.5.into())]);
     let grid = tree.group_at("Grid/Grid").unwrap();
     let mut axes = Vec::new();
     for (name, count) in [("X", 5_u64), ("Y", 4)] {
@@ -263,4 +269,47 @@ fn fields_on_upper_faces_are_on_cells_and_keep_their_coordinates() {
         _ => String::new(),
     };
     assert_eq!(ex.coords.iter().map(path).collect::<Vec<_>>(), ["Grid/X_face", "Grid/Y_mid"]);
+}
+
+#[test]
+fn roles_decide_what_is_written_and_are_read_from_the_sections() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    // Without roles the array of more dimensions is the grid, and nothing is a point.
+    tree.add_array(ROOT, "histogram", doubles(&[2, 2, 2], Order::C)).unwrap();
+    let field = doubles(&[4, 3], Order::C).with_semantics(Semantics::role(Role::Field));
+    tree.add_array(ROOT, "field", field).unwrap();
+    let mesh = tree.group_at("beam").unwrap();
+    for axis in ["r", "phi"] {
+        tree.add_array(mesh, axis, doubles(&[5], Order::C)).unwrap();
+    }
+    let mut weight = doubles(&[5], Order::C);
+    (weight.semantics_mut().role, weight.semantics_mut().mesh) = (Role::Points, Some(mesh));
+    tree.add_array(ROOT, "weight", weight).unwrap();
+    let content = dataset(tree);
+    let paths = |name: &str| {
+        let back = again(&content, folder.path(), name);
+        let all = back.arrays().map(|(_, node, desc)| (node.path.clone(), desc.semantics().role));
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(paths("x.vti"), [("field".to_string(), Role::Field)]);
+    let cloud = [("beam/r", Role::Data), ("beam/phi", Role::Data), ("weight", Role::Points)];
+    assert_eq!(paths("x.vtp"), cloud.map(|(path, role)| (path.to_string(), role)));
+}
+
+#[test]
+fn foreign_files_have_roles_meshes_and_centring() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/vtk");
+    let meaning = |file: &str, path: &str| {
+        let dataset = Dataset::open_path(&Vtk, golden.join(file), &OpenOptions::default()).unwrap();
+        let node = dataset.tree().node(dataset.tree().find(path).unwrap());
+        let meaning = node.array.as_ref().unwrap().semantics();
+        let mesh = meaning.mesh.map(|id| dataset.tree().node(id).path.clone());
+        (meaning.role, mesh, meaning.centring)
+    };
+    let (node, cell) = (Some(Centring::Node), Some(Centring::Cell));
+    assert_eq!(meaning("image_raw.vti", "PointData/temperature"), (Role::Field, None, node));
+    let grid = Some("Coordinates".to_string());
+    assert_eq!(meaning("lines_raw.vtr", "CellData/energy"), (Role::Field, grid, cell));
+    assert_eq!(meaning("lines_raw.vtr", "Coordinates/x"), (Role::Mesh, None, None));
 }

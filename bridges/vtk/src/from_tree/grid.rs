@@ -19,7 +19,7 @@ impl Snapshot<'_> {
             unsupported("no array of one to three dimensions on a grid")
                 .hint("write points as .vtu or .vtp")
         })?;
-        let Grid { mut axes, points, cells } = grid;
+        let Grid { mut axes, points, cells, .. } = grid;
         // Lengths may differ between frames.
         for (ids, more) in [(&points, 0), (&cells, 1)] {
             if let Some(lengths) = self.lengths(ids)? {
