@@ -24,10 +24,12 @@ use spile_interchange::midpoints::midpoints;
 /// # Panics
 /// If they do not agree.
 pub(crate) fn assert_losses_are_declared(format: &dyn Format, content: &Dataset, name: &str) {
-    let Ok(Writer::File(writer)) = writer_of(format) else { panic!("no writer") };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    let planned = writer.losses(content, &path);
+    let planned = match writer_of(format).unwrap() {
+        Writer::File(writer) => writer.losses(content, &path),
+        Writer::Folder(writer) => writer.losses(content, &path),
+    };
     assert!(!path.exists(), "planning creates no file");
     let written = write_file(format, content, &path, Overwrite::Never);
     let (mut losses, found) = match (planned, written) {

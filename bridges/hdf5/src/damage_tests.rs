@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind};
-use spile_core::format::Reader;
 use spile_core::limits::Limits;
-use spile_core::read::Array;
 use spile_core::source::Source;
 
-use crate::read::File;
+use crate::Hdf5;
 use crate::wire::checksum;
 
 /// Signatures of structures that end with a checksum.
@@ -24,7 +23,7 @@ fn exercise(bytes: Vec<u8>, limits: &Limits) -> bool {
         let about_file = !matches!(error.kind(), ErrorKind::Io | ErrorKind::Argument);
         assert!(about_file && !error.code().is_empty(), "{error:?}");
     };
-    let file = match File::open(Source::memory(bytes), limits) {
+    let file = match Dataset::open(&Hdf5, Source::memory(bytes), &limits.into()) {
         Ok(file) => file,
         Err(error) => {
             assert_about_file(error);
@@ -34,7 +33,7 @@ fn exercise(bytes: Vec<u8>, limits: &Limits) -> bool {
     for (_, _, desc) in file.tree().arrays() {
         // An invalid header may declare any number of fill values.
         let small = desc.bytes().is_ok_and(|bytes| bytes < 1 << 20);
-        let read = Array::open(file.source(), file.tree(), desc, limits);
+        let read = file.open_array(desc);
         let read =
             read.and_then(|array| if small { array.all()?.stream(|_, _| Ok(())) } else { Ok(()) });
         let _ = read.map_err(assert_about_file);
@@ -51,7 +50,7 @@ fn invalid_structures_with_valid_checksums_do_not_panic() {
     for name in names {
         let path: PathBuf = folder.join(name).with_extension("h5");
         let good = std::fs::read(&path).unwrap();
-        let file = File::open(Source::memory(good.clone()), &limits).unwrap();
+        let file = Dataset::open(&Hdf5, Source::memory(good.clone()), &(&limits).into()).unwrap();
         let mut regions = Vec::new();
         let mut keep = |region: spile_core::format::Region| {
             regions.push((region.offset as usize, region.len as usize));

@@ -1,6 +1,6 @@
 //! Any dataset as HDF5 or NetCDF-4.
 //!
-//! Every array of the [flat](spile_core::flat) tree becomes one contiguous dataset. Names and coordinates
+//! Every array of the [flat](spile_interchange::flat) tree becomes one contiguous dataset. Names and coordinates
 //! of dimensions become dimension scales. Metadata that HDF5 cannot express are stored as JSON in the
 //! attribute [`DESCRIPTION`] of the root group. All metadata precede the data, so each byte is written
 //! once.
@@ -11,18 +11,17 @@ mod value;
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::axes::Dimensions;
+use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::flat::Flat;
-use spile_core::format::Reader;
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
+use spile_core::format::{Loss, LossKind};
+use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::{NodeId, ROOT, Value};
+use spile_core::tree::{Attrs, NodeId, ROOT, Value};
 use spile_core::wire::ByteOrder;
+use spile_interchange::{Dimensions, Flat, cf, flat_losses};
 
 use crate::to_tree::scales::{DESCRIPTION, is_reserved};
 use crate::write::{
@@ -46,8 +45,8 @@ enum DataSource {
     Uniform { start: f64, step: f64, len: u64 },
 }
 
-struct Writer<'a> {
-    flat: Flat<'a>,
+struct Writer {
+    flat: Flat,
     dimensions: Dimensions,
     flavor: Flavor,
     plan: FilePlan,
@@ -70,23 +69,67 @@ struct Writer<'a> {
 }
 
 /// Writes `content` as an HDF5 or NetCDF-4 file.
-pub(crate) fn write_tree(
-    content: &dyn Reader,
-    sink: &Sink,
-    flavor: Flavor,
-    limits: &Limits,
-) -> Result<()> {
-    let mut writer = Writer::new(content, flavor, limits)?;
-    writer.add_nodes()?;
-    writer.add_scales();
-    writer.attach_scales();
-    writer.add_root_attributes(limits)?;
-    writer.write(sink)
+pub(crate) fn write_tree(content: &Dataset, sink: &Sink, flavor: Flavor) -> Result<()> {
+    Writer::planned(content, flavor)?.write(sink)
 }
 
-impl<'a> Writer<'a> {
-    fn new(content: &'a dyn Reader, flavor: Flavor, limits: &Limits) -> Result<Self> {
-        let flat = Flat::new(content, limits)?;
+/// What [`write_tree`] does not keep. Fails where it would fail.
+pub(crate) fn losses(content: &Dataset, flavor: Flavor) -> Result<Vec<Loss>> {
+    Writer::planned(content, flavor)?;
+    let losses = flat_losses(content, flavor.name(), |array| match array.dtype.size() {
+        0 => Err(format!("{} has no elements of 0 bytes", flavor.name())),
+        _ => Ok(()),
+    });
+    let mut losses = losses.into_vec();
+    if flavor == Flavor::NetCdf {
+        let lost = losses.iter().filter(|loss| loss.kind == LossKind::Array);
+        let lost: HashSet<String> = lost.map(|loss| loss.path.clone()).collect();
+        let half = content
+            .arrays()
+            .filter(|(_, node, array)| is_half(array.dtype) && !lost.contains(node.path.as_str()));
+        let reason = "NetCDF-4 has no float16; written as float32";
+        losses.extend(half.map(|(_, node, _)| Loss::new(&node.path, LossKind::Type, reason)));
+    }
+    Ok(losses)
+}
+
+/// `content` flattened. NetCDF has no float16: its metadata say float32, the data are converted when
+/// they are written.
+fn flatten(content: &Dataset, flavor: Flavor) -> Result<Flat> {
+    let mut flat = Flat::new(content)?;
+    let half = content.arrays().filter(|(_, _, array)| is_half(array.dtype)).map(|(id, ..)| id);
+    let half: Vec<NodeId> = half.collect();
+    if flavor == Flavor::NetCdf && !half.is_empty() {
+        let mut tree = content.tree().clone();
+        for id in half {
+            let Some(array) = &mut tree.node_mut(id).array else { continue };
+            array.dtype = DType::F32;
+            if !matches!(array.layout, Layout::PerFrame(_) | Layout::Same(_)) {
+                array.layout = Layout::Fill([0; 4].into());
+            }
+        }
+        flat.metadata = Flat::new(&content.with_tree(tree))?.metadata;
+    }
+    Ok(flat)
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(netcdf_type(dtype), NetCdfType::Float32)
+}
+
+impl Writer {
+    /// The plan of a complete file.
+    fn planned(content: &Dataset, flavor: Flavor) -> Result<Self> {
+        let mut writer = Self::new(content, flavor)?;
+        writer.add_nodes()?;
+        writer.add_scales();
+        writer.attach_scales();
+        writer.add_root_attributes(content)?;
+        Ok(writer)
+    }
+
+    fn new(content: &Dataset, flavor: Flavor) -> Result<Self> {
+        let flat = flatten(content, flavor)?;
         let dimensions = Dimensions::of(flat.tree());
         Ok(Self {
             scales: vec![None; dimensions.list().len()],
@@ -138,12 +181,15 @@ impl<'a> Writer<'a> {
             self.plan.link(parent, &name, object);
             self.objects.insert(id, object);
         }
-        self.flat.description.moved(&renamed);
+        self.flat.metadata.rename(&renamed);
         Ok(())
     }
 
-    /// Adds the dataset of an array; `None` if the array is skipped.
+    /// Adds the dataset of an array; `None` if the array is skipped: HDF5 has no elements of 0 bytes.
     fn array(&mut self, id: NodeId, path: &str, array: &ArrayDesc) -> Result<Option<usize>> {
+        if array.dtype.size() == 0 {
+            return Ok(None);
+        }
         if self.external.is_some() {
             return self.external_dataset(id, path, array);
         }
@@ -213,7 +259,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds attributes to an object. Reserved and repeated names are only in the metadata JSON.
-    fn add_attributes(&mut self, object: usize, attrs: &[(String, Value)]) {
+    fn add_attributes(&mut self, object: usize, attrs: &Attrs) {
         let present = self.plan.objects[object].attributes.iter().map(|a| a.name.clone());
         let mut present: HashSet<String> = present.collect();
         for (name, value) in attrs {
@@ -229,17 +275,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Adds the scaling of an array (CF conventions, section 8.1), and the type of netCDF booleans.
-    fn add_scaling(&mut self, object: usize, array: Option<&ArrayDesc>) {
+    /// Adds scaling and missing values of an array (CF conventions), and the type of netCDF booleans.
+    fn add_conventions(&mut self, object: usize, array: Option<&ArrayDesc>, own: &Attrs) {
         let Some(array) = array else { return };
-        let mut attrs = Vec::new();
-        if let Some(map) = array.map {
-            attrs.push(("scale_factor".to_string(), Value::Float(map.slope)));
-            attrs.push(("add_offset".to_string(), Value::Float(map.intercept)));
-        }
+        let mut attrs = cf::attributes(array, own);
         let is_bool = array.dtype.kind() == Kind::Bool && array.dtype.size() == 1;
         if self.flavor == Flavor::NetCdf && is_bool {
-            attrs.push(("dtype".to_string(), Value::from("bool")));
+            attrs.push("dtype", "bool");
         }
         self.add_attributes(object, &attrs);
     }
@@ -251,13 +293,12 @@ impl<'a> Writer<'a> {
         let Some(id) = tree.at(stem).filter(|id| tree.node(*id).parent == parent) else { return };
         let name = self.dimensions.names(id).next().map(Value::from);
         if let Some(name) = name {
-            let attrs = [("sample_dimension".to_string(), name)];
-            self.add_attributes(object, &attrs);
+            self.add_attributes(object, &Attrs::from([("sample_dimension", name)]));
         }
     }
 
     /// Adds the attributes of the root group and the metadata JSON.
-    fn add_root_attributes(&mut self, limits: &Limits) -> Result<()> {
+    fn add_root_attributes(&mut self, content: &Dataset) -> Result<()> {
         if self.flavor == Flavor::NetCdf {
             let text = concat!("version=2,spile=", env!("CARGO_PKG_VERSION"));
             let value = Value::from(text);
@@ -266,7 +307,7 @@ impl<'a> Writer<'a> {
         }
         let attrs = self.flat.tree().attrs().clone();
         self.add_attributes(0, &attrs);
-        let text = self.flat.description.text(limits)?.into_bytes();
+        let text = self.flat.metadata.text(content.limits())?.into_bytes();
         let len = u32::try_from(text.len()).map_err(|_| {
             Error::unsupported("hdf5-030", "the metadata JSON of this file exceeds 4 GiB")
         })?;
@@ -318,8 +359,7 @@ impl<'a> Writer<'a> {
                 let node = self.flat.tree().node(id);
                 let dtype = node.array.as_ref().map_or(DType::U8, |array| array.dtype);
                 let in_array = |e: Error| e.in_object(format!("\"{}\"", node.path));
-                let to_f32 = self.flavor == Flavor::NetCdf
-                    && matches!(netcdf_type(dtype), NetCdfType::Float32);
+                let to_f32 = self.flavor == Flavor::NetCdf && is_half(dtype);
                 let size = if to_f32 { DType::F32.size() } else { dtype.size() } as u64;
                 let write = |first: u64, bytes: &[u8]| {
                     if !to_f32 {

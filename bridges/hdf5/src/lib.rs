@@ -1,4 +1,4 @@
-//! HDF5, and NetCDF-4, which is HDF5 with flavor for names and dimensions.
+//! HDF5, and NetCDF-4, which is HDF5 with rules for names and dimensions.
 //!
 //! Specification: HDF5 File Format Specification 3.0, HDF5 Dimension Scale Specification, the
 //! appendix "File Format Specifications" of the NetCDF Users Guide, CF conventions 1.11.
@@ -15,21 +15,21 @@
 //! | `check` | findings about a file |
 //!
 //! ```
-//! use spile_core::format::{Dataset, Format, write_file};
-//! use spile_core::{dtype::DType, layout::*, limits::Limits, shape::*, sink::Overwrite, tree::*};
+//! use spile_core::format::write_file;
+//! use spile_core::{Dataset, Limits, OpenOptions, Source, dtype::DType, layout::*, shape::*, sink::Overwrite, tree::*};
 //!
-//! let limits = Limits::default();
-//! let mut tree = Tree::new(&limits);
+//! let mut tree = Tree::new(&Limits::default());
 //! let layout = Layout::Inline([7, 8].into(), Order::C);
 //! tree.add_array(ROOT, "x", ArrayDesc::new(DType::U8, Shape::new([2]), layout))?;
-//! let content = Dataset::new(spile_core::source::Source::memory([]), tree);
+//! let content = Dataset::new(Source::memory([]), tree);
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("x.h5");
-//! write_file(&spile_hdf5::Hdf5, &content, &path, Overwrite::Never, &limits)?;
-//! let file = spile_hdf5::Hdf5.open(spile_core::source::Source::open(&path)?, &limits)?;
-//! assert_eq!(file.tree().arrays().next().unwrap().1.path, "x");
-//! # Ok::<(), spile_core::error::Error>(())
+//! write_file(&spile_hdf5::Hdf5, &content, &path, Overwrite::Never)?;
+//! let file = Dataset::open_path(&spile_hdf5::Hdf5, &path, &OpenOptions::default())?;
+//! let values: Vec<f64> = file.array("x")?.read("")?;
+//! assert_eq!(values, [7.0, 8.0]);
+//! # Ok::<(), spile_core::Error>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -44,17 +44,21 @@ mod to_tree;
 mod wire;
 mod write;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
-use check::check;
 use from_tree::Flavor;
 pub use from_tree::{Indexed, Skipped, write_index};
-use read::File;
 
 /// HDF5, for the registry.
 pub struct Hdf5;
@@ -111,16 +115,18 @@ impl Format for Hdf5 {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        read::open(source, &options.limits)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(&Flavor::Hdf5).checker(self)
+    }
+}
+
+impl Checker for Hdf5 {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        check(source, limits)
-    }
-
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, Flavor::Hdf5, limits)
+        check::check(source, limits)
     }
 }
 
@@ -133,15 +139,22 @@ impl Format for NetCdf {
         if has_signature(head) { 100 } else { 0 }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        read::open(source, &options.limits)
     }
 
-    fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        check(source, limits)
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(&Flavor::NetCdf).checker(&Hdf5)
+    }
+}
+
+impl FormatWriter for Flavor {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content, *self)
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, Flavor::NetCdf, limits)
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink, *self)?;
+        Ok(Vec::new())
     }
 }

@@ -8,11 +8,13 @@ mod value;
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::description::Description;
-use spile_core::error::{Error, ErrorKind, Result};
+use spile_core::error::{Error, Result};
 use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::metadata::StoredMetadata;
 use spile_core::report::{Finding, Report};
+use spile_core::semantics::{Role, Semantics};
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_interchange::cf;
 
 use crate::wire::attribute::{Attribute, attributes};
 use crate::wire::group::{Link, Target, is_group, links};
@@ -29,17 +31,19 @@ const NETCDF: [&str; 4] = ["_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinate
 const MAX_LINKS: u32 = 16;
 
 /// All metadata of a file.
-pub(crate) struct Parsed {
+pub(crate) struct Contents {
     pub(crate) tree: Tree,
     pub(crate) report: Report,
     /// Path and description of every dataset, before stored metadata are applied.
     pub(crate) datasets: Vec<(String, ArrayDesc)>,
     /// The attribute `_NCProperties`.
     pub(crate) writer: Option<String>,
+    /// The attribute [`scales::DESCRIPTION`] of the root group.
+    pub(crate) metadata: Option<StoredMetadata>,
 }
 
 /// Reads the hierarchy from the root group.
-pub(crate) fn parse(ctx: &Context) -> Result<Parsed> {
+pub(crate) fn parse(ctx: &Context) -> Result<Contents> {
     let root = Header::read(ctx, ctx.root)?;
     let mut walk = Walk {
         ctx,
@@ -52,6 +56,8 @@ pub(crate) fn parse(ctx: &Context) -> Result<Parsed> {
         links: Vec::new(),
         skipped: HashMap::new(),
         netcdf: false,
+        writer: None,
+        metadata: None,
     };
     // The end-of-file address counts from byte 0, also after a user block.
     if ctx.end > ctx.source.len() {
@@ -66,30 +72,10 @@ pub(crate) fn parse(ctx: &Context) -> Result<Parsed> {
     walk.resolve_links()?;
     let arrays = walk.tree.arrays().filter(|(_, _, desc)| !matches!(desc.layout, Layout::Same(_)));
     let datasets = arrays.map(|(_, node, desc)| (node.path.clone(), desc.clone())).collect();
-    let writer = walk.decode_attributes()?;
-    let Walk { mut tree, mut report, .. } = walk;
-    if let Some(described) = apply_metadata(ctx, &tree, &mut report)? {
-        tree = described;
-    }
-    Ok(Parsed { tree, report, datasets, writer })
-}
-
-/// The tree of the metadata JSON in the attribute [`scales::DESCRIPTION`]; `None` without the attribute.
-/// JSON that does not fit the file is a warning.
-fn apply_metadata(ctx: &Context, plain: &Tree, report: &mut Report) -> Result<Option<Tree>> {
-    let text = plain.attrs().iter().find(|(name, _)| name == scales::DESCRIPTION);
-    let Some((_, Value::Text(text))) = text else { return Ok(None) };
-    let applied = Description::parse(text.as_bytes(), &ctx.limits)
-        .and_then(|description| description.dress(&ctx.source, plain, &ctx.limits));
-    match applied {
-        Ok(tree) => Ok(Some(tree)),
-        Err(error) if error.kind() == ErrorKind::Io => Err(error),
-        Err(error) => {
-            let message = format!("metadata JSON ignored: {}", error.message());
-            report.warn("hdf5-024", message).in_object("attribute \"spile\" of the root group");
-            Ok(None)
-        }
-    }
+    walk.decode_attributes()?;
+    let Walk { mut tree, report, writer, metadata, .. } = walk;
+    cf::set_roles(&mut tree)?;
+    Ok(Contents { tree, report, datasets, writer, metadata })
 }
 
 /// Path and target of a link that is not the first hard link to its object.
@@ -115,6 +101,8 @@ pub(crate) struct Walk<'a> {
     /// Paths of objects that cannot be read, by object header address.
     skipped: HashMap<u64, String>,
     pub(crate) netcdf: bool,
+    writer: Option<String>,
+    metadata: Option<StoredMetadata>,
 }
 
 impl Walk<'_> {
@@ -216,7 +204,8 @@ impl Walk<'_> {
             Content::Table(columns) => {
                 let node = self.tree.add_group(parent, name)?;
                 for column in columns {
-                    let id = self.tree.add_array(node, &column.name, column.desc)?;
+                    let desc = column.desc.with_semantics(Semantics::role(Role::Table));
+                    let id = self.tree.add_array(node, &column.name, desc)?;
                     self.note_opaque(id, column.opaque)?;
                 }
                 node
@@ -262,7 +251,8 @@ impl Walk<'_> {
         self.report_error(object, error)
     }
 
-    /// Adds links to datasets as references to the same array; other links are notes.
+    /// Adds links to datasets as references to the same array; links to objects that cannot be read are
+    /// errors, others notes.
     fn resolve_links(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.links);
         let mut by_path = HashMap::new();
@@ -282,7 +272,7 @@ impl Walk<'_> {
         }
         let resolved = std::mem::take(&mut resolver.resolved);
         let skipped: HashSet<&str> = self.skipped.values().map(String::as_str).collect();
-        let mut notes = Vec::new();
+        let mut findings = Vec::new();
         let mut arrays = Vec::new();
         for (link, state) in pending.iter().zip(resolved) {
             let node = if let State::Node(id) = state { Some(id) } else { None };
@@ -304,10 +294,20 @@ impl Walk<'_> {
             };
             let path = self.path(link.parent, &link.name);
             self.ctx.charge((path.len() + message.len() + 256) as u64)?;
-            notes.push((path, message));
+            let is_lost = match &link.target {
+                Target::External => true,
+                Target::Hard(address) => self.skipped.contains_key(address),
+                Target::Soft(path) => skipped.contains(path.trim_matches('/')),
+            };
+            findings.push((path, message, is_lost));
         }
-        for (path, message) in notes {
-            self.report.note("hdf5-020", message).in_object(format!("\"{path}\""));
+        for (path, message, is_lost) in findings {
+            let finding = if is_lost {
+                self.report.error("hdf5-020", message)
+            } else {
+                self.report.note("hdf5-020", message)
+            };
+            finding.in_object(format!("\"{path}\""));
         }
         let owners: HashMap<NodeId, usize> =
             self.attributes.iter().enumerate().map(|(k, (node, _))| (*node, k)).collect();
@@ -326,20 +326,19 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Decodes all attributes: dimension scales and scaling go to the arrays, the others to the nodes.
-    /// Returns `_NCProperties`.
-    fn decode_attributes(&mut self) -> Result<Option<String>> {
+    /// Decodes all attributes: dimension scales and scaling go to the arrays, `_NCProperties` and stored
+    /// metadata are kept apart, the others go to the nodes.
+    fn decode_attributes(&mut self) -> Result<()> {
         let path = |address: u64| {
             let node = self.nodes.get(&address).map(|id| self.tree.node(*id));
             node.map(|node| format!("/{}", node.path))
         };
         let decoder = Decoder { ctx: self.ctx, heaps: &self.heaps, path: &path };
         let mut dimension_scales = scales::Scales::default();
-        let mut writer = None;
         let mut errors = Vec::new();
         let mut values: Vec<(NodeId, Attrs)> = Vec::new();
         for (node, attributes) in &self.attributes {
-            let mut kept = Vec::new();
+            let mut kept = Attrs::new();
             for attribute in attributes {
                 let decoded = match dimension_scales.take(self.ctx, &decoder, *node, attribute) {
                     Ok(true) => continue,
@@ -348,10 +347,16 @@ impl Walk<'_> {
                 };
                 match decoded {
                     Ok(value) if attribute.name == "_NCProperties" => {
-                        writer = Some(value.to_string());
+                        self.writer = Some(value.to_string());
+                    }
+                    Ok(Value::Text(text))
+                        if *node == ROOT && attribute.name == scales::DESCRIPTION =>
+                    {
+                        let stored = StoredMetadata::new(text, scales::DESCRIPTION_NAME);
+                        self.metadata = Some(stored.at(self.ctx.file_offset(attribute.at)));
                     }
                     Ok(value) => {
-                        kept.push((attribute.name.clone(), scales::unwrap(value, self.netcdf)));
+                        kept.push(attribute.name.as_str(), scales::unwrap(value, self.netcdf));
                     }
                     Err(error) if is_fatal(&error) => return Err(error),
                     Err(error) => {
@@ -366,15 +371,12 @@ impl Walk<'_> {
         for (node, name, error) in errors {
             self.report_attribute(node, error.in_object(name))?;
         }
-        for (node, mut kept) in values {
-            let node = self.tree.node_mut(node);
-            if let Some(array) = &mut node.array {
-                scales::take_scaling(array, &mut kept);
-            }
-            node.attrs = kept;
+        for (node, kept) in values {
+            self.tree.set_attrs(node, kept)?;
+            cf::apply(&mut self.tree, node)?;
         }
         dimension_scales.apply(self);
-        Ok(writer)
+        Ok(())
     }
 }
 

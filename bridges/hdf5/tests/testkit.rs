@@ -29,10 +29,22 @@ fn suite(format: &'static dyn Format, name: &str, extension: &str) {
         let name = path.file_name().unwrap().to_str().unwrap();
         path.extension().is_some_and(|e| e == extension) && !name.starts_with("unsupported_")
     });
-    let mut suite = Suite::new(format, all.clone()).with_golden(golden(&folder, &all));
-    // The files have many structures; a sample of each kind is damaged.
-    suite.work = 24 << 20;
-    suite.with_meter(meter::METER).run_all();
+    let suite = |files: &[PathBuf]| {
+        let suite = Suite::new(format, files.to_vec()).with_golden(golden(&folder, files));
+        // The files have many structures; a sample of each kind is damaged.
+        Suite { work: 24 << 20, ..suite }.with_meter(meter::METER)
+    };
+    // External links are errors.
+    let (links, whole): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|path| path.file_name().unwrap().to_str().unwrap().starts_with("links_"));
+    suite(&whole).run_all();
+    let links = suite(&links);
+    links.golden();
+    links.round_trip();
+    links.split_reads();
+    links.truncation();
+    links.corruption();
 }
 
 #[test]

@@ -14,21 +14,21 @@
 //! | `write` | metadata documents and chunk files of a new store |
 //!
 //! ```
-//! use spile_core::format::{Dataset, Format, open_as, write_file};
-//! use spile_core::{dtype::DType, layout::*, limits::Limits, shape::*, sink::Overwrite, source::Source, tree::*};
+//! use spile_core::format::write_file;
+//! use spile_core::{Dataset, Limits, OpenOptions, Source, dtype::DType, layout::*, shape::*, sink::Overwrite, tree::*};
 //!
-//! let limits = Limits::default();
-//! let mut tree = Tree::new(&limits);
+//! let mut tree = Tree::new(&Limits::default());
 //! let layout = Layout::Inline([1, 2, 3, 4, 5, 6].into(), Order::C);
 //! tree.add_array(ROOT, "counts", ArrayDesc::new(DType::U8, Shape::new([2, 3]), layout))?;
 //! let content = Dataset::new(Source::memory([]), tree);
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("x.zarr");
-//! write_file(&spile_zarr::Zarr, &content, &path, Overwrite::Never, &limits)?;
-//! let store = open_as(&spile_zarr::Zarr, &path, &limits)?;
-//! assert_eq!(store.tree().node(store.tree().find("counts")?).path, "counts");
-//! # Ok::<(), spile_core::error::Error>(())
+//! write_file(&spile_zarr::Zarr, &content, &path, Overwrite::Never)?;
+//! let store = Dataset::open_path(&spile_zarr::Zarr, &path, &OpenOptions::default())?;
+//! let row: Vec<f64> = store.array("counts")?.read("1, :")?;
+//! assert_eq!(row, [4.0, 5.0, 6.0]);
+//! # Ok::<(), spile_core::Error>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -40,14 +40,16 @@ mod to_tree;
 mod wire;
 mod write;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Score};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::format::{
+    Abilities, Folder, FolderFormat, FolderWriter, Format, FormatInfo, Grade, Head, Loss,
+    OpenOptions, Parsed, Score,
+};
 use spile_core::sink::FolderSink;
 use spile_core::source::Source;
-
-pub use read::Store;
 
 /// The format, for the registry.
 pub struct Zarr;
@@ -74,34 +76,29 @@ impl Format for Zarr {
         0
     }
 
-    fn open(&self, _: Source, _: &Limits) -> Result<Box<dyn Reader>> {
-        Err(not_a_folder())
+    fn open(&self, _: Source, _: &OpenOptions) -> Result<Parsed> {
+        Err(Error::not_this_format("zarr-001", "expected a folder, found a file")
+            .hint("open the folder that contains zarr.json, .zgroup or .zarray"))
     }
 
-    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
-        let store = Store::open(folder.path(), limits)?;
-        Ok(store.map(|store| Box::new(store) as Box<dyn Reader>))
-    }
-
-    fn check(&self, _: &Source, _: &Limits, _strict: bool) -> Result<Report> {
-        Err(not_a_folder())
-    }
-
-    fn is_folder(&self) -> bool {
-        true
-    }
-
-    fn write_folder(
-        &self,
-        content: &dyn Reader,
-        folder: &FolderSink,
-        limits: &Limits,
-    ) -> Result<()> {
-        from_tree::write_tree(content, folder, limits)
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().folder(self).folder_writer(self)
     }
 }
 
-fn not_a_folder() -> Error {
-    Error::not_this_format("zarr-001", "expected a folder, found a file")
-        .hint("open the folder that contains zarr.json, .zgroup or .zarray")
+impl FolderFormat for Zarr {
+    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
+        read::open(folder.path(), &options.limits)
+    }
+}
+
+impl FolderWriter for Zarr {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
+    }
+
+    fn write_folder(&self, content: &Dataset, folder: &FolderSink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, folder)?;
+        Ok(Vec::new())
+    }
 }

@@ -4,31 +4,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
-use spile_core::report::{Finding, Report};
+use spile_core::limits::{Budget, Limits};
+use spile_core::metadata::json_memory;
+use spile_core::report::Report;
 use spile_core::source::{Part, Source};
-use spile_core::tree::{Attrs, Tree, Value};
+use spile_core::tree::{Attrs, Value};
 
-use crate::to_tree::{self, Parsed};
+use crate::to_tree::{self, Contents};
 use crate::wire::{self, ArrayMeta, DIMENSIONS, malformed, parse_object};
 
 /// Approximate memory of a file or folder name, in bytes.
 const FILE_BYTES: u64 = 256;
 
-/// Approximate memory of parsed JSON per byte of text.
-const JSON_FACTOR: u64 = 16;
-
-/// An open store.
-pub struct Store {
-    source: Source,
-    tree: Tree,
-    version: u64,
-    arrays: Vec<StoredArray>,
-    findings: Vec<Finding>,
-}
+/// The arrays of an open store.
+struct Store(Vec<StoredArray>);
 
 /// An array of the store, before stored metadata are applied.
 pub(crate) struct StoredArray {
@@ -59,51 +52,44 @@ struct Walk<'a> {
     entries: Vec<Entry>,
     report: Report,
     version: u64,
-    /// Memory charged so far, in bytes.
-    spent: u64,
+    budget: Budget,
 }
 
-impl Store {
-    /// Opens the store in `folder`; `None` if the folder is not a store. An array that cannot be read is a
-    /// finding. Fails if the metadata of the root are malformed or the metadata exceed `limits`.
-    pub fn open(folder: &Path, limits: &Limits) -> Result<Option<Self>> {
-        let has = |name: &str| folder.join(name).is_file();
-        if !["zarr.json", ".zarray", ".zgroup"].iter().any(|name| has(name)) {
-            return Ok(None);
-        }
-        let mut walk = Walk {
-            limits,
-            files: Vec::new(),
-            entries: Vec::new(),
-            report: Report::default(),
-            version: 0,
-            spent: 0,
-        };
-        walk.node(folder, "", 0)?;
-        let Walk { files, entries, mut report, version, .. } = walk;
-        let source = Source::joined(folder, &files)?;
-        let Parsed { tree, arrays } = to_tree::parse(&source, entries, &mut report, limits)?;
-        Ok(Some(Self { source, tree, version, arrays, findings: report.findings }))
+/// Opens the store in `folder`; `None` if the folder is not a store. An array that cannot be read is a
+/// warning of severity error. Fails if the metadata of the root are malformed or the metadata exceed
+/// `limits`.
+pub(crate) fn open(folder: &Path, limits: &Limits) -> Result<Option<Parsed>> {
+    let has = |name: &str| folder.join(name).is_file();
+    if !["zarr.json", ".zarray", ".zgroup"].iter().any(|name| has(name)) {
+        return Ok(None);
     }
-
-    /// The version of the Zarr format: 2 or 3.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
+    let mut walk = Walk {
+        limits,
+        files: Vec::new(),
+        entries: Vec::new(),
+        report: Report::default(),
+        version: 0,
+        budget: Budget::new(limits),
+    };
+    walk.node(folder, "", 0)?;
+    let Walk { files, entries, mut report, version, .. } = walk;
+    let source = Source::joined(folder, &files)?;
+    let Contents { tree, arrays, metadata } =
+        to_tree::parse(&source, entries, &mut report, limits)?;
+    let summary = Attrs::from([
+        ("version", Value::UInt(version)),
+        ("arrays", Value::UInt(arrays.len() as u64)),
+        ("files", Value::UInt(files.len() as u64)),
+        ("bytes", Value::UInt(source.len())),
+    ]);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(report.findings);
+    Ok(Some(parsed.with_metadata(metadata).with_native(Store(arrays))))
 }
 
 impl Walk<'_> {
-    /// Adds `bytes` to the memory in use. Fails with `Limit` when the sum exceeds the budget.
-    fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
-        let spent = self.spent.saturating_add(bytes);
-        self.limits.allow(spent, what)?;
-        self.spent = spent;
-        Ok(())
-    }
-
     /// Adds a file of the store and returns its number.
     fn add_file(&mut self, path: PathBuf) -> Result<usize> {
-        self.charge(FILE_BYTES + path.as_os_str().len() as u64, "the list of files")?;
+        self.budget.charge(FILE_BYTES + path.as_os_str().len() as u64, "the list of files")?;
         self.files.push(path);
         Ok(self.files.len() - 1)
     }
@@ -112,11 +98,12 @@ impl Walk<'_> {
     fn document(&mut self, path: PathBuf) -> Result<Option<wire::Object>> {
         let text = match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() => {
-                self.charge(meta.len().saturating_mul(JSON_FACTOR), "the metadata")?;
+                self.limits.allow(self.budget.used().saturating_add(meta.len()), "the metadata")?;
                 std::fs::read(&path).map_err(|e| Error::io(&path, e))?
             }
             _ => return Ok(None),
         };
+        self.budget.charge(json_memory(&text), "the metadata")?;
         let parsed = parse_object(&text).map_err(|e| e.with_path(&path));
         self.add_file(path)?;
         parsed.map(Some)
@@ -162,7 +149,7 @@ impl Walk<'_> {
         if depth > self.limits.depth {
             return Err(Error::limit(format!("nested deeper than {}", self.limits.depth)));
         }
-        self.charge(FILE_BYTES + 2 * path.len() as u64, "the nodes")?;
+        self.budget.charge(FILE_BYTES + 2 * path.len() as u64, "the nodes")?;
         let is_root = path.is_empty();
         match self.metadata(folder) {
             Ok(None) => Ok(()),
@@ -174,7 +161,7 @@ impl Walk<'_> {
                 let path = if is_root { "data" } else { path }.to_string();
                 match array {
                     Ok(meta) => {
-                        self.charge(2 * meta.fill.len() as u64, "the fill values")?;
+                        self.budget.charge(2 * meta.fill.len() as u64, "the fill values")?;
                         let chunks = self.chunks(folder, &meta)?;
                         self.entries.push(Entry { path, attrs, array: Some((meta, chunks)) });
                         Ok(())
@@ -218,7 +205,8 @@ impl Walk<'_> {
                 let (path, key) = (folder.join(&name), format!("{prefix}{name}"));
                 if path.is_dir() {
                     if depth < deepest {
-                        self.charge(FILE_BYTES + path.as_os_str().len() as u64, "the chunks")?;
+                        self.budget
+                            .charge(FILE_BYTES + path.as_os_str().len() as u64, "the chunks")?;
                         folders.push((path, format!("{key}/"), depth + 1));
                     }
                 } else if let Some(number) = meta.keys.number(&key, &grid) {
@@ -232,7 +220,7 @@ impl Walk<'_> {
     /// Names in a folder, sorted; names that are not UTF-8 are ignored.
     fn list(&self, folder: &Path) -> Result<Vec<String>> {
         let failed = |e| Error::io(folder, e);
-        let (mut names, mut bytes) = (Vec::new(), self.spent);
+        let (mut names, mut bytes) = (Vec::new(), self.budget.used());
         for entry in std::fs::read_dir(folder).map_err(failed)? {
             if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
                 bytes = bytes.saturating_add(name.len() as u64 + 64);
@@ -245,59 +233,30 @@ impl Walk<'_> {
     }
 }
 
-/// Reports that an array or node cannot be read: a warning if it is not supported, otherwise an error.
-/// Returns errors that are not about the array.
+/// Reports that an array or node cannot be read. Returns errors that are not about the array.
 pub(crate) fn report_array(report: &mut Report, path: &str, error: Error) -> Result<()> {
-    let object = format!("\"{path}\"");
-    match error.kind() {
-        ErrorKind::Unsupported => {
-            report.warn(error.code(), error.message()).in_object(object);
-            Ok(())
-        }
-        _ => report.absorb(error.in_object(object)),
-    }
+    report.absorb(error.in_object(format!("\"{path}\"")))
 }
 
-impl Reader for Store {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Attrs {
-        let count = |n: usize| Value::UInt(n as u64);
-        vec![
-            ("version".into(), Value::UInt(self.version)),
-            ("arrays".into(), count(self.arrays.len())),
-            ("files".into(), count(self.source.parts().len())),
-            ("bytes".into(), Value::UInt(self.source.len())),
-        ]
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let (parts, folder) = (self.source.parts(), self.source.path());
+impl Native for Store {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let source = dataset.source();
+        let (parts, folder) = (source.parts(), source.path());
         for (k, part) in parts.iter().enumerate() {
-            let end = parts.get(k + 1).map_or(self.source.len(), Part::start);
+            let end = parts.get(k + 1).map_or(source.len(), Part::start);
             let name = folder.and_then(|folder| part.path().strip_prefix(folder).ok());
             let name = name.unwrap_or(part.path()).to_string_lossy().into_owned();
             let last = name.rsplit('/').next().unwrap_or(&name);
             let meta = matches!(last, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs");
-            let role = if meta { Role::Header } else { Role::Data };
+            let kind = if meta { RegionKind::Header } else { RegionKind::Data };
             let (offset, value) = (part.start(), String::new());
-            each(Region { offset, len: end - offset, role, name, value })?;
+            each(Region { offset, len: end - offset, kind, name, value })?;
         }
         Ok(())
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for StoredArray { path, data_type, desc } in &self.arrays {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for StoredArray { path, data_type, desc } in &self.0 {
             each(Object {
                 path: path.clone(),
                 id: None,

@@ -1,15 +1,17 @@
 //! The nodes of a store as a tree.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use spile_core::description::Description;
-use spile_core::error::{ErrorKind, Result};
-use spile_core::layout::{ArrayDesc, Coord, Linear};
+use spile_core::dtype::Kind;
+use spile_core::error::Result;
+use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::limits::Limits;
+use spile_core::metadata::StoredMetadata;
 use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
+use spile_interchange::cf;
 
 use crate::chunks::{Stored, layout};
 use crate::read::{Entry, StoredArray, report_array};
@@ -19,30 +21,30 @@ use crate::wire::{self, ArrayMeta, to_json};
 pub(crate) const DESCRIPTION: &str = "spile";
 
 /// The tree of a store and its arrays.
-pub(crate) struct Parsed {
+pub(crate) struct Contents {
     pub(crate) tree: Tree,
     pub(crate) arrays: Vec<StoredArray>,
+    pub(crate) metadata: Option<StoredMetadata>,
 }
 
-/// Builds the tree of all entries, which follow their groups. An array that cannot be read is reported;
-/// metadata JSON that does not fit the arrays is a warning.
+/// Builds the tree of all entries, which follow their groups. An array that cannot be read is reported.
 pub(crate) fn parse(
     source: &Source,
     entries: Vec<Entry>,
     report: &mut Report,
     limits: &Limits,
-) -> Result<Parsed> {
-    let mut plain = Tree::new(limits);
+) -> Result<Contents> {
+    let mut tree = Tree::new(limits);
     let mut arrays = Vec::new();
-    let mut description = None;
+    let mut metadata = None;
     for Entry { path, mut attrs, array } in entries {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
         let id = if let Some((meta, files)) = array {
             let data_type = meta.data_type.clone();
-            match array_desc(source, meta, &files, &mut attrs, limits) {
+            match array_desc(source, meta, &files, limits) {
                 Ok((stored, desc)) => {
-                    let parent = plain.group_at(parent)?;
-                    let id = plain.add_array(parent, name, desc)?;
+                    let parent = tree.group_at(parent)?;
+                    let id = tree.add_array(parent, name, desc)?;
                     arrays.push(StoredArray { path: path.clone(), data_type, desc: stored });
                     id
                 }
@@ -52,44 +54,31 @@ pub(crate) fn parse(
                 }
             }
         } else if path.is_empty() {
-            description = attrs.remove(DESCRIPTION);
+            if let Some(Json::String(text)) = attrs.remove(DESCRIPTION) {
+                metadata = Some(StoredMetadata {
+                    stored_value: Some(stored_value),
+                    ..StoredMetadata::new(text, "attribute \"spile\" of the root group")
+                });
+            }
             ROOT
         } else {
-            let parent = plain.group_at(parent)?;
-            plain.add_group(parent, name)?
+            let parent = tree.group_at(parent)?;
+            tree.add_group(parent, name)?
         };
-        plain.node_mut(id).attrs = attributes(attrs);
+        tree.set_attrs(id, attributes(attrs))?;
+        cf::apply(&mut tree, id)?;
+        set_fill_value(&mut tree, id);
     }
-    set_coordinates(&mut plain);
-    let text = description.as_ref().and_then(Json::as_str);
-    let tree = match text.map(|text| apply_metadata(text, source, &plain, limits)) {
-        None => plain,
-        Some(Ok(tree)) => tree,
-        Some(Err(e)) if e.kind() == ErrorKind::Io => return Err(e),
-        Some(Err(e)) => {
-            let message = format!("metadata JSON ignored: {}", e.message());
-            report.warn("zarr-007", message).in_object("attribute \"spile\" of the root group");
-            plain
-        }
-    };
-    Ok(Parsed { tree, arrays })
+    set_coordinates(&mut tree);
+    cf::set_roles(&mut tree)?;
+    Ok(Contents { tree, arrays, metadata })
 }
 
-/// The tree of the metadata JSON, with the current attributes of the store.
-fn apply_metadata(text: &str, source: &Source, plain: &Tree, limits: &Limits) -> Result<Tree> {
-    let description = Description::parse(text.as_bytes(), limits)?;
-    let mut tree = description.dress(source, plain, limits)?;
-    update_attributes(&mut tree, plain, &description);
-    Ok(tree)
-}
-
-/// The description of an array as it is stored, and with dimension names and scaling. Scaling attributes
-/// are removed from `attrs`. Coordinates are not set.
+/// The description of an array as it is stored, and with dimension names. Coordinates are not set.
 fn array_desc(
     source: &Source,
     meta: ArrayMeta,
     files: &BTreeMap<u64, usize>,
-    attrs: &mut wire::Object,
     limits: &Limits,
 ) -> Result<(ArrayDesc, ArrayDesc)> {
     let layout = layout(source, &meta, Stored::new(source, files), limits)?;
@@ -100,15 +89,26 @@ fn array_desc(
             *dim = name;
         }
     }
-    let number = |name: &str| attrs.get(name).and_then(Json::as_f64);
-    let (slope, intercept) = (number("scale_factor"), number("add_offset"));
-    if desc.dtype.is_real() && (slope.is_some() || intercept.is_some()) {
-        let (slope, intercept) = (slope.unwrap_or(1.0), intercept.unwrap_or(0.0));
-        desc.map = Some(Linear::new(intercept, slope));
-        attrs.remove("scale_factor");
-        attrs.remove("add_offset");
-    }
     Ok((stored, desc))
+}
+
+/// Adds the missing value of floats that xarray wrote: `_FillValue` is `NaN`, or the eight bytes of a
+/// double in base64.
+fn set_fill_value(tree: &mut Tree, id: NodeId) {
+    let node = tree.node_mut(id);
+    let Some(array) = node.array.as_mut().filter(|array| array.dtype.kind() == Kind::Float) else {
+        return;
+    };
+    let number = node.attrs.get_str("_FillValue").and_then(|text| match text {
+        "NaN" => Some(f64::NAN),
+        text => {
+            let bytes = base64_simd::STANDARD.decode_to_vec(text).ok()?;
+            bytes.try_into().ok().map(f64::from_le_bytes)
+        }
+    });
+    if let Some(number) = number {
+        array.semantics_mut().missing.values.push(number);
+    }
 }
 
 /// Sets the coordinates of every dimension: the one-dimensional array of its name and length in the group
@@ -139,35 +139,9 @@ fn set_coordinates(tree: &mut Tree) {
     }
 }
 
-/// Replaces attributes that were changed, added or removed in the store after the metadata JSON was
-/// written.
-fn update_attributes(tree: &mut Tree, plain: &Tree, description: &Description) {
-    let moves: HashMap<&str, &str> = description.moves().collect();
-    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.iter().map(|(id, _)| id)).collect();
-    for id in nodes {
-        let node = tree.node_mut(id);
-        let path = moves.get(node.path.as_str()).copied().unwrap_or(&node.path);
-        let Some(stored) = plain.at(path).map(|id| &plain.node(id).attrs) else { continue };
-        let by_name: HashMap<&str, &Value> =
-            stored.iter().map(|(name, value)| (name.as_str(), value)).collect();
-        let mut counts: HashMap<String, u64> = HashMap::new();
-        for (name, _) in &node.attrs {
-            *counts.entry(name.clone()).or_default() += 1;
-        }
-        // JSON objects have no repeated names; those stay as they are described.
-        let once = |name: &str| counts.get(name) == Some(&1);
-        node.attrs.retain(|(name, _)| !once(name) || by_name.contains_key(name.as_str()));
-        for (name, value) in node.attrs.iter_mut().filter(|(name, _)| once(name)) {
-            let new = by_name.get(name.as_str());
-            if let Some(new) = new.filter(|new| ***new != from_json(to_json(value))) {
-                *value = (*new).clone();
-            }
-        }
-        let added = stored.iter().filter(|(name, _)| {
-            !counts.contains_key(name) && !matches!(name.as_str(), "scale_factor" | "add_offset")
-        });
-        node.attrs.extend(added.cloned());
-    }
+/// The value that is read again after `value` was written.
+fn stored_value(value: &Value) -> Value {
+    from_json(to_json(value))
 }
 
 fn attributes(attrs: wire::Object) -> Attrs {

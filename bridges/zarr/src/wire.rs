@@ -12,13 +12,13 @@ use spile_core::wire::ByteOrder;
 
 use crate::codec::{Filter, Pipeline};
 use data_type::{fill_value, type_2, type_3};
-pub(crate) use data_type::{type_name_3, zero_fill_3};
+pub(crate) use data_type::{stored_type, type_name_3, zero_fill_3};
 
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
 
 /// Largest rank of an array.
-const MAX_RANK: usize = 64;
+pub(crate) const MAX_RANK: usize = 64;
 
 /// The metadata of an array.
 #[derive(Clone, Debug)]
@@ -352,7 +352,7 @@ pub(crate) fn to_json(value: &tree::Value) -> Value {
 }
 
 /// A float as JSON; `NaN`, `Infinity` and `-Infinity` are strings.
-pub(crate) fn float_to_json(value: f64) -> Value {
+fn float_to_json(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or_else(
         || {
             let name = match value {

@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
+use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format, Reader, open_as};
+use spile_core::format::OpenOptions;
 use spile_core::layout::{Coord, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
+use spile_core::report::Severity;
 use spile_core::select::Selection;
+use spile_core::semantics::Role;
 use spile_core::shape::Order;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_zarr::Zarr;
 
 fn golden() -> PathBuf {
@@ -27,14 +30,16 @@ fn manifest() -> Json {
     serde_json::from_slice(&std::fs::read(golden().join("manifest.json")).unwrap()).unwrap()
 }
 
-fn open(name: &str) -> Box<dyn Reader> {
-    open_as(&Zarr, &golden().join(name), &Limits::default()).unwrap()
+fn open(name: &str) -> Dataset {
+    open_within(&golden().join(name), &Limits::default())
 }
 
-fn array(store: &dyn Reader, path: &str, limits: &Limits) -> Array {
-    let tree = store.tree();
-    let node = tree.node(tree.find(path).unwrap());
-    Array::open(store.source(), tree, node.array.as_ref().unwrap(), limits).unwrap()
+fn open_within(path: &Path, limits: &Limits) -> Dataset {
+    Dataset::open_path(&Zarr, path, &limits.into()).unwrap()
+}
+
+fn array(store: &Dataset, path: &str, limits: &Limits) -> Array {
+    store.clone().with_limits(*limits).array(path).unwrap()
 }
 
 #[test]
@@ -45,7 +50,7 @@ fn every_array_has_the_values_of_zarr_python() {
         for (path, expected) in arrays.as_object().unwrap() {
             // Also with a budget of little more than a chunk.
             for limits in [Limits::default(), Limits::default().with_memory(40 << 10)] {
-                let array = array(&*store, path, &limits);
+                let array = array(&store, path, &limits);
                 let array_name = format!("{name} {path}");
                 let lengths: Vec<u64> = expected["shape"]
                     .as_array()
@@ -62,7 +67,7 @@ fn every_array_has_the_values_of_zarr_python() {
                     other => other.to_string(),
                 };
                 assert_eq!(dtype, dtype_name, "{array_name}");
-                let bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+                let bytes = array.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
                 let sum: String = Sha256::digest(&bytes)
                     .iter()
                     .flat_map(|b| [b >> 4, b & 15])
@@ -82,18 +87,18 @@ fn slices_equal_those_of_the_unchunked_array() {
     for name in ["v3.zarr", "v2.zarr"] {
         let store = open(name);
         let manifest = manifest();
-        let unchunked = array(&*store, "whole", &limits);
+        let unchunked = array(&store, "whole", &limits);
         let shape = unchunked.shape().clone();
         for question in ["2", ":, 3", ":, :, 5", "4:0:-2, 1:7:3, ::-1", "1:3, 2:5, 3", "0:0"] {
             let selection: Selection = question.parse().unwrap();
             for axes in [Axes::Order(Order::C), Axes::Order(Order::F), Axes::Slowest(&[1, 0, 2])] {
-                let expected = unchunked.read(&selection, axes).unwrap();
+                let expected = unchunked.read_bytes(&selection, axes).unwrap();
                 let mut seen = 0;
                 for path in manifest[name].as_object().unwrap().keys() {
-                    let other = array(&*store, path, &limits);
+                    let other = array(&store, path, &limits);
                     if other.shape() == &shape {
                         assert_eq!(
-                            other.read(&selection, axes).unwrap(),
+                            other.read_bytes(&selection, axes).unwrap(),
                             expected,
                             "{path} {question}"
                         );
@@ -116,22 +121,23 @@ fn dimensions_coordinates_scaling_and_attributes_are_read() {
         let array = node.array.as_ref().unwrap();
         assert_eq!(array.dims, ["time", "x"]);
         assert_eq!(array.coords, [Coord::Node(time), Coord::None]);
-        let attr =
-            |name: &str| tree.attrs().iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        assert_eq!(array.semantics().role, Role::Field);
+        let attr = |name: &str| tree.attrs().get(name).cloned();
         assert_eq!(attr("title"), Some("golden".into()));
         assert_eq!(attr("count"), Some(Value::UInt(3)));
         assert_eq!(attr("ratio"), Some(Value::Float(0.5)));
         assert_eq!(attr("list"), Some(Value::List(vec![Value::UInt(1), Value::UInt(2)])));
         if name == "v3.zarr" {
-            assert_eq!(node.attrs, [("units".to_string(), Value::from("K"))]);
-            let values = self::array(&*store, "T", &Limits::default());
-            let stored = values.read(&Selection::all(), Axes::Stored).unwrap();
+            assert_eq!(node.attrs, Attrs::from([("units", "K".into())]));
+            let values = self::array(&store, "T", &Limits::default());
+            let stored = values.read_bytes(&Selection::all(), Axes::Stored).unwrap();
             let first = f64::from(convert::decode::<i16>(&stored)[1]);
             let scaled = values.read_f64(&"0, 1".parse().unwrap(), Axes::Stored).unwrap();
             assert_eq!(scaled, [first * 0.5 + 10.0]);
             // The array that cannot be read is a finding.
-            assert_eq!(store.findings().len(), 1);
-            assert!(store.findings()[0].message.contains("string"), "{:?}", store.findings());
+            assert_eq!(store.warnings().len(), 1);
+            assert_eq!(store.warnings()[0].severity, Severity::Error);
+            assert!(store.warnings()[0].message.contains("string"), "{:?}", store.warnings());
         }
     }
 }
@@ -173,13 +179,12 @@ fn copy(from: &Path, to: &Path) {
 fn exercise(path: &Path) -> Vec<ErrorKind> {
     let limits = Limits::default().with_memory(64 << 20);
     let mut kinds = Vec::new();
-    match Zarr.open_folder(&spile_core::format::Folder::open(path).unwrap(), &limits) {
+    match Dataset::open_path(&Zarr, path, &OpenOptions::with_limits(limits)) {
         Err(e) => kinds.push(e.kind()),
-        Ok(None) => {}
-        Ok(Some(store)) => {
+        Ok(store) => {
             for (_, _, desc) in store.tree().arrays() {
-                let read = Array::open(store.source(), store.tree(), desc, &limits)
-                    .and_then(|array| array.all()?.stream(|_, _| Ok(())));
+                let read =
+                    store.open_array(desc).and_then(|array| array.all()?.stream(|_, _| Ok(())));
                 kinds.extend(read.err().map(|e| e.kind()));
             }
         }
@@ -272,8 +277,8 @@ fn excessive_sizes_in_metadata_allocate_nothing() {
     }
     // Chunks that do not exist are the fill value.
     std::fs::write(store.join("zarr.json"), array("[1000000000000]", "[7]", bytes)).unwrap();
-    let store = open_as(&Zarr, &store, &Limits::default()).unwrap();
-    let values = self::array(&*store, "data", &Limits::default());
+    let store = open_within(&store, &Limits::default());
+    let values = self::array(&store, "data", &Limits::default());
     assert_eq!(values.read_f64(&"999999999999".parse().unwrap(), Axes::Stored).unwrap(), [0.0]);
     for text in ["", "[]", "{}", "{\"zarr_format\": 2}", "{\"zarr_format\": 3, \"node_type\": 1}"] {
         std::fs::write(temp.path().join("x.zarr/zarr.json"), text).unwrap();

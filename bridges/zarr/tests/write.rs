@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{Dataset, Reader, open_as, write_file};
+use spile_core::format::{OpenOptions, write_file};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, ROOT, Tree, Value};
 use spile_zarr::Zarr;
 
 fn line(dtype: DType, bytes: &[u8]) -> ArrayDesc {
@@ -22,11 +23,14 @@ fn line(dtype: DType, bytes: &[u8]) -> ArrayDesc {
     ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C))
 }
 
-fn write(tree: Tree, path: &Path) -> Box<dyn Reader> {
-    let limits = Limits::default();
+fn open(path: &Path) -> Dataset {
+    Dataset::open_path(&Zarr, path, &OpenOptions::default()).unwrap()
+}
+
+fn write(tree: Tree, path: &Path) -> Dataset {
     let content = Dataset::new(Source::memory([]), tree);
-    write_file(&Zarr, &content, path, Overwrite::Replace, &limits).unwrap();
-    open_as(&Zarr, path, &limits).unwrap()
+    write_file(&Zarr, &content, path, Overwrite::Replace).unwrap();
+    open(path)
 }
 
 fn json(path: &Path) -> serde_json::Value {
@@ -50,8 +54,8 @@ fn invalid_file_names_are_restored() {
     let found: Vec<String> = store.tree().iter().map(|(_, node)| node.path.clone()).collect();
     assert_eq!(found, paths);
     for (_, node, desc) in store.tree().arrays() {
-        let array = Array::open(store.source(), store.tree(), desc, &Limits::default()).unwrap();
-        let value = array.read(&Selection::all(), Axes::Stored).unwrap()[0];
+        let array = store.open_array(desc).unwrap();
+        let value = array.read_bytes(&Selection::all(), Axes::Stored).unwrap()[0];
         let k = names.iter().position(|name| *name == node.name).unwrap() as u8;
         assert_eq!(value, if node.parent == ROOT { k + 100 } else { k });
     }
@@ -72,8 +76,8 @@ fn coordinates_are_at_the_root_and_restored_to_their_group() {
     field.coords = vec![Coord::Node(x), Coord::Uniform { start: 1.5, step: 0.25 }];
     field.map = Some(Linear::new(-1.0, 0.5));
     let id = tree.add_array(ROOT, "field", field).unwrap();
-    tree.node_mut(id).attrs.push(("units".into(), Value::from("V")));
-    tree.node_mut(id).attrs.push(("bad".into(), Value::Float(f64::NAN)));
+    tree.node_mut(id).attrs.push("units", Value::from("V"));
+    tree.node_mut(id).attrs.push("bad", Value::Float(f64::NAN));
     let path = temp.path().join("x.zarr");
     let store = write(tree, &path);
     let tree = store.tree();
@@ -84,7 +88,7 @@ fn coordinates_are_at_the_root_and_restored_to_their_group() {
     assert_eq!(desc.coords[1], Coord::Uniform { start: 1.5, step: 0.25 });
     assert_eq!(desc.map, Some(Linear::new(-1.0, 0.5)));
     assert!(tree.at("t").is_none() && tree.at("x").is_none(), "only for other readers");
-    assert!(matches!(&field.attrs[1].1, Value::Float(v) if v.is_nan()));
+    assert!(field.attrs.get_f64("bad").unwrap().is_nan());
 
     let document = json(&path.join("field/zarr.json"));
     assert_eq!(document["dimension_names"], serde_json::json!(["x", "t"]));
@@ -111,7 +115,7 @@ fn attributes_changed_by_other_programs_are_used() {
     node.id = Some("identifier".into());
     let int = Value::Int(5);
     for (name, value) in [("kept", int.clone()), ("old", "x".into()), ("gone", "y".into())] {
-        node.attrs.push((name.into(), value));
+        node.attrs.push(name, value);
     }
     let path = temp.path().join("x.zarr");
     write(tree, &path);
@@ -121,11 +125,11 @@ fn attributes_changed_by_other_programs_are_used() {
     attrs.insert("old".into(), "z".into());
     attrs.insert("new".into(), 7.into());
     std::fs::write(path.join("a/zarr.json"), document.to_string()).unwrap();
-    let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
+    let store = open(&path);
     let node = store.tree().node(store.tree().find("a").unwrap());
     assert_eq!(node.id.as_deref(), Some("identifier"));
     let expected = [("kept", int), ("old", "z".into()), ("new", Value::UInt(7))];
-    assert_eq!(node.attrs, expected.map(|(name, value)| (name.to_string(), value)));
+    assert_eq!(node.attrs, Attrs::from(expected));
 }
 
 struct Cells(Vec<Option<Vec<u8>>>);
@@ -164,12 +168,10 @@ fn frames_are_a_dimension_with_times_and_are_restored() {
     let found: Vec<_> = (0..3).map(|k| (axis.step(k).unwrap(), axis.time(k).unwrap())).collect();
     assert_eq!(found, moments);
     for (name, cells) in [("uniform", &uniform), ("ragged", &ragged)] {
-        let desc = tree.node(tree.find(name).unwrap()).array.as_ref().unwrap();
+        let id = tree.find(name).unwrap();
         for (frame, cell) in cells.iter().enumerate() {
-            let limits = Limits::default();
-            let array =
-                Array::open_frame(store.source(), tree, desc, frame as u64, &limits).unwrap();
-            let bytes = array.map(|a| a.read(&Selection::all(), Axes::Stored).unwrap());
+            let array = store.array_in_frame(id, frame as u64).unwrap();
+            let bytes = array.map(|a| a.read_bytes(&Selection::all(), Axes::Stored).unwrap());
             assert_eq!(&bytes, cell, "{name} {frame}");
         }
     }
@@ -196,9 +198,39 @@ fn long_arrays_are_several_files_of_equal_length() {
         let desc = tree.node(tree.find("long").unwrap()).array.as_ref().unwrap();
         let Layout::Plain { extents, order: own } = &desc.layout else { panic!("{desc:?}") };
         assert_eq!((extents.parts().len(), *own), (2, order));
-        let array = Array::open(store.source(), tree, desc, &Limits::default()).unwrap();
-        assert!(array.read(&Selection::all(), Axes::Stored).unwrap() == bytes);
+        let array = store.array("long").unwrap();
+        assert!(array.read_bytes(&Selection::all(), Axes::Stored).unwrap() == bytes);
     }
+}
+
+#[test]
+fn missing_values_of_xarray_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("x.zarr");
+    let mut tree = Tree::new(&Limits::default());
+    let values: Vec<u8> = [1.0_f32, -9.0, 3.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    for name in ["base64", "nan", "number"] {
+        tree.add_array(ROOT, name, line(DType::F32, &values)).unwrap();
+    }
+    write(tree, &path);
+    let mut root = json(&path.join("zarr.json"));
+    root["attributes"].as_object_mut().unwrap().remove("spile");
+    std::fs::write(path.join("zarr.json"), root.to_string()).unwrap();
+    // base64 of the bytes of the double -9.0.
+    let fill = [("base64", "AAAAAAAAIsA=".into()), ("nan", "NaN".into()), ("number", (-9).into())];
+    for (name, value) in fill {
+        let file = path.join(name).join("zarr.json");
+        let mut document = json(&file);
+        document["attributes"]["_FillValue"] = value;
+        std::fs::write(file, document.to_string()).unwrap();
+    }
+    let store = open(&path);
+    let missing = |name: &str| store.array(name).unwrap().missing().values.clone();
+    assert_eq!((missing("base64"), missing("number")), (vec![-9.0], vec![-9.0]));
+    assert!(missing("nan")[0].is_nan());
+    assert!(store.array("nan").unwrap().attrs().contains("_FillValue"));
+    let values: Vec<f64> = store.array("base64").unwrap().read("").unwrap();
+    assert!(values[0] == 1.0 && values[1].is_nan() && values[2] == 3.0);
 }
 
 #[test]
@@ -208,7 +240,7 @@ fn a_folder_of_other_files_is_not_replaced() {
     std::fs::create_dir(&path).unwrap();
     std::fs::write(path.join("thesis.tex"), "").unwrap();
     let content = Dataset::new(Source::memory([]), Tree::new(&Limits::default()));
-    let done = write_file(&Zarr, &content, &path, Overwrite::Replace, &Limits::default());
+    let done = write_file(&Zarr, &content, &path, Overwrite::Replace);
     assert!(done.unwrap_err().to_string().contains("not replaced"));
     assert!(path.join("thesis.tex").exists());
 }
@@ -230,12 +262,12 @@ fn metadata_json_that_does_not_fit_is_a_warning() {
         let mut document = good.clone();
         document["attributes"]["spile"] = text.into();
         std::fs::write(path.join("zarr.json"), document.to_string()).unwrap();
-        let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
-        let codes: Vec<_> = store.findings().iter().map(|f| f.code).collect();
-        assert_eq!(codes, ["zarr-007"]);
+        let store = open(&path);
+        let codes: Vec<_> = store.warnings().iter().map(|f| f.code).collect();
+        assert_eq!(codes, ["core-metadata"]);
         let desc = store.tree().node(store.tree().find("group/a").unwrap()).array.as_ref().unwrap();
-        let array = Array::open(store.source(), store.tree(), desc, &Limits::default()).unwrap();
-        assert_eq!(array.read(&Selection::all(), Axes::Stored).unwrap(), [1, 2]);
+        let array = store.open_array(desc).unwrap();
+        assert_eq!(array.read_bytes(&Selection::all(), Axes::Stored).unwrap(), [1, 2]);
     }
 }
 
@@ -267,9 +299,9 @@ fn an_array_that_cannot_be_read_hides_no_other() {
         (changed("data_type", raw), "zarr-003"),
     ] {
         std::fs::write(path.join("group/a/zarr.json"), &text).unwrap();
-        let store = open_as(&Zarr, &path, &Limits::default()).unwrap();
+        let store = open(&path);
         let findings: Vec<_> =
-            store.findings().iter().map(|f| (f.object.as_deref(), f.code)).collect();
+            store.warnings().iter().map(|f| (f.object.as_deref(), f.code)).collect();
         assert_eq!(findings, [(Some("\"group/a\""), code)], "{text}");
         assert!(store.tree().at("group/a").is_none());
         assert!(store.tree().at("group/b").is_some());

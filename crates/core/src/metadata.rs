@@ -47,13 +47,16 @@ pub struct StoredMetadata {
     /// How the format stores an attribute value, where other programs may have edited attributes:
     /// values that differ from this replace those of the metadata.
     pub stored_value: Option<fn(&Value) -> Value>,
+    /// Attributes that the root gets if the metadata is ignored, so that the text is not lost.
+    pub if_ignored: Attrs,
 }
 
 impl StoredMetadata {
     /// Text that describes all arrays of the file.
     pub fn new(text: impl Into<Vec<u8>>, object: impl Into<String>) -> Self {
         let (text, object) = (text.into(), object.into());
-        Self { text, object, offset: None, native_grid: false, stored_value: None }
+        let if_ignored = Attrs::new();
+        Self { text, object, offset: None, native_grid: false, stored_value: None, if_ignored }
     }
 
     /// This text at byte `offset` of the file.
@@ -321,6 +324,19 @@ impl Storage {
     }
 }
 
+/// Approximate memory in bytes for JSON `text` and what it is parsed into. Strings need as much as in the
+/// text; the number of values follows from the separators. Lists may reserve twice their length.
+pub fn json_memory(text: &[u8]) -> u64 {
+    const VALUE: u64 = 128;
+    const NODE: u64 = 2 * size_of::<NodeMeta>() as u64;
+    let cost = |(k, byte): (usize, &u8)| match byte {
+        b',' | b'[' | b'{' => VALUE,
+        b'"' if text[k..].starts_with(b"\"path\"") => NODE,
+        _ => 0,
+    };
+    2 * text.len() as u64 + text.iter().enumerate().map(cost).sum::<u64>()
+}
+
 impl Metadata {
     /// The metadata of `tree`.
     pub fn of(tree: &Tree) -> Self {
@@ -377,17 +393,18 @@ impl Metadata {
             if let Storage::Rows(path) | Storage::Sizes(path) = &mut array.storage {
                 rename(path);
             }
-            if let Some(at) = paths.get(&node.path) {
+            if let Some(at) = paths.get(array.at.as_ref().unwrap_or(&node.path)) {
                 array.at = Some(at.clone());
             }
         }
     }
 
-    /// Records that the arrays at these paths are stored under another type or shape.
+    /// Records that the arrays at these paths of the file are stored under another type or shape. Call it
+    /// before [`Metadata::rename`] with the old paths.
     pub fn set_casts(&mut self, mut casts: HashMap<String, Cast>) {
         for node in &mut self.nodes {
             if let Some(array) = &mut node.array {
-                array.cast = casts.remove(&node.path);
+                array.cast = casts.remove(array.at.as_ref().unwrap_or(&node.path));
             }
         }
     }
@@ -413,8 +430,7 @@ impl Metadata {
 
     /// Parses the JSON text.
     pub fn parse(text: &[u8], limits: &Limits) -> Result<Self> {
-        // Lists of numbers take much more memory than their text.
-        limits.allow((text.len() as u64).saturating_mul(40), "stored metadata")?;
+        limits.allow(json_memory(text), "stored metadata")?;
         let parsed: Self = serde_json::from_slice(text).map_err(|e| {
             Error::malformed("core-metadata", format!("invalid JSON metadata: {e}"))
         })?;
@@ -423,5 +439,43 @@ impl Metadata {
             return Err(Error::unsupported("core-metadata", message));
         }
         Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::ROOT;
+
+    #[test]
+    fn thousands_of_long_attributes_fit_the_default_limits() {
+        let limits = Limits::default();
+        let mut tree = Tree::new(&limits);
+        let row = Value::List((0..40).map(|k| Value::Float(f64::from(k) / 7.0)).collect());
+        for k in 0..20_000 {
+            let text = Value::Text("x".repeat(1200));
+            let value = if k % 2 == 0 { row.clone() } else { text };
+            tree.push_attr(ROOT, &format!("attribute {k}"), value).unwrap();
+        }
+        let metadata = Metadata::of(&tree);
+        let text = metadata.text(&limits).unwrap();
+        assert!(text.len() > 18 << 20);
+        assert_eq!(Metadata::parse(text.as_bytes(), &limits).unwrap(), metadata);
+    }
+
+    #[test]
+    fn short_values_are_charged_with_the_memory_they_need() {
+        let limits = Limits::default().with_memory(4 << 20);
+        for (part, count) in [("1,", 100_000), ("[1],", 100_000), ("\"\",", 100_000)] {
+            let list = part.repeat(count);
+            let text = format!("{{\"spile\":1,\"nodes\":[],\"attrs\":{{\"a\":[{list}1]}}}}");
+            assert!(json_memory(text.as_bytes()) > 32 * count as u64);
+            let error = Metadata::parse(text.as_bytes(), &limits).unwrap_err();
+            assert_eq!(error.kind(), crate::error::ErrorKind::Limit);
+            assert!(Metadata::parse(text.as_bytes(), &Limits::default()).is_ok());
+        }
+        let nodes = "{\"path\":\"\"},".repeat(10_000);
+        let text = format!("{{\"spile\":1,\"nodes\":[{}]}}", nodes.trim_end_matches(','));
+        assert!(Metadata::parse(text.as_bytes(), &limits).is_err());
     }
 }

@@ -8,6 +8,8 @@
 //! - An array that is the same as another is not repeated.
 //! - Steps and times of the frames are arrays `step` and `time`.
 
+mod losses;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -23,6 +25,8 @@ use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
+
+pub use losses::flat_losses;
 
 /// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
@@ -78,15 +82,32 @@ impl Flat {
         };
         builder.tree.set_attrs(ROOT, old.attrs().clone())?;
         let mut new_ids = HashMap::from([(ROOT, ROOT)]);
+        // Few formats have arrays below arrays: their children go to a group beside the array.
+        let mut parents = HashMap::from([(ROOT, ROOT)]);
+        let mut renamed = HashMap::new();
         for (k, (id, node)) in old.iter().enumerate() {
-            // An array that is left out takes its children with it.
-            let Some(parent) = new_ids.get(&node.parent).copied() else { continue };
-            if let Some(new) = builder.add(k, id, node, parent)? {
-                new_ids.insert(id, new);
-                builder.tree.node_mut(new).id.clone_from(&node.id);
-                builder.tree.set_attrs(new, node.attrs.clone())?;
+            let parent = match parents.get(&node.parent) {
+                Some(parent) => *parent,
+                None => {
+                    let above = old.node(node.parent);
+                    let group = builder.tree.add_group(parents[&above.parent], &above.name)?;
+                    parents.insert(node.parent, group);
+                    group
+                }
+            };
+            let Some(new) = builder.add(k, id, node, parent)? else { continue };
+            new_ids.insert(id, new);
+            let copy = builder.tree.node_mut(new);
+            copy.id.clone_from(&node.id);
+            if copy.path != node.path {
+                renamed.insert(node.path.clone(), copy.path.clone());
             }
+            if node.array.is_none() {
+                parents.insert(id, new);
+            }
+            builder.tree.set_attrs(new, node.attrs.clone())?;
         }
+        builder.metadata.rename(&renamed);
         let time = if keep_frames { None } else { builder.moments()? };
         builder.link(&new_ids, time);
         let Builder { tree, stacks, metadata, .. } = builder;
@@ -240,7 +261,15 @@ impl Builder<'_> {
         let shape = Shape::new([(bytes.len() / dtype.size()) as u64]);
         let mut desc = ArrayDesc::new(dtype, shape, Layout::Inline(bytes.into(), Order::C));
         desc.dims = vec![dim.into()];
-        let id = self.tree.add_array(parent, name, desc)?;
+        // The names of arrays that follow are theirs.
+        let group = self.tree.node(parent).path.clone();
+        let is_free = |name: &String| {
+            let path = if group.is_empty() { name.clone() } else { format!("{group}/{name}") };
+            self.content.tree().at(&path).is_none()
+        };
+        let numbered = (2..).map(|k| format!("{name}~{k}"));
+        let name = std::iter::once(name.to_string()).chain(numbered).find(is_free);
+        let id = self.tree.add_array(parent, &name.unwrap_or_default(), desc)?;
         let node = self.tree.node_mut(id);
         node.attrs.push("long_name", about);
         let path = node.path.clone();
@@ -462,7 +491,10 @@ pub(crate) fn is_stackable(
         let before = first.get_or_insert_with(|| cell.shape.clone());
         let (own, other) = (cell.shape.lengths(), before.lengths());
         if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
-            return Err(format!("its shape is {before} in one frame and {} in another", cell.shape));
+            return Err(format!(
+                "its shape is {before} in one frame and {} in another",
+                cell.shape
+            ));
         }
     }
     let rank = first.map_or(array.shape.rank(), |shape| shape.rank());

@@ -15,7 +15,7 @@ use spile_core::limits::Limits;
 use spile_core::metadata::{self, Cast, Frames};
 use spile_core::report::Report;
 use spile_core::shape::{Order, Shape};
-use spile_core::tree::{ROOT, Tree};
+use spile_core::tree::{NodeId, ROOT, Tree};
 use spile_core::wire::ByteOrder;
 
 use crate::flat::Flat;
@@ -55,6 +55,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
         metadata.add_auxiliary(*path);
     }
     let (mut moved, mut casts) = (HashMap::new(), HashMap::new());
+    let mut groups: HashMap<String, NodeId> = HashMap::new();
     let mut report = Report::default();
     for (id, node, array) in from.arrays() {
         let cells = flat.cells(id)?;
@@ -76,7 +77,14 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
             casts.insert(node.path.clone(), cast);
         }
         let (parent, name) = allowed_path(&node.path, holds.name);
-        let parent = tree.group_at(&parent)?;
+        let parent = match groups.get(&parent) {
+            Some(group) => *group,
+            None => {
+                let group = tree.group_at(&parent)?;
+                groups.insert(parent, group);
+                group
+            }
+        };
         let id = tree.add_array(parent, &name, ArrayDesc::new(dtype, shape, layout))?;
         let new = tree.node_mut(id);
         new.attrs =
@@ -89,8 +97,8 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
             report.note("core-metadata", steps.join(", ")).in_object(node.path.clone());
         }
     }
-    metadata.rename(&moved);
     metadata.set_casts(casts);
+    metadata.rename(&moved);
     let text = metadata.text(limits)?.into_bytes();
     let shape = Shape::new([text.len() as u64]);
     let layout = Layout::Inline(text.into(), Order::C);

@@ -9,8 +9,10 @@
 //! | `table` | arrays with the same number of rows as the columns of a table |
 //! | `losses` | loss accounting from metadata |
 //! | `midpoints` | cell centres from the nodes of an axis |
+//! | `cf` | scaling and missing values in attributes of the CF conventions |
 #![forbid(unsafe_code)]
 
+pub mod cf;
 pub mod dimensions;
 pub mod flat;
 mod flatten;
@@ -19,7 +21,7 @@ pub mod midpoints;
 pub mod table;
 
 pub use dimensions::{Dimension, Dimensions};
-pub use flat::Flat;
+pub use flat::{Flat, flat_losses};
 pub use flatten::flatten;
 pub use losses::{Kept, Losses, flatten_losses};
 pub use table::Table;

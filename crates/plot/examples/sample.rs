@@ -60,7 +60,7 @@ fn figures() -> Vec<(&'static str, Figure)> {
         ..trace.clone()
     };
     let constant = Figure {
-        title: "Nothing happens".into(),
+        title: "Constant".into(),
         series: vec![Series::line("c", t.clone(), of(&|_| 3.3))],
         x: Axis::new("time", "s"),
         y: Axis::new("supply", "V"),
@@ -104,7 +104,7 @@ fn figures() -> Vec<(&'static str, Figure)> {
         }
     });
     let gaps = Figure {
-        title: "Gaps, lone points, a zoomed axis & <escaped> text".into(),
+        title: "Gaps, single points, a zoomed axis & <escaped> text".into(),
         x: Axis { range: Some((0.1, 0.9)), ..Axis::new("phase", "rad") },
         y: Axis { range: Some((-0.75, 1.5)), ..Axis::default() },
         series: vec![Series::line("g", t.clone(), gaps)],

@@ -22,7 +22,7 @@ pub(crate) struct Colourbar {
 
 /// A colour bar with its position.
 #[derive(Debug, Clone)]
-pub(crate) struct Placed {
+pub(crate) struct PositionedColourbar {
     pub(crate) rect: Rect,
     pub(crate) ticks: Vec<Tick>,
     range: Range,
@@ -49,7 +49,7 @@ impl Colourbar {
     }
 
     /// Adds the labels to `texts` and returns the positioned bar.
-    pub(crate) fn place(self, frame: Rect, texts: &mut Vec<Text>) -> Placed {
+    pub(crate) fn position(self, frame: Rect, texts: &mut Vec<Text>) -> PositionedColourbar {
         let rect = Rect { left: frame.right() + DISTANCE, width: BAR_WIDTH, ..frame };
         let beside = rect.right() + MARK + 4.0;
         let label_width = self.label_width();
@@ -58,7 +58,7 @@ impl Colourbar {
             Some(&with_factor_in_unit(&self.ticks)),
             frame.height,
         );
-        let placed = Placed { rect, ticks: self.ticks.marks, range: self.range };
+        let placed = PositionedColourbar { rect, ticks: self.ticks.marks, range: self.range };
         for tick in &placed.ticks {
             texts.push(Text {
                 x: beside,
@@ -91,7 +91,7 @@ fn with_factor_in_unit(ticks: &Ticks) -> Ticks {
     Ticks { unit: format!("{} {}", ticks.note, ticks.unit.trim()), ..Ticks::default() }
 }
 
-impl Placed {
+impl PositionedColourbar {
     /// Y coordinate of a tick in pixels.
     pub(crate) fn py(&self, tick: &Tick) -> f64 {
         let fraction = ((tick.value - self.range.low) / self.range.span()).clamp(0.0, 1.0);

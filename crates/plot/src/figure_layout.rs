@@ -4,7 +4,7 @@ use crate::colourbar::{self, Colourbar};
 use crate::figure::{Axis, Figure};
 use crate::font;
 use crate::geometry::View;
-use crate::legend::{self, Key};
+use crate::legend::{self, LegendHandle};
 use crate::range::{self, Range};
 use crate::ticks::{Tick, Ticks};
 use crate::unit;
@@ -100,9 +100,9 @@ pub(crate) struct FigureLayout {
     pub(crate) y: Vec<Tick>,
     pub(crate) texts: Vec<Text>,
     /// Legend handles.
-    pub(crate) keys: Vec<Key>,
+    pub(crate) handles: Vec<LegendHandle>,
     /// Colour bar.
-    pub(crate) bar: Option<colourbar::Placed>,
+    pub(crate) bar: Option<colourbar::PositionedColourbar>,
     /// Mapping from values to pixels; `None` without axis ranges.
     pub(crate) view: Option<View>,
     /// Whether there is no finite value.
@@ -138,7 +138,7 @@ impl FigureLayout {
                 x: Vec::new(),
                 y: Vec::new(),
                 texts: Vec::new(),
-                keys: Vec::new(),
+                handles: Vec::new(),
                 bar: None,
                 view,
                 empty: false,
@@ -229,26 +229,41 @@ impl FigureLayout {
         }
         // A legend beside the frame follows the colour bar.
         let width_with_bar = frame.width + bar.as_ref().map_or(0.0, Colourbar::beside);
-        let keys = legend.place(Rect { width: width_with_bar, ..frame }, head, &mut texts);
+        let handles = legend.position(Rect { width: width_with_bar, ..frame }, head, &mut texts);
         if let Some(range) = x_range {
-            label_x(&mut texts, frame, range, x_ticks.as_ref());
+            add_x_tick_labels(&mut texts, frame, range, x_ticks.as_ref());
         }
         if let Some(range) = y_range {
-            label_y(&mut texts, frame, range, y_ticks.as_ref(), height);
+            add_y_tick_labels(&mut texts, frame, range, y_ticks.as_ref(), height);
         }
         if full {
             let baseline = height - PAD - LABEL * 0.2;
-            name_axes(&mut texts, frame, figure, (x_ticks.as_ref(), y_ticks.as_ref()), baseline);
+            add_axis_labels(
+                &mut texts,
+                frame,
+                figure,
+                (x_ticks.as_ref(), y_ticks.as_ref()),
+                baseline,
+            );
         }
-        let bar = bar.map(|bar| bar.place(frame, &mut texts));
+        let bar = bar.map(|bar| bar.position(frame, &mut texts));
         texts.retain(|t| !t.content.is_empty());
         let ticks = |t: Option<Ticks>| t.map(|t| t.marks).unwrap_or_default();
-        Self { frame, x: ticks(x_ticks), y: ticks(y_ticks), texts, keys, bar, view, empty: false }
+        Self {
+            frame,
+            x: ticks(x_ticks),
+            y: ticks(y_ticks),
+            texts,
+            handles,
+            bar,
+            view,
+            empty: false,
+        }
     }
 }
 
 /// Adds the tick labels below the frame, and the note at the right end.
-fn label_x(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Ticks>) {
+fn add_x_tick_labels(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Ticks>) {
     let Some(ticks) = ticks else { return };
     let baseline = frame.bottom() + MARK + 4.0 + TICK * font::ASCENT;
     for tick in &ticks.marks {
@@ -263,7 +278,13 @@ fn label_x(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Tick
 }
 
 /// Adds the tick labels left of the frame, and the note above the top left corner.
-fn label_y(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Ticks>, height: f64) {
+fn add_y_tick_labels(
+    texts: &mut Vec<Text>,
+    frame: Rect,
+    range: Range,
+    ticks: Option<&Ticks>,
+    height: f64,
+) {
     let Some(ticks) = ticks else { return };
     for tick in &ticks.marks {
         let fraction = (tick.value - range.low) / range.span();
@@ -280,7 +301,7 @@ fn label_y(texts: &mut Vec<Text>, frame: Rect, range: Range, ticks: Option<&Tick
 }
 
 /// Adds the labels of both axes; the x label is at `baseline`.
-fn name_axes(
+fn add_axis_labels(
     texts: &mut Vec<Text>,
     frame: Rect,
     figure: &Figure,

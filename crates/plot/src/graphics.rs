@@ -38,7 +38,7 @@ const MAX_COLOURS: usize = 256;
 /// frequent colours; other colours are replaced by the nearest one.
 pub(crate) fn sixel(canvas: &Pixmap) -> String {
     let (width, height) = (canvas.width() as usize, canvas.height() as usize);
-    // Figures have an opaque background, so colours are not premultiplied.
+    // Figures have an opaque background, so premultiplied colours are the colours themselves.
     let pixels: Vec<Rgb> = canvas.pixels().iter().map(|p| [p.red(), p.green(), p.blue()]).collect();
     let (palette, numbers) = quantise(&pixels);
     let mut out = format!("\x1bPq\"1;1;{width};{height}");

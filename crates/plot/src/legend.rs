@@ -14,7 +14,7 @@ const MAX_NAME_WIDTH: f64 = 220.0;
 
 /// Legend handle of a series, drawn from `x` to `x + HANDLE` at height `y`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Key {
+pub(crate) struct LegendHandle {
     pub(crate) series: usize,
     pub(crate) x: f64,
     pub(crate) y: f64,
@@ -37,14 +37,14 @@ pub(crate) fn arrange(names: &[String], plot_width: f64, height: f64, width: f64
     if names.is_empty() {
         return Legend::default();
     }
-    above(names, plot_width).unwrap_or_else(|| beside(names, height, width))
+    arrange_above(names, plot_width).unwrap_or_else(|| arrange_beside(names, height, width))
 }
 
 fn entry_width(text: &str) -> f64 {
     HANDLE + AFTER_HANDLE + font::width(text, SIZE)
 }
 
-fn above(names: &[String], plot_width: f64) -> Option<Legend> {
+fn arrange_above(names: &[String], plot_width: f64) -> Option<Legend> {
     let mut legend = Legend::default();
     let (mut x, mut row) = (0.0, 0.0);
     for (i, name) in names.iter().enumerate() {
@@ -63,7 +63,7 @@ fn above(names: &[String], plot_width: f64) -> Option<Legend> {
     Some(legend)
 }
 
-fn beside(names: &[String], height: f64, width: f64) -> Legend {
+fn arrange_beside(names: &[String], height: f64, width: f64) -> Legend {
     let mut legend = Legend::default();
     let rows = ((height / ROW) as usize).max(1);
     let max_width = (width * 0.28 - HANDLE - AFTER_HANDLE - BETWEEN).clamp(0.0, MAX_NAME_WIDTH);
@@ -97,14 +97,19 @@ fn beside(names: &[String], height: f64, width: f64) -> Legend {
 impl Legend {
     /// Adds the names to `texts` and returns the handles. A legend above the frame starts at height
     /// `head`.
-    pub(crate) fn place(&self, frame: Rect, head: f64, texts: &mut Vec<Text>) -> Vec<Key> {
+    pub(crate) fn position(
+        &self,
+        frame: Rect,
+        head: f64,
+        texts: &mut Vec<Text>,
+    ) -> Vec<LegendHandle> {
         let (left, top) =
             if self.above > 0.0 { (frame.left, head) } else { (frame.right(), frame.top) };
-        let mut keys = Vec::new();
+        let mut handles = Vec::new();
         for (x, y, series, text) in &self.entries {
             let (x, y) = (left + x, top + y + ROW / 2.0);
             if let Some(series) = *series {
-                keys.push(Key { series, x, y });
+                handles.push(LegendHandle { series, x, y });
             }
             texts.push(Text {
                 x: x + HANDLE + AFTER_HANDLE,
@@ -115,6 +120,6 @@ impl Legend {
                 content: text.clone(),
             });
         }
-        keys
+        handles
     }
 }

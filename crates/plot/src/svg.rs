@@ -10,7 +10,7 @@ use crate::figure_layout::{Anchor, FigureLayout, MARK, Rect, TICK, Text};
 use crate::font;
 use crate::geometry::{Slice, Trace, View};
 use crate::image::Image;
-use crate::legend::{HANDLE, Key};
+use crate::legend::{HANDLE, LegendHandle};
 use crate::range;
 
 /// Draws a figure as an SVG document.
@@ -35,9 +35,9 @@ pub(crate) fn draw(figure: &Figure) -> String {
     if let (Some(map), Some(bar)) = (&figure.map, &layout.bar) {
         out.bar(map, bar, theme);
     }
-    for key in &layout.keys {
-        if let Some(series) = figure.series.get(key.series) {
-            out.legend_handle(*key, &series.points, theme.style(key.series));
+    for handle in &layout.handles {
+        if let Some(series) = figure.series.get(handle.series) {
+            out.legend_handle(*handle, &series.points, theme.style(handle.series));
         }
     }
     out.texts(figure, &layout, theme);
@@ -238,7 +238,7 @@ impl Doc {
         );
     }
 
-    fn bar(&mut self, map: &HeatMap, bar: &colourbar::Placed, theme: Theme) {
+    fn bar(&mut self, map: &HeatMap, bar: &colourbar::PositionedColourbar, theme: Theme) {
         if let Some(colours) = ColourMap::of(map) {
             self.image(&Image::bar(&colours), bar.rect, "pixelated");
         }
@@ -251,13 +251,18 @@ impl Doc {
         self.0.push_str("\"/>");
     }
 
-    fn legend_handle(&mut self, key: Key, points: &Points, style: Style) {
+    fn legend_handle(&mut self, handle: LegendHandle, points: &Points, style: Style) {
         if let Points::Dots { .. } = points {
-            self.dots(&[(key.x + HANDLE / 2.0, key.y)], style);
+            self.dots(&[(handle.x + HANDLE / 2.0, handle.y)], style);
             return;
         }
         if matches!(points, Points::Envelope { .. } | Points::Bars { .. }) {
-            let r = Rect { left: key.x + 3.0, top: key.y - 5.0, width: HANDLE - 6.0, height: 10.0 };
+            let r = Rect {
+                left: handle.x + 3.0,
+                top: handle.y - 5.0,
+                width: HANDLE - 6.0,
+                height: 10.0,
+            };
             self.rect(r, &format!("fill=\"{}\"", style.hex));
             return;
         }
@@ -266,7 +271,7 @@ impl Doc {
             let _ = write!(self.0, " stroke-dasharray=\"{}\"", style.dash);
         }
         self.0.push_str(" d=\"");
-        self.path_command("M", &[key.x, key.y]);
+        self.path_command("M", &[handle.x, handle.y]);
         self.path_command("h", &[HANDLE]);
         self.0.push_str("\"/>");
     }

@@ -176,11 +176,11 @@ fn round_offset(low: i64, high: i64) -> i64 {
 fn decimal(number: i64, power: i32) -> String {
     let mut text = number.unsigned_abs().to_string();
     if power < 0 {
-        let places = power.unsigned_abs() as usize;
-        if text.len() <= places {
-            text.insert_str(0, &"0".repeat(places + 1 - text.len()));
+        let decimals = power.unsigned_abs() as usize;
+        if text.len() <= decimals {
+            text.insert_str(0, &"0".repeat(decimals + 1 - text.len()));
         }
-        text.insert(text.len() - places, '.');
+        text.insert(text.len() - decimals, '.');
     } else if number != 0 {
         text.extend(std::iter::repeat_n('0', power as usize));
     }

@@ -1,7 +1,6 @@
 //! Checksums. They are only verified by `check`, because that reads the entire file.
 
 use spile_core::error::Result;
-use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -17,7 +16,7 @@ const CHUNK_BYTES: u64 = 256 << 10;
 pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
     let mut report = Report::default();
     match open(source.clone(), limits) {
-        Ok(file) => report.findings.extend_from_slice(file.findings()),
+        Ok(file) => report.findings = file.parsed().warnings,
         Err(error) => {
             report.absorb(error)?;
             return Ok(report);
@@ -34,7 +33,7 @@ pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
             let stored = Wire::new(&stored, at, header.order, "tektronix-007").u64()?;
             let mut sum = 0_u64;
             for_each_chunk(source, 0, at, |bytes| {
-                sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>()
+                sum += bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
             })?;
             compare(&mut report, stored, sum, at);
         }

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use spile::error::{Error, Result};
-use spile::limits::Limits;
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
 use spile_gsd::wire::Type;
 use spile_gsd::{Commit, Mode, Writer};
 
@@ -152,7 +152,8 @@ pub unsafe extern "C" fn gsd_upgrade(handle: Handle) -> c_int {
                 && let Some(open) = writer.take()
             {
                 let limits = Limits::default();
-                let (mode, buffer, entries) = (open.mode(), open.buffer_size(), open.pending_limit());
+                let (mode, buffer, entries) =
+                    (open.mode(), open.buffer_size(), open.pending_limit());
                 open.close()?;
                 spile_gsd::ops::upgrade(&handle.path, &limits)?;
                 let mut again = Writer::append(&handle.path, mode, &limits)?;

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
 use spile_core::frames::FrameCell;
 use spile_core::layout::{ArrayDesc, Extent, Layout};
-use spile_core::limits::Limits;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::{NodeId, Value};
+use spile_core::tree::{Attrs, NodeId};
 
 use super::{DataSource, Flavor, MAX_RANK, Writer};
 use crate::write::{DatasetType, ExternalData, MAX_MESSAGE, ObjectKind, datatype};
@@ -49,7 +48,7 @@ pub(super) struct ExternalFile {
 /// Writes an HDF5 file whose datasets refer to the bytes of the file that `content` was read from
 /// (external storage). Arrays that cannot be expressed so are copied up to 1 MiB and otherwise returned in
 /// [`Indexed::skipped`]. Fails with `Unsupported` if `content` is not one file with a UTF-8 path.
-pub fn write_index(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Indexed> {
+pub fn write_index(content: &Dataset, sink: &mut Sink) -> Result<Indexed> {
     let source = content.source();
     let path = source.path().filter(|path| path.is_file()).ok_or_else(|| {
         Error::unsupported("hdf5-031", "an HDF5 index needs a single source file")
@@ -59,7 +58,7 @@ pub fn write_index(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Re
     let file = path.to_str().ok_or_else(|| {
         Error::unsupported("hdf5-031", "the path of the source file is not UTF-8")
     })?;
-    let mut writer = Writer::new(content, Flavor::Hdf5, limits)?;
+    let mut writer = Writer::new(content, Flavor::Hdf5)?;
     let external =
         ExternalFile { file: file.into(), skipped: Vec::new(), reversed: HashMap::new() };
     writer.external = Some(external);
@@ -83,7 +82,7 @@ struct Ranges {
     frame_dims: usize,
 }
 
-impl Writer<'_> {
+impl Writer {
     /// A dataset with external data, or a copy, or `None` if the array is skipped.
     pub(super) fn external_dataset(
         &mut self,
@@ -140,7 +139,7 @@ impl Writer<'_> {
         let kind = DatasetType::Own(datatype::of(array.dtype));
         let object = self.plan.add(ObjectKind::Dataset { kind, dims, bytes, external });
         if let Some(note) = note {
-            self.add_attributes(object, &[("note".to_string(), Value::from(note))]);
+            self.add_attributes(object, &Attrs::from([("note", note.into())]));
         }
         Some(object)
     }
@@ -173,7 +172,7 @@ fn ranges(cells: &[FrameCell], array: &ArrayDesc) -> std::result::Result<Ranges,
             Layout::Rows { .. } => return Err("column of a table"),
             Layout::Encoded { .. } => return Err("compressed"),
             Layout::Chunked { .. } => return Err("chunked"),
-            Layout::Text { .. } => return Err("stored as text"),
+            Layout::EncodedWhole { .. } => return Err("encoded"),
             _ => return Err("not stored as contiguous bytes"),
         };
         let bytes = shape.count().unwrap_or(0).saturating_mul(size);

@@ -1,16 +1,16 @@
 //! Dimension scales of a new file.
 
-use spile_core::axes::Dimension;
 use spile_core::dtype::DType;
 use spile_core::layout::Coord;
 use spile_core::tree::{NodeId, ROOT, Value};
+use spile_interchange::Dimension;
 
 use super::value::attribute;
 use super::{DataSource, Flavor, NetCdfType, Writer, netcdf_type};
 use crate::to_tree::scales::WITHOUT_VARIABLE;
 use crate::write::{Attribute, Data, DatasetType, HeapObject, MAX_MESSAGE, ObjectKind, datatype};
 
-impl Writer<'_> {
+impl Writer {
     /// Adds a scale for every dimension with coordinates; in netCDF for every dimension.
     pub(super) fn add_scales(&mut self) {
         for (k, dimension) in self.dimensions.list().to_vec().into_iter().enumerate() {
@@ -28,7 +28,7 @@ impl Writer<'_> {
                     let kind = ObjectKind::Dataset { kind, dims: vec![len], bytes, external: None };
                     let object = self.plan.add(kind);
                     let name = self.link_root(&name, object);
-                    self.flat.description.made(name);
+                    self.flat.metadata.add_auxiliary(name);
                     self.data.push((object, DataSource::Uniform { start, step, len }));
                     object
                 }
@@ -52,10 +52,10 @@ impl Writer<'_> {
             None => 0,
         };
         let name = self.link_root(name, object);
-        self.flat.description.made(name);
+        self.flat.metadata.add_auxiliary(name);
         self.data.push((object, DataSource::Array(id)));
         self.add_attributes(object, &node.attrs);
-        self.add_scaling(object, node.array.as_ref());
+        self.add_conventions(object, node.array.as_ref(), &node.attrs);
         object
     }
 
@@ -115,7 +115,7 @@ impl Writer<'_> {
                 self.plan.objects[object].attributes.extend(made);
             }
             self.add_attributes(object, &node.attrs);
-            self.add_scaling(object, Some(array));
+            self.add_conventions(object, Some(array), &node.attrs);
             self.add_sample_dimension(object, &node.path, node.parent);
         }
         let groups: Vec<(NodeId, usize)> = self.objects.iter().map(|(id, o)| (*id, *o)).collect();

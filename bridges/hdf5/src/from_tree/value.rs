@@ -13,6 +13,16 @@ pub(crate) enum Flavor {
     NetCdf,
 }
 
+impl Flavor {
+    /// The name of the format.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Hdf5 => "HDF5",
+            Self::NetCdf => "NetCDF-4",
+        }
+    }
+}
+
 /// An element of an attribute.
 enum Element {
     Number(DType, Bytes),

@@ -6,7 +6,7 @@ use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Extent, Extents, Layout};
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::Tree;
@@ -79,8 +79,8 @@ impl<'a> Dataset<'a> {
                     return error;
                 }
                 let unsupported = Error::unsupported("hdf5-015", error.message()).at(at);
-                match error.hint_text() {
-                    Some(hint) => unsupported.hint(hint),
+                match error.suggestion() {
+                    Some(hint) => unsupported.hint(hint.clone()),
                     None => unsupported,
                 }
             })?;
@@ -273,9 +273,9 @@ impl<'a> Dataset<'a> {
         // The references, and the location and start of each element.
         let temporary = count.saturating_mul(size_of::<Option<(u64, u64)>>() as u64 + 40);
         ctx.allow(desc.bytes()?.saturating_add(temporary), "variable-length data")?;
-        let empty = Tree::new(&ctx.limits);
-        let array = Array::open(&ctx.source, &empty, &desc, &ctx.limits)?;
-        let raw = array.read(&Selection::all(), Axes::Order(Order::C))?;
+        let references = spile_core::Dataset::new(ctx.source.clone(), Tree::new(&ctx.limits));
+        let raw =
+            references.open_array(&desc)?.read_bytes(&Selection::all(), Axes::Order(Order::C))?;
         let mut locations = Vec::with_capacity(count as usize);
         for bytes in raw.chunks_exact(dtype.size().max(1)) {
             let mut fields = ctx.fields(bytes, self.header.address);

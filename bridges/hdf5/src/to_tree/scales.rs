@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spile_core::dtype::{DType, Kind};
+use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
+use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, NodeId, Value};
+use spile_core::tree::{NodeId, Value};
 
 use super::Walk;
 use super::value::Decoder;
@@ -20,6 +20,9 @@ pub(crate) const WITHOUT_VARIABLE: &str = "This is a netCDF dimension but not a 
 
 /// The attribute of the root group with metadata JSON.
 pub(crate) const DESCRIPTION: &str = "spile";
+
+/// The same attribute in messages.
+pub(super) const DESCRIPTION_NAME: &str = "attribute \"spile\" of the root group";
 
 /// Attributes of dimension scales and netCDF that are not shown.
 const HIDDEN: [&str; 2] = ["REFERENCE_LIST", "_nc3_strict"];
@@ -181,22 +184,4 @@ fn join_characters(array: &mut ArrayDesc) {
         array.dims.pop();
         array.coords.pop();
     }
-}
-
-/// Moves `scale_factor` and `add_offset` (CF conventions, section 8.1) from the attributes to the linear
-/// scaling of the array.
-pub(crate) fn take_scaling(array: &mut ArrayDesc, attrs: &mut Attrs) {
-    if !array.dtype.is_real() || matches!(array.dtype.kind(), Kind::X87) {
-        return;
-    }
-    let number = |name: &str| {
-        let (_, value) = attrs.iter().find(|(own, _)| own == name)?;
-        f64::try_from(value).ok()
-    };
-    let (slope, intercept) = (number("scale_factor"), number("add_offset"));
-    if slope.is_none() && intercept.is_none() {
-        return;
-    }
-    array.map = Some(Linear::new(intercept.unwrap_or(0.0), slope.unwrap_or(1.0)));
-    attrs.retain(|(name, _)| name != "scale_factor" && name != "add_offset");
 }

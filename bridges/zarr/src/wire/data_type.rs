@@ -60,6 +60,11 @@ pub(crate) fn type_name_3(dtype: DType) -> Option<Value> {
     })
 }
 
+/// The element type that is read again after `dtype` was written; `None` for elements of 0 bytes.
+pub(crate) fn stored_type(dtype: DType) -> Option<DType> {
+    type_3(&type_name_3(dtype)?).ok().map(|(_, dtype)| dtype)
+}
+
 /// The fill value of all zero bytes.
 pub(crate) fn zero_fill_3(dtype: DType) -> Value {
     match (dtype.kind(), dtype.size()) {

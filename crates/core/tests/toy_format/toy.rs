@@ -16,8 +16,8 @@ use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::{
-    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, Native, Object, OpenOptions,
-    Parsed, Region, RegionKind,
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, Native, Object,
+    OpenOptions, Parsed, Region, RegionKind,
 };
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;

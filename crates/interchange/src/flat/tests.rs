@@ -192,3 +192,22 @@ fn large_frames_and_many_small_ones_are_handed_out_in_order() {
         assert!(read == numbers[..all as usize], "{} frames", lengths.len());
     }
 }
+
+#[test]
+fn an_array_below_an_array_is_restored_from_a_group_beside_it() {
+    let limits = Limits::default();
+    let mut tree = Tree::new(&limits);
+    let array =
+        |k: u8| ArrayDesc::new(DType::U8, Shape::new([2]), Layout::Inline([k, k].into(), Order::C));
+    let group = tree.add_group(ROOT, "Derived").unwrap();
+    let density = tree.add_array(group, "Density", array(1)).unwrap();
+    tree.add_array(density, "electron", array(2)).unwrap();
+    tree.add_array(density, "ion", array(3)).unwrap();
+    let content = Dataset::new(Source::memory([]), tree);
+    let flat = Flat::new(&content).unwrap();
+    let paths: Vec<&str> = flat.tree().iter().map(|(_, node)| node.path.as_str()).collect();
+    let below = ["Derived/Density~2", "Derived/Density~2/electron", "Derived/Density~2/ion"];
+    assert_eq!(paths, [&["Derived", "Derived/Density"][..], &below].concat());
+    let back = restored(&flat, written(&flat, &limits));
+    assert_same_content(&content, &back);
+}

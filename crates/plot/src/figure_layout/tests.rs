@@ -93,7 +93,7 @@ fn a_large_figure_has_all_parts() {
     for part in ["title", "time (µs)", "field (kV/m)", "one", "two", "2.0", "20.0"] {
         assert!(texts.contains(&part), "{part} is not among {texts:?}");
     }
-    assert_eq!(layout.keys.len(), 2);
+    assert_eq!(layout.handles.len(), 2);
     check(&figure).unwrap();
 }
 

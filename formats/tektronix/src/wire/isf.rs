@@ -60,9 +60,10 @@ impl Preamble {
             if is_key(key, "CURV", "CURVE") {
                 let offset = at + (text.len() - value.len()) as u64;
                 let is_text = matches!(value.first(), Some(b'0'..=b'9' | b'+' | b'-' | b'.'));
-                let curve = match is_text {
-                    true => Curve::Text(offset),
-                    false => preamble.binary_block(source, value, offset)?,
+                let curve = if is_text {
+                    Curve::Text(offset)
+                } else {
+                    preamble.binary_block(source, value, offset)?
                 };
                 return Ok((preamble, curve));
             }
