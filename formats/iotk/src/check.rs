@@ -125,7 +125,8 @@ fn check_strict(file: &File, report: &mut Report) -> Result<()> {
             }
             Event::Data(data) if file.form() == Form::Text => {
                 for part in data.parts.iter().filter(|part| part.len > LINE) {
-                    let text = file.source().read_vec(part.offset, part.len.min(file.limits().memory))?;
+                    let text =
+                        file.source().read_vec(part.offset, part.len.min(file.limits().memory))?;
                     let long = text.split(|b| *b == b'\n').find(|line| line.len() as u64 > LINE);
                     if let Some(line) = long {
                         let message =

@@ -72,8 +72,8 @@ use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::format::{
-    Abilities, Capabilities, Checker, Folder, FolderFormat, Format, FormatInfo, FormatWriter, Grade,
-    Head, Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
+    Abilities, Capabilities, Checker, Folder, FolderFormat, Format, FormatInfo, FormatWriter,
+    Grade, Head, Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
 };
 use spile_core::limits::Limits;
 use spile_core::report::Report;

@@ -86,7 +86,9 @@ fn region(item: &Item, element: &mut String) -> Region {
             (RegionKind::Header, format!("begin {element}"), text(tag.text()))
         }
         Event::End(tag) => (RegionKind::Header, format!("end {}", title(tag)), String::new()),
-        Event::Empty(tag) => (RegionKind::Header, format!("empty {}", title(tag)), text(tag.text())),
+        Event::Empty(tag) => {
+            (RegionKind::Header, format!("empty {}", title(tag)), text(tag.text()))
+        }
         Event::Comment(comment) => (RegionKind::Text, "comment".to_string(), text(comment)),
         Event::Instruction(tag) => {
             (RegionKind::Header, "processing instruction".to_string(), text(tag.text()))

@@ -149,12 +149,7 @@ impl<'a> Members<'a> {
 }
 
 /// Joins the trees of all files and adds their meaning.
-fn join(
-    members: &[Member],
-    source: &Source,
-    limits: &Limits,
-    report: &mut Report,
-) -> Result<Tree> {
+fn join(members: &[Member], source: &Source, limits: &Limits, report: &mut Report) -> Result<Tree> {
     let mut tree = Tree::new(limits);
     let mut mappings: Vec<HashMap<NodeId, NodeId>> = Vec::new();
     for (k, member) in members.iter().enumerate() {
@@ -225,9 +220,8 @@ fn graft(
 
 /// Summary rows, one per file; files of the same name in several folders share a row.
 fn summary(members: &[Member]) -> Attrs {
-    let content = |member: &Member| {
-        member.summary.get_str("holds").unwrap_or("other data").to_string()
-    };
+    let content =
+        |member: &Member| member.summary.get_str("holds").unwrap_or("other data").to_string();
     let mut rows = Attrs::from([("holds", "a calculation of Quantum ESPRESSO".into())]);
     rows.extend(members[0].summary.clone().into_iter().filter(|(what, _)| what != "holds"));
     rows.push("files", members.len() as u64);
