@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-enum { BUFFER = 256 << 10, PART = 16 << 10, TILE = 16, STRIP = 64, WORDS = 64 };
+enum { BUFFER = 256 << 10, PART = 16 << 10, TILE = 16, STRIP = 64, MAX_ARGS = 64 };
 static const size_t MEMORY = (size_t)256 << 20;
 
 extern char **environ;
@@ -242,10 +242,10 @@ static double measure(int argc, char **argv, uint64_t *bytes) {
 }
 
 int main(void) {
-    char line[16384], *argv[WORDS + 1];
+    char line[16384], *argv[MAX_ARGS + 1];
     while (fgets(line, sizeof line, stdin)) {
         int argc = 0;
-        for (char *arg = strtok(line, " \n"); arg && argc < WORDS; arg = strtok(NULL, " \n")) argv[argc++] = arg;
+        for (char *arg = strtok(line, " \n"); arg && argc < MAX_ARGS; arg = strtok(NULL, " \n")) argv[argc++] = arg;
         argv[argc] = NULL;
         errno = 0;
         result[0] = 0;

@@ -104,8 +104,8 @@ fn run_target(folder: &Path, name: &str, seconds: u64) -> Result<bool> {
     // Without a slash at the end this would be a prefix of file names.
     command.arg(format!("-artifact_prefix={}/", crashes.display()));
     command.args(["-verbosity=0", "-print_final_stats=1"]).arg(&corpus).args(seeds(name));
-    let (fine, text) = captured(&mut command)?;
-    if fine {
+    let (success, text) = captured(&mut command)?;
+    if success {
         let stat = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(name));
             line.and_then(|line| line.split_whitespace().last()).unwrap_or("?")

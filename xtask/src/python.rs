@@ -56,14 +56,14 @@ pub(crate) fn test(module: &Path, others: &[String]) -> Outcome {
         let folder = root().join("bindings/python");
         let mut pytest = program(&python);
         pytest.current_dir(&folder).args(["-m", "pytest", "-q", "-rs"]);
-        let (fine, text) = watched(&mut pytest)?;
+        let (success, text) = watched(&mut pytest)?;
         let mut counts = count(&text);
         let alone = tools::fresh_venv("venv-numpy")?;
         install_with_dependencies(&alone, &wheel)?;
         let script = folder.join("tests/alone.py");
         let (sound, _) = watched(program(&alone).arg("-W").arg("error").arg(script))?;
         *(if sound { &mut counts.passed } else { &mut counts.failed }) += 1;
-        Ok(Outcome::Tests(counts, fine))
+        Ok(Outcome::Tests(counts, success))
     };
     run().unwrap_or_else(Outcome::Failed)
 }

@@ -137,7 +137,8 @@ mod tests {
     fn a_failure_contains_standard_error_and_status() {
         let error = output(program("sh").args(["-c", "echo no disk >&2; exit 3"])).unwrap_err();
         assert!(error.contains("no disk") && error.contains('3'), "{error}");
-        let (fine, text) = watched(program("sh").args(["-c", "echo out; echo err >&2"])).unwrap();
-        assert!(fine && text.contains("out") && text.contains("err"));
+        let (success, text) =
+            watched(program("sh").args(["-c", "echo out; echo err >&2"])).unwrap();
+        assert!(success && text.contains("out") && text.contains("err"));
     }
 }

@@ -81,10 +81,10 @@ fn with_skipped(outcome: Outcome, list: &Path) -> Outcome {
     }
     let skipped = reasons.lines().count() as u64;
     match outcome {
-        Outcome::Tests(mut counts, fine) => {
+        Outcome::Tests(mut counts, success) => {
             counts.passed = counts.passed.saturating_sub(skipped);
             counts.skipped += skipped;
-            Outcome::Tests(counts, fine)
+            Outcome::Tests(counts, success)
         }
         other => other,
     }
@@ -96,7 +96,7 @@ fn doc_tests() -> Outcome {
 
 fn counted(command: &mut std::process::Command) -> Outcome {
     match watched(command) {
-        Ok((fine, text)) => Outcome::Tests(count_tests(&text), fine),
+        Ok((success, text)) => Outcome::Tests(count_tests(&text), success),
         Err(why) => Outcome::Failed(why),
     }
 }
@@ -109,10 +109,10 @@ pub(crate) fn spile() -> Result<PathBuf> {
 
 /// The path of a program or library.
 fn built(name: &str) -> Result<PathBuf> {
-    let fine =
+    let success =
         succeeds(cargo(&["build", "--quiet", "--lib", "--bins", "--tests"]).args(build_args()))?;
     let path = crate::shell::target().join("debug").join(name);
-    if !fine || !path.is_file() {
+    if !success || !path.is_file() {
         return Err(format!("`{name}` does not build"));
     }
     Ok(path)

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use spile::comm::{Comm, Ranks, Serial, Transport, address, address_mut};
-use spile::error::{Error, Result};
+use spile_core::comm::{Comm, Ranks, Serial, Transport, address, address_mut};
+use spile_core::error::{Error, Result};
 
 /// `scda_comm_t`; `scda.h` describes the functions. They return 0 or an error code.
 #[repr(C)]

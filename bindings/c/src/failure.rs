@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spile::error::{Error, ErrorKind, Result};
+use spile_core::error::{Error, ErrorKind, Result};
 
 thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
@@ -22,7 +22,7 @@ pub(crate) unsafe fn guard<T>(err: *mut c_int, body: impl FnOnce() -> Result<T>)
     let (number, done) = match done {
         Ok(done) => (0, Some(done)),
         Err(error) => {
-            let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = error.suggestion().map(|hint| format!("; {hint}")).unwrap_or_default();
             LAST.set(format!("{error}{hint}"));
             (error.kind().number(), None)
         }

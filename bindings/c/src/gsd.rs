@@ -8,9 +8,9 @@ use std::ffi::{CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use spile::error::{Error, Result};
-use spile::limits::Limits;
-use spile::sink::Overwrite;
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
 use spile_gsd::wire::{About, Form, Type};
 use spile_gsd::{File, Mode, Version, Writer};
 

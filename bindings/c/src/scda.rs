@@ -10,10 +10,10 @@ use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use spile::comm::{Comm, agree, agree_alike};
-use spile::error::{Error, Result};
-use spile::limits::Limits;
-use spile::sink::Overwrite;
+use spile_core::comm::{Comm, agree, agree_alike};
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
+use spile_core::sink::Overwrite;
 use spile_scda::wire::{Breaks, USER};
 use spile_scda::{Cursor, Options, Writer};
 

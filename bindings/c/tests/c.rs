@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use machine::{mpirun, present, skipped};
+use spile_core::{Dataset, OpenOptions};
+use spile_gsd::Gsd;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -108,9 +110,9 @@ fn all_functions_of_gsd_work_as_described() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(Command::new(program).arg(folder.path())), "ok\n");
     // The Rust library reads the file.
-    let file = spile::open(folder.path().join("3.gsd"), &spile::limits::Limits::default()).unwrap();
-    assert_eq!(file.format.info().name, "gsd");
-    assert!(file.reader.tree().arrays().any(|(_, node, _)| node.path == "values"));
+    let path = folder.path().join("3.gsd");
+    let dataset = Dataset::open_path(&Gsd, path, &OpenOptions::default()).unwrap();
+    assert!(dataset.arrays().any(|(_, node, _)| node.path == "values"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use spile::error::{Error, ErrorKind};
+use spile::error::{Error, ErrorKind, Hint};
 
 /// What a function of this module fails with.
 pub(crate) enum Failure {
@@ -45,6 +45,22 @@ fn class(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     Ok(module.bind(py).getattr(name)?.unbind())
 }
 
+/// A hint in the terms of Python.
+pub(crate) fn render(hint: &Hint) -> String {
+    match hint {
+        Hint::ListObjects => "list(file) gives the names; file.arrays() all arrays".into(),
+        Hint::RaiseMemory => "raise the limit with max_memory=, or select less".into(),
+        Hint::SelectArrays => "choose arrays with select=".into(),
+        Hint::SelectFrames => "choose frames with frames=, or index the first dimension".into(),
+        Hint::Overwrite => "overwrite=True replaces it".into(),
+        Hint::ChooseFormat(names) => format!("name the format with to=: {}", names.join(", ")),
+        Hint::Operation { name, effect } => {
+            format!("spile.{}(path) {effect}", name.replace(' ', ".").replace('-', "_"))
+        }
+        other => other.to_string(),
+    }
+}
+
 fn raised(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let name = match (error.kind(), error.io_kind()) {
         (ErrorKind::Io, Some(std::io::ErrorKind::NotFound)) => "MissingError",
@@ -57,7 +73,8 @@ fn raised(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         (ErrorKind::Argument, _) => "ArgumentError",
         (ErrorKind::Exists, _) => "ExistsError",
     };
-    let words = match error.hint_text() {
+    let hint = error.suggestion().map(render);
+    let words = match &hint {
         Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
     };
@@ -68,7 +85,7 @@ fn raised(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     place.set_item("object", error.object())?;
     place.set_item("frame", error.frame())?;
     place.set_item("offset", error.offset())?;
-    place.set_item("hint", error.hint_text())?;
+    place.set_item("hint", hint)?;
     let raised = class(py, name)?.bind(py).call((words,), Some(&place))?;
     Ok(PyErr::from_value(raised))
 }

@@ -7,11 +7,10 @@ use numpy::{PyArray1, PyArrayMethods as _};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use spile::axes::Dimensions;
 use spile::convert;
 use spile::dtype::{DType, Kind};
 use spile::error::Error;
-use spile::format::Opened;
+use spile::interchange::Dimensions;
 use spile::layout::{ArrayDesc, Coord, Layout};
 use spile::limits::Limits;
 use spile::read::{Array, Axes};
@@ -20,6 +19,7 @@ use spile::shape::{Order, Shape};
 use spile::source::Source;
 use spile::tree::{Node, NodeId, ROOT};
 use spile::wire::ByteOrder;
+use spile::{Dataset, OpenOptions};
 
 use crate::failure::Result;
 use crate::hoomd::Trajectory;
@@ -30,8 +30,7 @@ use crate::value;
 /// An open file. Groups and arrays are known by their numbers; 0 is the root.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct File {
-    pub(crate) opened: Opened,
-    pub(crate) limits: Limits,
+    pub(crate) dataset: Dataset,
     ids: Vec<NodeId>,
 }
 
@@ -54,22 +53,15 @@ impl File {
         mmap: bool,
         max_memory: Option<u64>,
     ) -> Result<Self> {
-        let limits = limits(max_memory);
+        let options = OpenOptions::with_limits(limits(max_memory)).with_derived(derived);
         let source = match path {
             Some(path) if data.is_none() && path.is_dir() => {
-                return py.detach(|| Ok(Self::new(spile::open(path, &limits)?, limits)));
+                return py.detach(|| Ok(Self::new(spile::open_with(path, &options)?)));
             }
             Some(path) if data.is_none() && mmap => map(&path)?,
             path => source(py, path, data)?,
         };
-        py.detach(|| {
-            let opened = if derived {
-                spile::REGISTRY.open_derived(source, &limits)?
-            } else {
-                spile::REGISTRY.open(source, &limits)?
-            };
-            Ok(Self::new(opened, limits))
-        })
+        py.detach(|| Ok(Self::new(spile::REGISTRY.open(source, &options)?)))
     }
 
     /// Opens many files of one run as frames of one dataset.
@@ -81,46 +73,45 @@ impl File {
         paths: Vec<PathBuf>,
         max_memory: Option<u64>,
     ) -> Result<Self> {
-        let limits = limits(max_memory);
+        let options = OpenOptions::with_limits(limits(max_memory));
         py.detach(|| {
             let Some(first) = paths.first() else {
                 return Err(Error::argument("a series needs at least one file").into());
             };
             let format = spile::REGISTRY.probe(&Source::open(first)?)?;
-            let dataset = spile::series::open(format, &name, &paths, &limits)?;
-            Ok(Self::new(Opened { format, reader: Box::new(dataset) }, limits))
+            Ok(Self::new(Dataset::open_series(format, &name, &paths, &options)?))
         })
     }
 
     #[getter]
     fn format(&self) -> &'static str {
-        self.opened.format.info().name
+        self.dataset.format().map_or("", |format| format.name)
     }
 
     #[getter]
     fn title(&self) -> &'static str {
-        self.opened.format.info().title
+        self.dataset.format().map_or("", |format| format.title)
     }
 
     #[getter]
     fn nbytes(&self) -> u64 {
-        self.opened.reader.source().len()
+        self.dataset.source().len()
     }
 
     /// Bytes that have been read so far.
     #[getter]
     fn bytes_read(&self) -> u64 {
-        self.opened.reader.source().bytes_read()
+        self.dataset.source().bytes_read()
     }
 
     /// What a person wants to know first.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        value::attrs(py, &self.opened.reader.summary())
+        value::attrs(py, self.dataset.summary())
     }
 
     /// What was noticed while the file was opened: `(severity, code, object, message)`.
     fn findings(&self) -> Vec<(&'static str, &'static str, Option<String>, String)> {
-        let findings = self.opened.reader.findings().iter();
+        let findings = self.dataset.warnings().iter();
         let row =
             findings.map(|f| (f.severity.name(), f.code, f.object.clone(), f.message.clone()));
         row.collect()
@@ -128,7 +119,7 @@ impl File {
 
     /// Of all nodes at once: paths, numbers of their groups, whether they are arrays.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let tree = self.opened.reader.tree();
+        let tree = self.dataset.tree();
         let nodes = || self.ids.iter().map(|id| tree.node(*id));
         let paths = PyList::new(py, nodes().map(|node| node.path.as_str()).collect::<Vec<_>>())?;
         let parents = PyList::new(py, nodes().map(|n| self.number(n.parent)).collect::<Vec<_>>())?;
@@ -139,7 +130,7 @@ impl File {
     /// The dimensions that arrays share, each with a name of its own, its length and its points; and
     /// by the number of an array, which of them it has.
     fn dimensions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
-        let tree = self.opened.reader.tree();
+        let tree = self.dataset.tree();
         let dimensions = Dimensions::of(tree);
         let list = dimensions.list().iter();
         let list = list.map(|d| Ok((d.name.as_str(), d.len, self.points(py, &d.coord)?)));
@@ -155,7 +146,7 @@ impl File {
 
     /// The number of what has this path, or this name of the format's own.
     fn find(&self, path: &str) -> Result<usize> {
-        Ok(self.number(self.opened.reader.tree().find(path)?))
+        Ok(self.number(self.dataset.tree().find(path)?))
     }
 
     /// What is said about a node.
@@ -168,36 +159,39 @@ impl File {
         Ok(self.node(number)?.id.as_deref())
     }
 
-    /// An array: type as the file has it and as NumPy gets it, shape, dims, points of each dimension
-    /// (nothing, `(start, step)` or the number of an array), the linear map, number of frames, whether
-    /// elements have lengths of their own, whether the first index runs fastest.
-    fn array<'py>(&self, py: Python<'py>, number: usize) -> Result<Bound<'py, PyTuple>> {
+    /// Everything about an array but its values.
+    fn array(&self, py: Python<'_>, number: usize) -> Result<ArrayInfo> {
         let (own, real) = self.desc(number)?;
-        let points = own.coords.iter().map(|coord| self.points(py, coord));
-        let points = points.collect::<Result<Vec<_>>>()?;
+        let coords = own.coords.iter().map(|coord| self.points(py, coord).map(Bound::unbind));
+        let coords = coords.collect::<Result<Vec<_>>>()?;
         let frames = match &real.layout {
             Layout::PerFrame(table) => Some(table.len()),
             _ => None,
         };
-        let whole = (
-            real.dtype.to_string(),
-            numpy_type(real),
-            PyTuple::new(py, real.shape.lengths())?,
-            PyTuple::new(py, &own.dims)?,
-            PyTuple::new(py, points)?,
-            real.map.map(|map| (map.intercept, map.slope)),
+        let semantics = own.semantics();
+        Ok(ArrayInfo {
+            dtype: real.dtype.to_string(),
+            numpy: numpy_type(real),
+            shape: PyTuple::new(py, real.shape.lengths())?.unbind(),
+            dims: PyTuple::new(py, &own.dims)?.unbind(),
+            coords: PyTuple::new(py, coords)?.unbind(),
+            scaling: real.map.map(spile::layout::Linear::coefficients),
             frames,
-            real.ragged().is_some(),
-            real.order() == Order::F,
-        );
-        Ok(whole.into_pyobject(py)?)
+            ragged: real.ragged().is_some(),
+            fortran: real.order() == Order::F,
+            role: semantics.role.name(),
+            mesh: semantics.mesh.map(|id| self.dataset.tree().node(id).path.clone()),
+            centring: semantics.centring.map(spile::semantics::Centring::name),
+            component: semantics.component.as_ref().map(|c| (c.vector.clone(), c.index)),
+            point_set: semantics.point_set.clone(),
+            has_missing: !semantics.missing.is_none(),
+        })
     }
 
     /// The lengths of an array in a frame; nothing where the frame does not have it.
     fn shape(&self, number: usize, frame: u64) -> Result<Option<Vec<u64>>> {
         let (own, _) = self.desc(number)?;
-        let (reader, limits) = (&self.opened.reader, &self.limits);
-        let array = Array::open_frame(reader.source(), reader.tree(), own, frame, limits)?;
+        let array = self.dataset.open_array_in_frame(own, frame)?;
         Ok(array.map(|array| array.shape().lengths().to_vec()))
     }
 
@@ -213,7 +207,7 @@ impl File {
             return Err(Error::argument("this array has no frames").into());
         };
         let (rows, even) = py.detach(|| -> spile::error::Result<_> {
-            let mut rows = Vec::with_capacity(self.limits.allow(table.len() * 8, "frames")? / 8);
+            let mut rows = Vec::with_capacity(self.dataset.limits().allow(table.len() * 8, "frames")? / 8);
             let mut even = true;
             for frame in 0..table.len() {
                 let cell = table.cell(frame).map_err(|e| e.in_frame(frame))?;
@@ -229,17 +223,17 @@ impl File {
         Ok((PyArray1::from_vec(py, rows), even))
     }
 
-    /// Reads a part of an array: its bytes, its shape, whether the first index runs fastest. `meant`
+    /// Reads a part of an array: its bytes, its shape, whether the first index runs fastest. `physical`
     /// values are `float64`, with the linear map; `native` bytes are in the machine's order, others in
     /// the file's. Nothing where the frame does not have the array.
-    #[pyo3(signature = (number, key, *, frame=None, meant=false, native=false))]
+    #[pyo3(signature = (number, key, *, frame=None, physical=false, native=false))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         number: usize,
         key: &Bound<'py, PyAny>,
         frame: Option<u64>,
-        meant: bool,
+        physical: bool,
         native: bool,
     ) -> Result<Option<(Bound<'py, PyAny>, Bound<'py, PyTuple>, bool)>> {
         let selection = selection(key)?;
@@ -247,14 +241,14 @@ impl File {
         let selected = array.select(&selection, Axes::Stored)?;
         let shape = PyTuple::new(py, selected.shape().lengths())?;
         let fortran = array.order() == Order::F;
-        let size = if meant { 8 } else { array.dtype().size() as u64 };
+        let size = if physical { 8 } else { array.dtype().size() as u64 };
         let bytes = selected.count().saturating_mul(size);
         self.allow(bytes)?;
         // NumPy multiplies lengths even where one of them is zero.
         Shape::new(selected.shape().lengths().iter().map(|n| (*n).max(1)).collect::<Vec<_>>())
             .bytes(size as usize)?;
-        if meant {
-            let values = py.detach(|| meant_values(&array, &selection, bytes))?;
+        if physical {
+            let values = py.detach(|| physical_values(&array, &selection, bytes))?;
             return Ok(Some((PyArray1::from_vec(py, values).into_any(), shape, fortran)));
         }
         let room = py.import("numpy")?.call_method1("empty", (bytes, "u1"))?;
@@ -307,11 +301,11 @@ impl File {
 
     /// Steps and times of all frames, nothing where the file does not tell any.
     fn moments(&self, py: Python<'_>) -> Result<(Vec<Option<u64>>, Vec<Option<f64>>)> {
-        let Some(axis) = self.opened.reader.tree().frames() else {
+        let Some(axis) = self.dataset.tree().frames() else {
             return Ok((Vec::new(), Vec::new()));
         };
         Ok(py.detach(|| -> spile::error::Result<_> {
-            self.limits.allow(axis.len().saturating_mul(32), "the frames")?;
+            self.dataset.limits().allow(axis.len().saturating_mul(32), "the frames")?;
             let steps = (0..axis.len()).map(|k| axis.step(k)).collect::<spile::error::Result<_>>();
             let times = (0..axis.len()).map(|k| axis.time(k)).collect::<spile::error::Result<_>>();
             Ok((steps?, times?))
@@ -321,20 +315,50 @@ impl File {
     /// Number of frames; nothing where the file has no such axis.
     #[getter]
     fn frames(&self) -> Option<u64> {
-        self.opened.reader.tree().frames().map(|axis| axis.len())
+        self.dataset.tree().frames().map(|axis| axis.len())
     }
 
     /// The file as a trajectory of the HOOMD schema.
     fn hoomd(&self, py: Python<'_>) -> Result<Trajectory> {
-        py.detach(|| Ok(Trajectory::new(self.opened.reader.source(), &self.limits)?))
+        py.detach(|| Ok(Trajectory::new(self.dataset.source(), self.dataset.limits())?))
     }
 }
 
+/// Everything about an array but its values.
+#[pyclass(frozen, get_all, module = "spile._spile")]
+pub(crate) struct ArrayInfo {
+    /// Element type as stored.
+    dtype: String,
+    /// Element type of NumPy; `None` where only `float64` can represent the values.
+    numpy: Option<String>,
+    shape: Py<PyTuple>,
+    dims: Py<PyTuple>,
+    /// Per dimension `None`, `(start, step)` or the number of an array.
+    coords: Py<PyTuple>,
+    /// Intercept and slope from stored to physical values.
+    scaling: Option<(f64, f64)>,
+    /// Number of frames; `None` for an array without frames.
+    frames: Option<u64>,
+    /// Elements have different lengths.
+    ragged: bool,
+    /// The first index runs fastest.
+    fortran: bool,
+    role: &'static str,
+    /// Path of the mesh.
+    mesh: Option<String>,
+    centring: Option<&'static str>,
+    /// Name of the vector and number of the component.
+    component: Option<(String, u8)>,
+    point_set: Option<String>,
+    /// Some stored values mean missing.
+    has_missing: bool,
+}
+
 impl File {
-    fn new(opened: Opened, limits: Limits) -> Self {
-        let ids = opened.reader.tree().iter().map(|(id, _)| id);
+    fn new(dataset: Dataset) -> Self {
+        let ids = dataset.tree().iter().map(|(id, _)| id);
         let ids = std::iter::once(ROOT).chain(ids).collect();
-        Self { opened, limits, ids }
+        Self { dataset, ids }
     }
 
     /// Numbers follow the order of the tree, and so do the tree's own names for nodes.
@@ -354,7 +378,7 @@ impl File {
     fn node(&self, number: usize) -> Result<&Node> {
         let id = self.ids.get(number);
         let id = id.ok_or_else(|| Error::argument(format!("there is no node {number}")))?;
-        Ok(self.opened.reader.tree().node(*id))
+        Ok(self.dataset.tree().node(*id))
     }
 
     /// An array as it is told, and the one whose bytes it has.
@@ -362,16 +386,14 @@ impl File {
         let node = self.node(number)?;
         let own = node.array.as_ref();
         let own = own.ok_or_else(|| Error::argument(format!("\"{}\" is a group", node.path)))?;
-        Ok((own, self.opened.reader.tree().resolve(own)?))
+        Ok((own, self.dataset.tree().resolve(own)?))
     }
 
     fn open_array(&self, number: usize, frame: Option<u64>) -> Result<Option<Array>> {
         let (own, _) = self.desc(number)?;
-        let (reader, limits) = (&self.opened.reader, &self.limits);
-        let (source, tree) = (reader.source(), reader.tree());
         let array = match frame {
-            Some(frame) => Array::open_frame(source, tree, own, frame, limits),
-            None => Array::open(source, tree, own, limits).map(Some),
+            Some(frame) => self.dataset.open_array_in_frame(own, frame),
+            None => self.dataset.open_array(own).map(Some),
         };
         Ok(array.map_err(|e| self.place(e, number, frame))?)
     }
@@ -383,14 +405,14 @@ impl File {
         };
         let error = error.with_format(self.format());
         let error = frame.into_iter().fold(error, Error::in_frame);
-        self.opened.reader.source().path().into_iter().fold(error, Error::with_path)
+        self.dataset.source().path().into_iter().fold(error, Error::with_path)
     }
 
     /// Whatever the file holds may be read; a few bytes that stand for very many must not take the
     /// machine down.
     fn allow(&self, bytes: u64) -> Result<()> {
-        let most = self.limits.memory.max(self.nbytes().saturating_mul(8));
-        self.limits.with_memory(most).allow(bytes, "the selection")?;
+        let most = self.dataset.limits().memory.max(self.nbytes().saturating_mul(8));
+        self.dataset.limits().with_memory(most).allow(bytes, "the selection")?;
         Ok(())
     }
 }
@@ -409,7 +431,7 @@ fn map(path: &std::path::Path) -> Result<Source> {
 /// The type of an array's bytes; what is not in the file as it is, is little-endian.
 fn stored_type(array: &ArrayDesc) -> DType {
     match array.layout {
-        Layout::Inline(..) | Layout::Text { .. } | Layout::Fill(_) => {
+        Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Fill(_) => {
             array.dtype.with_order(ByteOrder::Little)
         }
         _ => array.dtype,
@@ -436,12 +458,12 @@ fn numpy_type(array: &ArrayDesc) -> Option<String> {
 }
 
 /// The selection as `float64`, whose bytes have been allowed.
-fn meant_values(array: &Array, selection: &Selection, bytes: u64) -> Result<Vec<f64>> {
+fn physical_values(array: &Array, selection: &Selection, bytes: u64) -> Result<Vec<f64>> {
     let selected = array.select(selection, Axes::Stored)?;
     let mut out = Vec::with_capacity(bytes as usize / 8);
     let mut numbers = Vec::new();
     selected.stream(|_, block| {
-        convert::to_f64(array.dtype(), array.map(), block, &mut numbers);
+        convert::to_physical(array.dtype(), array.map(), array.missing(), block, &mut numbers);
         out.extend_from_slice(&numbers);
         Ok(())
     })?;

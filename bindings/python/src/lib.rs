@@ -38,6 +38,7 @@ use pyo3::prelude::*;
 fn _spile(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<file::File>()?;
+    m.add_class::<file::ArrayInfo>()?;
     m.add_class::<hoomd::Trajectory>()?;
     m.add_class::<hoomd::Frame>()?;
     m.add_class::<hoomd::Particles>()?;

@@ -29,7 +29,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
 pub(crate) fn attrs<'py>(py: Python<'py>, attrs: &Attrs) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in attrs {
-        let mut unique = name.clone();
+        let mut unique = name.to_string();
         let mut count = 1;
         while dict.contains(&unique)? {
             count += 1;
@@ -74,5 +74,8 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> Result<Value> {
 
 /// A dictionary as attributes.
 pub(crate) fn to_attrs(dict: &Bound<'_, PyDict>) -> Result<Attrs> {
-    dict.iter().map(|(name, value)| Ok((name.extract()?, from_python(&value)?))).collect()
+    let attrs = dict.iter().map(|(name, value)| {
+        Ok((name.extract::<String>()?, from_python(&value)?))
+    });
+    attrs.collect()
 }

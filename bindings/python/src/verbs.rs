@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use spile::error::{Error, Result as Done};
-use spile::format::{HEAD_BYTES, Head, Reader};
-use spile::limits::Limits;
+use spile::Dataset;
+use spile::format::{HEAD_BYTES, Head};
 use spile::sink::{Overwrite, Sink};
 use spile::source::Source;
 use spile_ops::Pick;
-use spile_ops::convert::{self as conversion, target};
+use spile_ops::convert::{self as conversion, LossRow, target};
 use spile_ops::diff::Rules;
-use spile_ops::subset::Subset;
+use spile_ops::subset::subset;
 
 use crate::failure::Result;
 use crate::file::{File, limits};
@@ -95,7 +95,7 @@ fn overwrite(allowed: bool) -> Overwrite {
 /// `spile info`.
 #[pyfunction]
 pub(crate) fn info(file: &File) -> Result<String> {
-    Ok(text(&spile_ops::info(&file.opened)?)?)
+    Ok(text(&spile_ops::info(&file.dataset)?)?)
 }
 
 /// `spile check`.
@@ -148,9 +148,8 @@ pub(crate) fn diff(
         ignore: if ignore.is_empty() { None } else { Some(Pick::new(&ignore)?) },
         renamed: map,
     };
-    let (one, two) = (&*first.opened.reader, &*second.opened.reader);
-    let limits = &first.limits;
-    watched(py, one.source(), progress, || text(&spile_ops::diff(one, two, &rules, limits)?))
+    let (one, two) = (&first.dataset, &second.dataset);
+    watched(py, one.source(), progress, || text(&spile_ops::diff(one, two, &rules)?))
 }
 
 /// `spile hash`.
@@ -164,16 +163,16 @@ pub(crate) fn hash(
     frames: Option<String>,
     progress: Option<Py<PyAny>>,
 ) -> Result<String> {
-    let (reader, limits) = (&*file.opened.reader, &file.limits);
-    watched(py, reader.source(), progress, || {
+    let dataset = &file.dataset;
+    watched(py, dataset.source(), progress, || {
         if native {
-            let objects = rows(|each| spile_ops::hash::native(reader, limits, each))?;
+            let objects = rows(|each| spile_ops::hash::native(dataset, each))?;
             return text(&json!({ "objects": objects }));
         }
         let pick = pick(&select, frames.as_deref(), &[])?;
-        let arrays = rows(|each| spile_ops::hash(reader, &pick, limits, each))?;
+        let arrays = rows(|each| spile_ops::hash(dataset, &pick, each))?;
         if pick.is_all() {
-            let digest = spile_ops::content(reader, limits)?;
+            let digest = spile_ops::content(dataset)?;
             return text(&json!({ "digest": digest, "arrays": arrays }));
         }
         text(&json!({ "arrays": arrays }))
@@ -199,13 +198,13 @@ pub(crate) fn convert(
     progress: Option<Py<PyAny>>,
 ) -> Result<String> {
     let how = How { to, dry_run, strict, verify, overwrite };
-    let (reader, limits) = (&*file.opened.reader, &file.limits);
-    watched(py, reader.source(), progress, || {
+    let dataset = &file.dataset;
+    watched(py, dataset.source(), progress, || {
         let pick = pick(&select, frames.as_deref(), &slice)?;
         if pick.is_all() {
-            return how.convert(reader, &output, limits);
+            return how.convert(dataset, &output);
         }
-        how.convert(&Subset::new(reader, &pick, limits)?, &output, limits)
+        how.convert(&subset(dataset, &pick)?, &output)
     })
 }
 
@@ -220,39 +219,36 @@ pub(crate) struct How {
 }
 
 impl How {
-    pub(crate) fn convert(
-        &self,
-        content: &dyn Reader,
-        output: &Path,
-        limits: &Limits,
-    ) -> Done<String> {
+    pub(crate) fn convert(&self, content: &Dataset, output: &Path) -> Done<String> {
         let format = target(&spile::REGISTRY, self.to.as_deref(), output)?;
-        let plan = conversion::plan(format, content, output, limits)?;
+        let mut plan = conversion::plan(format, content, output)?;
         if self.strict
             && let Some(loss) = plan.losses.first()
         {
             let (lost, name) = (plan.losses.len(), format.info().name);
             let message =
-                format!("{lost} would be lost in {name}, first {} of {}", loss.what, loss.path);
+                format!("{lost} would be lost in {name}, first {} of {}", loss.kind.name(), loss.path);
             return Err(Error::argument(message).hint("dry_run=True lists all of them"));
         }
         let mut differences = Vec::new();
         if !self.dry_run {
             let replace = overwrite(self.overwrite);
-            spile_ops::convert(format, content, &plan, output, replace, limits)?;
+            let found =
+                spile_ops::convert(format, content, &plan, output, replace, self.strict)?;
+            plan.losses.extend(found);
             if self.verify {
-                let found = conversion::verify(format, content, &plan, output, limits)?;
+                let found = conversion::verify(format, content, &plan, output)?;
                 differences = found.differences;
             }
         }
+        let lost: Vec<LossRow<'_>> = plan.losses.iter().map(LossRow::from).collect();
         text(&json!({
             "output": output.to_string_lossy(),
             "format": format.info().name,
             "written": !self.dry_run,
             "arrays": plan.arrays,
-            "described": plan.described,
-            "steps": plan.steps,
-            "lost": plan.losses,
+            "described": plan.flattened,
+            "lost": lost,
             "differences": differences,
         }))
     }
@@ -273,7 +269,11 @@ pub(crate) fn salvage(
     watched(py, &source, progress, || {
         let format = spile::REGISTRY.probe(&source)?;
         let mut sink = Sink::create(&output, overwrite(overwrite_output))?;
-        let saved = format
+        let salvager = format.abilities().salvager.ok_or_else(|| {
+            let name = format.info().name;
+            Error::unsupported("", format!("salvaging {name} files is not supported"))
+        })?;
+        let saved = salvager
             .salvage(&source, &mut sink, &limits)
             .map_err(|e| e.with_path(&path).with_format(format.info().name))?;
         // To salvage what cannot be read is lost; who stopped it wants no such file.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use spile::dtype::DType;
 use spile::error::Error;
-use spile::format::Dataset;
+use spile::Dataset;
 use spile::frames::{Cells, FrameCell, Moments};
 use spile::layout::{ArrayDesc, Coord, Layout};
 use spile::limits::Limits;
@@ -141,7 +141,7 @@ pub(crate) fn write(
     }
     let content = Dataset::new(Source::memory(Vec::new()), tree);
     let how = How { to, dry_run: false, strict, verify: false, overwrite };
-    Ok(py.detach(|| how.convert(&content, &path, &limits))?)
+    Ok(py.detach(|| how.convert(&content, &path))?)
 }
 
 fn named(failure: Failure, path: &str) -> Failure {

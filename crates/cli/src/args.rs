@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use spile::Format;
 use spile_ops::Pick;
 
 use crate::cmd;
@@ -17,17 +19,17 @@ const STYLES: Styles = Styles::styled()
 
 const AFTER_HELP: &str = "\
 Exit status:
-  0    yes, or done; also when the reader of a pipe went away
-  1    the answer is no: `check` found errors, `diff` a difference
-  2    an error: a wrong argument, a file that cannot be read
-  3    some of it worked
+  0    success; also when the reader of a pipe has closed it
+  1    `check` found errors, `diff` found differences
+  2    error: wrong argument, file that cannot be read
+  3    partial success
   130  interrupted
 
 JSON: with --json, as docs/json.md describes it.
 Colour: only on a terminal, never when NO_COLOR is set; --color decides otherwise.";
 
-/// Opens the files that simulations and instruments leave behind.
-#[derive(Debug, Parser)]
+/// Opens, converts, compares and repairs simulation and instrument files.
+#[derive(Parser)]
 #[command(
     name = "spile",
     bin_name = "spile",
@@ -51,17 +53,17 @@ pub(crate) struct Cli {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Options of every command")]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct Global {
-    /// Print JSON, one document a line
+    /// Print JSON, one document per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say less: only what was asked for, and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print details
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// Use colour: auto, always or never
@@ -74,13 +76,16 @@ pub(crate) struct Global {
         hide_possible_values = true
     )]
     pub(crate) color: When,
-    /// Show arrays that are computed from others, too (SDF)
+    /// Add arrays that are computed from others, where the format defines such
     #[arg(long, global = true)]
     pub(crate) derived: bool,
-    /// Work with N threads instead of one a processor
+    /// Format of the input [default: recognised by content]
+    #[arg(long, global = true, value_name = "FORMAT", value_parser = parse_format)]
+    pub(crate) from: Option<&'static dyn Format>,
+    /// Number of threads [default: all cores]
     #[arg(short, long, global = true, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Memory to use at most, for example 64M or 1GiB [default: 512M]
+    /// Memory limit, for example 64M or 1GiB [default: 512M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max_memory: Option<u64>,
 }
@@ -97,10 +102,10 @@ pub(crate) enum When {
 /// Which objects and frames of a file.
 #[derive(Debug, Args)]
 pub(crate) struct PickArgs {
-    /// Only objects whose path, or a group above them, matches: 'Electric*/E?', '**/Ex'
+    /// Only objects whose path, native id, or a group above them matches: 'Electric*/E?', '**/Ex', ex
     #[arg(long, value_name = "GLOB")]
     select: Vec<String>,
-    /// Only these frames, as a slice: 5, 0:100, 0:100:10
+    /// Only these frames, as a slice: 5, -1, 0:100, 0:100:10
     #[arg(long, value_name = "A:B:C", allow_hyphen_values = true)]
     frames: Option<String>,
 }
@@ -115,16 +120,33 @@ impl PickArgs {
     }
 }
 
+/// The output of a command that works like `cp`: the second argument, or -o as everywhere.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Output
+    #[arg(value_name = "OUTPUT", required_unless_present = "output_option")]
+    output: Option<PathBuf>,
+    /// Output, instead of the second argument
+    #[arg(short = 'o', long = "output", value_name = "OUTPUT", conflicts_with = "output")]
+    output_option: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    pub(crate) fn path(&self) -> &Path {
+        self.output.as_deref().or(self.output_option.as_deref()).unwrap_or(Path::new(""))
+    }
+}
+
 // A variant without a comment has a longer one at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what a file is; the same as `spile FILE`
+    /// Summarise files; `spile FILE` also lists the arrays
     Info(cmd::info::InfoArgs),
     /// List the groups and arrays of a file
     Ls(cmd::ls::LsArgs),
     Cat(cmd::cat::CatArgs),
     Stat(cmd::stat::StatArgs),
-    /// Show which bytes of a file are what
+    /// Show the byte ranges of a file and their meaning
     Map(cmd::map::MapArgs),
     Check(cmd::check::CheckArgs),
     Convert(cmd::convert::ConvertArgs),
@@ -133,10 +155,10 @@ pub(crate) enum Command {
     Diff(cmd::diff::DiffArgs),
     Hash(cmd::hash::HashArgs),
     Plot(cmd::plot::PlotArgs),
-    /// Save what can be read of a damaged file
+    /// Recover the readable parts of damaged files
     Salvage(cmd::salvage::SalvageArgs),
     Watch(cmd::watch::WatchArgs),
-    /// Decks and source code in SDF files
+    /// Input decks and source code stored in SDF files
     Sdf(cmd::sdf::SdfArgs),
     /// Operations on IOTK files
     Iotk(cmd::iotk::IotkArgs),
@@ -146,17 +168,25 @@ pub(crate) enum Command {
     Scda(cmd::scda::ScdaArgs),
     /// Operations on GSD files
     Gsd(cmd::gsd::GsdArgs),
-    /// Make a sample of every format and show what spile does with it
+    /// Demonstrate spile on sample files
     Tour(cmd::tour::TourArgs),
-    /// List the formats that spile knows
+    /// List the supported formats
     Formats(cmd::formats::FormatsArgs),
     /// Print the completion script of a shell
     Completions(cmd::completions::CompletionsArgs),
-    /// Print the manual page, or write all pages into a folder
+    /// Print the manual page, or write all pages to a folder
     Man(cmd::man::ManArgs),
     /// Not a command: the file of `spile FILE`
     #[command(external_subcommand)]
     Other(Vec<OsString>),
+}
+
+/// A format by its name.
+fn parse_format(name: &str) -> Result<&'static dyn Format, String> {
+    spile::REGISTRY.named(name).map_err(|e| {
+        let names: Vec<_> = spile::REGISTRY.0.iter().map(|f| f.info().name).collect();
+        format!("{}; known are {}", e.message(), names.join(", "))
+    })
 }
 
 /// `64M`, `1GiB`, `1.5g`, `4096`: letters are powers of 1024.

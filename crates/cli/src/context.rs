@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use spile::error::{Error, Result};
-use spile::format::Opened;
+use spile::Dataset;
 use spile::limits::Limits;
 use spile::report::Finding;
 use spile::source::Source;
+use spile::{Format, OpenOptions};
 use spile_ops::json::Failure;
 
 use crate::args::{Global, When};
 use crate::exit::Exit;
+use crate::hint;
 use crate::print::{Output, SCHEMA, paint, style, text};
 use crate::progress;
 
 /// The options of every command, decided.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(crate) struct Context {
     /// Budgets for everything that is opened.
@@ -32,8 +34,10 @@ pub(crate) struct Context {
     pub(crate) colour: bool,
     /// Colour on standard error.
     pub(crate) error_colour: bool,
-    /// Arrays that are computed from others are wanted.
+    /// Adds arrays that are computed from others.
     pub(crate) derived: bool,
+    /// The format of the input, where it was named.
+    pub(crate) from: Option<&'static dyn Format>,
     /// Somebody watches standard error.
     pub(crate) progress: bool,
     /// Columns of the terminal; nothing where standard output is none.
@@ -76,6 +80,7 @@ impl Context {
             quiet: global.quiet,
             verbose: global.verbose,
             derived: global.derived,
+            from: global.from,
             colour: wanted(terminal),
             error_colour: wanted(io::stderr().is_terminal()),
             progress: io::stderr().is_terminal() && !global.quiet && !global.json,
@@ -101,27 +106,29 @@ impl Context {
 
     /// Opens a file in whatever format it is, or a folder that is one dataset, and tells what was
     /// noticed about it.
-    pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
-        let opened = if path.is_dir() {
-            let opened = spile::open(path, &self.limits)?;
-            if self.progress {
-                progress::watch(opened.reader.source());
+    pub(crate) fn open(&self, path: &Path) -> Result<Dataset> {
+        let dataset = match (self.from, path.is_dir()) {
+            (Some(format), true) => Dataset::open_path(format, path, &self.options())?,
+            (Some(format), false) => {
+                Dataset::open(format, self.source(path)?, &self.options())?
             }
-            opened
-        } else {
-            let source = self.source(path)?;
-            if self.derived {
-                spile::REGISTRY.open_derived(source, &self.limits)?
-            } else {
-                spile::REGISTRY.open(source, &self.limits)?
-            }
+            (None, true) => spile::open_with(path, &self.options())?,
+            (None, false) => spile::REGISTRY.open(self.source(path)?, &self.options())?,
         };
-        self.tell(path, opened.reader.findings());
-        Ok(opened)
+        if self.progress && path.is_dir() {
+            progress::watch(dataset.source());
+        }
+        self.print_warnings(path, dataset.warnings());
+        Ok(dataset)
     }
 
-    /// Tells what was noticed while something was opened.
-    pub(crate) fn tell(&self, path: &Path, findings: &[Finding]) {
+    /// How files are opened.
+    pub(crate) fn options(&self) -> OpenOptions {
+        OpenOptions::with_limits(self.limits).with_derived(self.derived)
+    }
+
+    /// Prints the warnings collected while opening.
+    pub(crate) fn print_warnings(&self, path: &Path, findings: &[Finding]) {
         for finding in findings {
             let object = finding.object.as_ref().map_or(String::new(), |o| format!("{o}: "));
             self.warn(path, &format!("{object}{}", finding.message));
@@ -138,23 +145,27 @@ impl Context {
     ) -> Result<Exit> {
         let files: Vec<Result<PathBuf>> = files.iter().flat_map(|f| expand(f)).collect();
         let many = files.len() > 1;
-        let mut worst = Exit::Yes;
+        let (mut worst, mut failed, mut done) = (Exit::Yes, false, false);
         for (number, file) in files.into_iter().enumerate() {
             let done = file.and_then(|path| {
                 work(Entry { path: &path, number, many }, out).map_err(|e| e.with_path(&path))
             });
             let exit = match done {
-                Ok(exit) => exit,
+                Ok(exit) => {
+                    done = true;
+                    exit
+                }
                 // Nobody reads what the rest would print.
                 Err(error) if is_closed_pipe(&error) => return Err(error),
                 Err(error) => {
                     out.flush()?;
+                    failed = true;
                     self.fail(&error)
                 }
             };
             worst = worst.max(exit);
         }
-        Ok(worst)
+        Ok(if failed && done { Exit::Partial } else { worst })
     }
 
     /// Tells about something on standard error that is no failure.
@@ -180,16 +191,18 @@ impl Context {
                 error: Failure<'a>,
             }
             let spile = env!("CARGO_PKG_VERSION");
-            let document = Document { schema: SCHEMA, spile, error: Failure::from(error) };
+            let hint = error.suggestion().map(hint::render);
+            let error = Failure { hint, ..Failure::from(error) };
+            let document = Document { schema: SCHEMA, spile, error };
             serde_json::to_string(&document).unwrap_or_else(|e| e.to_string())
         } else {
             let mut message = text::clean(&error.to_string()).into_owned();
             if error.path().is_none() {
                 message.insert_str(0, "spile: ");
             }
-            if let Some(hint) = error.hint_text() {
+            if let Some(hint) = error.suggestion() {
                 let word = paint(self.error_colour, style::GOOD, "hint:");
-                message = format!("{message}\n{word} {}", text::clean(hint));
+                message = format!("{message}\n{word} {}", text::clean(&hint::render(hint)));
             }
             message
         };

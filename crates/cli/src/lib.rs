@@ -16,6 +16,7 @@ mod batch;
 mod cmd;
 mod context;
 mod exit;
+mod hint;
 mod print;
 mod progress;
 
@@ -57,6 +58,7 @@ fn run(cli: &Cli, context: &Context) -> Result<Exit> {
     if let Command::Other(words) = &cli.command {
         return Err(unknown_command(&words[0]));
     }
+    reject_options(&cli.command)?;
     if let Some(jobs) = cli.global.jobs {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(MOST_JOBS));
         pool.build_global().map_err(|e| Error::argument(format!("-j {jobs}: {e}")))?;
@@ -68,15 +70,21 @@ fn run(cli: &Cli, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-/// `spile FILE` is `spile info FILE`: what clap takes for an unknown command is a file, if there
+/// `spile FILE` is `spile info --arrays FILE`: what clap takes for an unknown command is a file, if there
 /// is one or if no command has a similar name.
-fn parse(words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
+fn parse(mut words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
+    // `spile help VERB` is `spile VERB --help`.
+    if words.get(1).is_some_and(|word| word == "help") && !Path::new("help").exists() {
+        words.remove(1);
+        words.push("--help".into());
+    }
     let cli = match Cli::try_parse_from(&words) {
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
             // Names of commands are text, those of files need not be.
             let file = words.iter().position(|word| word.to_str().is_none());
             let mut with_verb = words;
-            with_verb.insert(file.unwrap_or(1), "info".into());
+            let at = file.unwrap_or(1);
+            with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
             return Cli::try_parse_from(with_verb).map_err(|_| error);
         }
         other => other?,
@@ -87,8 +95,31 @@ fn parse(words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
     }
     let at = words.len() - rest.len();
     let mut with_verb = words;
-    with_verb.insert(at, "info".into());
+    with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
     Cli::try_parse_from(with_verb)
+}
+
+/// Selections may begin with a hyphen, so clap takes unknown options for them.
+fn reject_options(command: &Command) -> Result<()> {
+    let (verb, words) = match command {
+        Command::Cat(args) => ("cat", args.words()),
+        Command::Plot(args) => ("plot", args.words()),
+        _ => return Ok(()),
+    };
+    let Some(option) = words.into_iter().flatten().find(|word| word.starts_with("--")) else {
+        return Ok(());
+    };
+    let command = Cli::command();
+    let verb = command.find_subcommand(verb);
+    let known = command.get_arguments().chain(verb.into_iter().flat_map(|v| v.get_arguments()));
+    let known: Vec<String> =
+        known.filter_map(|a| Some(format!("--{}", a.get_long()?))).collect();
+    let near = spile::tree::closest(option, known.iter().map(String::as_str));
+    let meant = match near.first() {
+        Some(near) => format!(" (did you mean {near}?)"),
+        None => String::new(),
+    };
+    Err(Error::argument(format!("unknown option {option}{meant}")))
 }
 
 fn similar_commands(word: &OsString) -> Vec<String> {

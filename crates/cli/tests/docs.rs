@@ -56,7 +56,7 @@ fn examples(page: &str) -> Result<Vec<Example>, String> {
         };
         match (command, found.last_mut()) {
             (_, Some(last)) if continued => {
-                last.command += &format!("\n{}", text.trim_start_matches("> "))
+                last.command.extend(["\n", text.trim_start_matches("> ")]);
             }
             (Some(command), _) => {
                 found.push(Example { line, command: command.into(), output: Vec::new() });
@@ -143,10 +143,12 @@ fn problem(folder: &Path, example: &Example) -> Option<String> {
     let found = String::from_utf8_lossy(&done.stdout);
     let status = done.status.code();
     let shows_error = example.output.iter().any(|line| line.starts_with("error"));
-    let allowed: &[i32] = match example.output.is_empty() {
-        true => &[0],
-        false if shows_error => &[2, 3],
-        false => &[0, 1],
+    let allowed: &[i32] = if shows_error {
+        &[2, 3]
+    } else if example.output.is_empty() {
+        &[0]
+    } else {
+        &[0, 1]
     };
     if !status.is_some_and(|status| allowed.contains(&status)) {
         return Some(format!("exit status {status:?}, expected one of {allowed:?}\n{found}"));

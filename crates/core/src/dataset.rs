@@ -1,6 +1,6 @@
 //! The handle on an open file: its tree, the bytes behind it, and the limits for reading them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Hint, Result};
@@ -106,8 +106,21 @@ impl Dataset {
         dataset.map_err(|e| locate(e, format, Some(folder.path())))
     }
 
-    /// The dataset of a parsed file: applies the metadata stored in it.
-    pub(crate) fn from_parsed(
+    /// Opens `files` of one run as frames of one dataset called `name`, sorted by time.
+    pub fn open_series(
+        format: &dyn Format,
+        name: &Path,
+        files: &[PathBuf],
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let opened = crate::series::open(format, name, files, options);
+        let opened = opened.and_then(|parsed| Self::from_parsed(format.info(), parsed, options));
+        opened.map_err(|e| e.with_format(format.info().name))
+    }
+
+    /// The dataset of a parsed file: applies the metadata stored in it. For formats with options of their
+    /// own; others are opened with [`Dataset::open`].
+    pub fn from_parsed(
         format: &'static FormatInfo,
         parsed: Parsed,
         options: &OpenOptions,

@@ -122,6 +122,8 @@ pub struct Abilities<'a> {
     pub folder: Option<&'a dyn FolderFormat>,
     /// Opens the files of a run as frames of one dataset.
     pub series: Option<&'a dyn Series>,
+    /// Concatenates files that have frames of their own.
+    pub concatenator: Option<&'a dyn Concatenator>,
     /// The format's files are files of another format with a certain content.
     pub guest: Option<&'a dyn Guest>,
 }
@@ -155,6 +157,11 @@ impl<'a> Abilities<'a> {
     /// These abilities and opening the files of a run.
     pub fn series(self, series: &'a dyn Series) -> Self {
         Self { series: Some(series), ..self }
+    }
+
+    /// These abilities and concatenating files.
+    pub fn concatenator(self, concatenator: &'a dyn Concatenator) -> Self {
+        Self { concatenator: Some(concatenator), ..self }
     }
 
     /// These abilities and living in files of another format.
@@ -439,6 +446,12 @@ pub trait FolderFormat: Send + Sync {
 pub trait Series: Send + Sync {
     /// The files of `folder` that form one run, in the order of their names.
     fn members(&self, folder: &Folder) -> Vec<PathBuf>;
+}
+
+/// Concatenates files that have frames of their own, where frames depend on rules of the format.
+pub trait Concatenator: Send + Sync {
+    /// Writes a new file `target` with the frames of all `files`, in that order.
+    fn concatenate(&self, files: &[PathBuf], target: &Path, limits: &Limits) -> Result<()>;
 }
 
 /// A format whose files are files of another format with a certain content. It never depends on the

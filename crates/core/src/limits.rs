@@ -60,11 +60,13 @@ impl Budget {
         Self { limits: *limits, used: 0 }
     }
 
-    /// Adds `bytes` that are about to be allocated and kept; a `Limit` error that names `what` if the
-    /// total then exceeds the limit.
+    /// Adds `bytes` that are about to be allocated and kept. If the total would exceed the limit, it adds
+    /// nothing and fails with a `Limit` error that names `what`.
     pub fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
-        self.used = self.used.saturating_add(bytes);
-        self.limits.allow(self.used, what).map(drop)
+        let used = self.used.saturating_add(bytes);
+        self.limits.allow(used, what)?;
+        self.used = used;
+        Ok(())
     }
 
     /// Bytes charged so far.

@@ -47,13 +47,16 @@ pub struct StoredMetadata {
     /// How the format stores an attribute value, where other programs may have edited attributes:
     /// values that differ from this replace those of the metadata.
     pub stored_value: Option<fn(&Value) -> Value>,
+    /// Attributes that the root gets if the metadata is ignored, so that the text is not lost.
+    pub if_ignored: Attrs,
 }
 
 impl StoredMetadata {
     /// Text that describes all arrays of the file.
     pub fn new(text: impl Into<Vec<u8>>, object: impl Into<String>) -> Self {
         let (text, object) = (text.into(), object.into());
-        Self { text, object, offset: None, native_grid: false, stored_value: None }
+        let if_ignored = Attrs::new();
+        Self { text, object, offset: None, native_grid: false, stored_value: None, if_ignored }
     }
 
     /// This text at byte `offset` of the file.

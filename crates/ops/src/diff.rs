@@ -68,6 +68,11 @@ impl Rules {
         self.pick.wants(path) && !ignored
     }
 
+    fn wants_node(&self, node: &Node) -> bool {
+        let ignored = self.ignore.as_ref().is_some_and(|ignore| ignore.wants_node(node));
+        self.pick.wants_node(node) && !ignored
+    }
+
     /// What a path of the first file is called in the second: its own name or, for what is below a
     /// group that has another one, that of the group.
     fn second_path(&self, path: &str) -> String {
@@ -146,7 +151,7 @@ pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
     work.files();
     let (one, two) = (first.tree(), second.tree());
     let mut met = HashSet::new();
-    for (_, node) in one.iter().filter(|(_, node)| rules.wants(&node.path)) {
+    for (_, node) in one.iter().filter(|(_, node)| rules.wants_node(node)) {
         match two.at(&rules.second_path(&node.path)) {
             Some(id) => {
                 met.insert(id);
@@ -157,7 +162,7 @@ pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
         }
     }
     work.missing.clear();
-    for (id, node) in two.iter().filter(|(_, node)| rules.wants(&node.path)) {
+    for (id, node) in two.iter().filter(|(_, node)| rules.wants_node(node)) {
         if !met.contains(&id) {
             work.only(node, "second only");
         }

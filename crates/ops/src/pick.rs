@@ -19,8 +19,8 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// Objects whose path, or a group above them, matches one of `patterns`. `*` and `?` stay
-    /// within one level, `**` crosses levels.
+    /// Objects whose path, native identifier, or a group above them matches one of `patterns`. `*` and `?`
+    /// stay within one level, `**` crosses levels.
     pub fn new(patterns: &[String]) -> Result<Self> {
         if patterns.is_empty() {
             return Ok(Self::default());
@@ -50,6 +50,17 @@ impl Pick {
             _ => Err(Error::argument(format!("\"{frames}\" does not name frames"))
                 .hint("write 5, 0:100 or 0:100:10")),
         }
+    }
+
+    /// Only the frames of a slice.
+    pub fn with_frame_slice(mut self, frames: Slice) -> Self {
+        self.frames = Some(frames);
+        self
+    }
+
+    /// One frame was chosen by its number.
+    pub fn is_one_frame(&self) -> bool {
+        matches!(self.frames, Some(Slice::Index(_)))
     }
 
     /// Only a part of the dimensions of these names, each written as `X=0:100:10` or `X=5`.
@@ -99,21 +110,34 @@ impl Pick {
         Ok(())
     }
 
+    /// Frames were chosen.
+    pub fn has_frames(&self) -> bool {
+        self.frames.is_some()
+    }
+
     /// Nothing is left out.
     pub fn is_all(&self) -> bool {
         self.globs.is_none() && self.frames.is_none() && self.slices.is_empty()
     }
 
-    /// The object at `path` is wanted.
+    /// The object at `path` is wanted, or a group above it.
     pub fn wants(&self, path: &str) -> bool {
         let Some(globs) = &self.globs else { return true };
         let groups = path.match_indices('/').map(|(end, _)| &path[..end]);
-        globs.is_match(path) || groups.into_iter().any(|group| globs.is_match(group))
+        // A name may contain the characters of patterns.
+        let exact = |path: &str| self.patterns.iter().any(|p| p.trim_matches('/') == path);
+        let matches = |path: &str| globs.is_match(path) || exact(path);
+        matches(path) || groups.into_iter().any(matches)
+    }
+
+    /// The node is wanted: its path, a group above it, or its native identifier matches.
+    pub fn wants_node(&self, node: &Node) -> bool {
+        self.wants(&node.path) || node.id.as_ref().is_some_and(|id| self.wants(id))
     }
 
     /// The wanted nodes, in the order of the file; patterns that match nothing are an error.
     pub fn nodes<'a>(&self, tree: &'a Tree) -> Result<Vec<(NodeId, &'a Node)>> {
-        let found: Vec<_> = tree.iter().filter(|(_, node)| self.wants(&node.path)).collect();
+        let found: Vec<_> = tree.iter().filter(|(_, node)| self.wants_node(node)).collect();
         if found.is_empty() && self.globs.is_some() {
             let asked = self.patterns.join(" ");
             return Err(

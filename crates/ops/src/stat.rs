@@ -1,10 +1,10 @@
-//! Statistics of arrays, over meant (mapped) values.
+//! Statistics of arrays, over physical values.
 
 use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
-use spile_core::layout::Layout;
+use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::read::{Array, Selected};
 use spile_core::reduce::{self, Bins, Stats};
 use spile_core::tree::Node;
@@ -23,9 +23,12 @@ pub struct Row {
     /// The frame, where the array has frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
+    /// Number of frames that the row is about, where it is about several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
     /// Element type as stored.
     pub dtype: String,
-    /// Lengths.
+    /// Lengths; in the first frame that has the array, where the row is about several.
     pub shape: Vec<u64>,
     /// Number of elements.
     pub count: u64,
@@ -96,7 +99,8 @@ pub struct Exact {
     pub sum: i128,
 }
 
-/// Hands out a row for every wanted array, and for every wanted frame of those that have frames.
+/// Calls `each` with a row for every wanted array. An array with frames has one row for all frames, or one
+/// per frame where frames, components or a histogram were asked for.
 pub fn stat(
     dataset: &Dataset,
     pick: &Pick,
@@ -110,6 +114,12 @@ pub fn stat(
     for (node, own) in pick.arrays(tree)? {
         let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
         if let Layout::PerFrame(table) = &tree.resolve(own).map_err(place)?.layout {
+            if !pick.has_frames() && !more.components && more.bins.is_none() {
+                if let Some(row) = total(dataset, node, own, table.len()).map_err(place)? {
+                    each(row)?;
+                }
+                continue;
+            }
             for frame in pick.frames(table.len())? {
                 let cell = dataset.open_array_in_frame(own, frame);
                 if let Some(array) = cell.map_err(|e| place(e).in_frame(frame))? {
@@ -125,10 +135,43 @@ pub fn stat(
     Ok(())
 }
 
+/// One row for all frames of an array; none if no frame has it.
+fn total(dataset: &Dataset, node: &Node, own: &ArrayDesc, frames: u64) -> Result<Option<Row>> {
+    let (mut found, mut all): (Option<Row>, Option<Stats>) = (None, None);
+    for frame in 0..frames {
+        let array = dataset.open_array_in_frame(own, frame).map_err(|e| e.in_frame(frame))?;
+        let Some(array) = array else { continue };
+        let selected = array.all()?;
+        if is_countable(&array) {
+            let stats = reduce::statistics(&selected).map_err(|e| e.in_frame(frame))?;
+            all = Some(all.map_or(stats, |all| all.merge(stats)));
+        }
+        let row = found.get_or_insert_with(|| Row {
+            path: node.path.clone(),
+            id: node.id.clone(),
+            frame: None,
+            frames: Some(0),
+            dtype: array.dtype().to_string(),
+            shape: array.shape().lengths().to_vec(),
+            count: 0,
+            numbers: None,
+            components: Vec::new(),
+            histogram: None,
+        });
+        row.count += selected.count();
+        row.frames = row.frames.map(|n| n + 1);
+    }
+    Ok(found.map(|row| Row { numbers: all.as_ref().map(numbers), ..row }))
+}
+
+/// The elements are real numbers or booleans.
+fn is_countable(array: &Array) -> bool {
+    array.dtype().is_real() || array.dtype().kind() == Kind::Bool
+}
+
 fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row> {
     let selected = array.all()?;
-    let countable = array.dtype().is_real() || array.dtype().kind() == Kind::Bool;
-    let (stats, components) = match (countable, more.components) {
+    let (stats, components) = match (is_countable(array), more.components) {
         (false, _) => (None, Vec::new()),
         (true, false) => (Some(reduce::statistics(&selected)?), Vec::new()),
         (true, true) => {
@@ -144,6 +187,7 @@ fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row
         path: node.path.clone(),
         id: node.id.clone(),
         frame,
+        frames: None,
         dtype: array.dtype().to_string(),
         shape: array.shape().lengths().to_vec(),
         count: selected.count(),

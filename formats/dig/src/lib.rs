@@ -8,17 +8,16 @@
 //! | `read` | header and samples as a recording |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! let mut bytes = vec![0; 768];
 //! bytes.extend(b"system\ntime\n2\n8\n1e-9\n0\n0.5\n-1\n");
 //! bytes.resize(1024, 0);
 //! bytes.extend([2, 6]);
-//! let limits = Limits::default();
-//! let file = spile_dig::Dig.open(Source::memory(bytes), &limits)?;
-//! let (_, _, desc) = file.tree().arrays().next().unwrap();
-//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [0.0, 2.0]);
+//! let file = Dataset::open(&spile_dig::Dig, Source::memory(bytes), &OpenOptions::default())?;
+//! let (id, ..) = file.arrays().next().unwrap();
+//! let values: Vec<f64> = file.array_at(id)?.read("...")?;
+//! assert_eq!(values, [0.0, 2.0]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -26,14 +25,26 @@
 mod read;
 mod wire;
 
-pub use read::{SampleFormat, open};
+pub use read::SampleFormat;
 
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
+
+/// Opens a file with samples of the given format, which the file does not store.
+///
+/// # Errors
+/// Not such a file, or a file that ends inside the header or the samples.
+pub fn open(source: Source, format: SampleFormat, options: &OpenOptions) -> Result<Dataset> {
+    let parsed = read::open(source, format, &options.limits)?;
+    Dataset::from_parsed(&INFO, parsed, options)
+}
 
 /// The NTS `.dig` format, for the registry.
 pub struct Dig;
@@ -65,11 +76,17 @@ impl Format for Dig {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(open(source, SampleFormat::default(), limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        read::open(source, SampleFormat::default(), &options.limits)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().checker(self)
+    }
+}
+
+impl Checker for Dig {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(open(source.clone(), SampleFormat::default(), limits))
+        recording::report(read::open(source.clone(), SampleFormat::default(), limits))
     }
 }

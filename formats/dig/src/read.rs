@@ -2,12 +2,12 @@
 
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::Role;
+use spile_core::format::{Parsed, RegionKind};
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::ByteOrder;
 
 use crate::wire::{Header, SAMPLES_OFFSET, TEXT_OFFSET};
@@ -27,11 +27,8 @@ impl Default for SampleFormat {
     }
 }
 
-/// Opens a file with samples of the given format as a recording.
-///
-/// # Errors
-/// Not such a file, or a file that ends inside the header or the samples.
-pub fn open(source: Source, format: SampleFormat, limits: &Limits) -> Result<Recording> {
+/// Parses a file with samples of the given format.
+pub(crate) fn open(source: Source, format: SampleFormat, limits: &Limits) -> Result<Parsed> {
     let header = Header::read(&source).map_err(recording::in_header)?;
     let kind = if format.signed { Kind::Int } else { Kind::UInt };
     let dtype = DType::new(kind, header.bits / 8, format.order);
@@ -43,24 +40,24 @@ pub fn open(source: Source, format: SampleFormat, limits: &Limits) -> Result<Rec
     let record = Record::new("", array)
         .scaled(header.intercept, header.slope)
         .on_grid(header.start, header.step, "s")
-        .say("units", "V")
-        .say("instrument", header.system.as_str())
-        .say("trigger_time", header.time.as_str());
+        .attr("units", "V")
+        .attr("instrument", header.system.as_str())
+        .attr("trigger_time", header.time.as_str());
     let mut report = Report::default();
     if let Some(end) = header.end().filter(|end| *end < source.len()) {
         let message = format!("{} bytes after the last sample", source.len() - end);
         report.note("dig-010", message).at(end);
     }
     let headers = vec![
-        region(0, 512, Role::Unknown, "preamble", ""),
-        region(512, 512, Role::Text, "text header", ""),
+        region(0, 512, RegionKind::Unknown, "preamble", ""),
+        region(512, 512, RegionKind::Text, "text header", ""),
     ];
-    let summary = vec![
-        ("system".to_string(), Value::from(header.system.as_str())),
-        ("time".into(), header.time.as_str().into()),
-        ("samples".into(), header.count.into()),
-        ("bits".into(), u64::from(header.bits).into()),
-    ];
+    let summary = Attrs::from([
+        ("system", Value::from(header.system.as_str())),
+        ("time", header.time.as_str().into()),
+        ("samples", header.count.into()),
+        ("bits", u64::from(header.bits).into()),
+    ]);
     let file = Recording::new(source, vec![record], headers, limits)?;
-    Ok(file.with_summary(summary).with_findings(report))
+    Ok(file.with_summary(summary).with_findings(report).parsed())
 }

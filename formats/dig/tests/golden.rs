@@ -4,8 +4,7 @@
 mod recordings;
 
 use recordings::{check_all, folder, read, read_all};
-use spile_core::format::{Format as _, Head};
-use spile_core::limits::Limits;
+use spile_core::format::{Format as _, Head, OpenOptions};
 use spile_core::source::Source;
 use spile_core::wire::ByteOrder;
 use spile_dig::{Dig, SampleFormat};
@@ -29,18 +28,17 @@ fn the_header_is_the_last_six_lines_at_any_offset() {
         let bytes = file(text, at, &[1, 0, 0, 1]);
         let found = &read(&Dig, Source::memory(bytes))[0];
         assert_eq!((found.values.as_slice(), found.grid()), (&[1.5, 129.0][..], (-5e-9, 1e-9)));
-        assert_eq!(found.said("instrument").as_deref(), Some("system 7"));
-        assert_eq!(found.said("trigger_time").as_deref(), Some("some time"));
+        assert_eq!(found.attr("instrument").as_deref(), Some("system 7"));
+        assert_eq!(found.attr("trigger_time").as_deref(), Some("some time"));
     }
 }
 
 #[test]
 fn the_caller_can_set_sign_and_byte_order() {
     let bytes = file("s\nt\n2\n16\n1\n0\n1\n0\n", 768, &[0xff, 0xfe, 0, 3]);
-    let limits = Limits::default();
     let values = |signed, order| {
-        let file =
-            spile_dig::open(Source::memory(&bytes[..]), SampleFormat { signed, order }, &limits);
+        let (source, format) = (Source::memory(&bytes[..]), SampleFormat { signed, order });
+        let file = spile_dig::open(source, format, &OpenOptions::default());
         read_all(&file.unwrap())[0].values.clone()
     };
     assert_eq!(values(true, ByteOrder::Big), [-2.0, 3.0]);
@@ -63,9 +61,9 @@ fn other_files_are_rejected() {
         ("s\nt\n8e15\n32\n1\n0\n1\n0\n", "dig-004"),
     ];
     for (text, code) in bad {
-        let error = Dig.open(Source::memory(file(text, 768, &[1, 2])), &Limits::default());
+        let error = Dig.open(Source::memory(file(text, 768, &[1, 2])), &OpenOptions::default());
         assert_eq!(error.err().unwrap().code(), code, "{text}");
     }
-    let truncated = Dig.open(Source::memory(&good[..900]), &Limits::default()).err().unwrap();
+    let truncated = Dig.open(Source::memory(&good[..900]), &OpenOptions::default()).err().unwrap();
     assert_eq!((truncated.code(), truncated.offset()), ("dig-001", Some(900)));
 }

@@ -195,7 +195,7 @@ fn make_hoomd(path: &Path, n: u64, frames: u64) -> Measurement {
     let (mode, precision) = (Mode::default(), Precision::Single);
     let mut file = TrajectoryWriter::create(path, Overwrite::Replace, "bench", precision, mode)?;
     for step in 0..frames {
-        let mut s = Snapshot::plain(100 * step + 1, n as u32);
+        let mut s = Snapshot::new(100 * step + 1, n as u32);
         s.box_ = [50.0, 50.0, 50.0, 0.0, 0.0, 0.0];
         let numbers = |add: u64| {
             let numbers = (0..3 * n).map(|k| ((k * 37 + step + add) % 400) as f64 / 10.0 - 20.0);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -58,9 +58,7 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
         Err(error) => {
             let finding = report.error("gsd-033", error.message()).in_object("index");
             finding.offset = error.offset();
-            finding.hint = Some(
-                "the last frame number may be damaged; `spile salvage` drops that frame".into(),
-            );
+            finding.hint(Hint::salvage("drops the last frame if its number is damaged"));
         }
         Ok(frames) if frames > header.index.allocated && !index.form().is_v0_0_1() => {
             let capacity = header.index.allocated;
@@ -68,7 +66,8 @@ fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
                 "{frames} frames, index capacity {capacity}: the C library rejects such files"
             );
             let finding = report.warn("gsd-018", message).in_object("index").at(8);
-            finding.hint("`spile gsd upgrade` enlarges the index for up to a million frames");
+            let effect = "enlarges the index for up to a million frames";
+            finding.hint(Hint::operation("gsd upgrade", effect));
         }
         Ok(_) => {}
     }
@@ -183,5 +182,5 @@ fn add_finding(report: &mut Report, error: &Error, bad: bool) {
     finding.object = error.object().map(Into::into);
     finding.frame = error.frame();
     finding.offset = error.offset();
-    finding.hint = error.hint_text().map(Into::into);
+    finding.hint = error.suggestion().cloned();
 }

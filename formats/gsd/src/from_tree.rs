@@ -1,65 +1,218 @@
-//! Writes any tree as GSD: every array becomes a chunk under its path.
+//! Writes any dataset as GSD: every array becomes a chunk under its path.
+
+mod losses;
 
 use std::io::Write as _;
 
+use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
+use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;
-use spile_core::shape::Order;
+use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Node, NodeId};
 
 use crate::names::Names;
 use crate::read::{HOOMD, STEP};
 use crate::wire::{About, Type};
-use crate::write::SequentialWriter;
+use crate::write::{SequentialWriter, check_chunk, check_names};
 
-/// Writes all arrays of `content` as chunks. Arrays without frames are written to frame 0.
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let tree = content.tree();
-    let about = about(content);
-    let arrays: Vec<(&str, &ArrayDesc)> =
-        tree.arrays().map(|(_, node, desc)| (node.path.as_str(), desc)).collect();
-    let mut names = Names::default();
-    for (path, _) in &arrays {
-        names.intern(path.as_bytes(), limits)?;
+pub(crate) use losses::losses;
+
+/// An array and the chunks it becomes.
+struct Column<'a> {
+    id: NodeId,
+    node: &'a Node,
+    /// The array itself, and the one that has its values.
+    own: &'a ArrayDesc,
+    desc: &'a ArrayDesc,
+    kind: Type,
+    /// Columns for each element.
+    width: u64,
+    /// Number of chunks.
+    chunks: u64,
+    /// A chunk has another number of columns than 1.
+    columns: bool,
+    /// Smallest and largest number of dimensions of a frame.
+    ranks: (usize, usize),
+}
+
+impl<'a> Column<'a> {
+    fn new(content: &'a Dataset, id: NodeId, node: &'a Node, own: &'a ArrayDesc) -> Result<Self> {
+        let desc = content.tree().resolve(own)?;
+        let (kind, width) = match desc.map {
+            Some(_) => (Type::Double, 1),
+            None => chunk_type(desc.dtype)?,
+        };
+        let (chunks, columns, ranks) = (0, false, (usize::MAX, 0));
+        Ok(Self { id, node, own, desc, kind, width, chunks, columns, ranks })
     }
-    // Steps of the frame axis are written as a chunk unless an array contains them.
-    let axis = tree.frames().filter(|axis| !axis.is_empty());
-    let steps =
-        axis.filter(|_| about.schema != HOOMD && !arrays.iter().any(|(path, _)| *path == STEP));
-    let step_id = if steps.is_some() { names.intern(STEP.as_bytes(), limits)? } else { 0 };
-    let frames = axis.map_or(1, |axis| axis.len()).max(1);
-    let cell = |desc: &ArrayDesc, frame: u64| -> Result<Option<Array>> {
-        match &tree.resolve(desc)?.layout {
-            Layout::PerFrame(table) if frame >= table.len() => Ok(None),
-            Layout::PerFrame(_) => Array::open_frame(content.source(), tree, desc, frame, limits),
-            _ if frame == 0 => Array::open(content.source(), tree, desc, limits).map(Some),
-            _ => Ok(None),
-        }
-    };
-    let mut entries = 0;
-    for frame in 0..frames {
-        for (_, desc) in &arrays {
-            entries += u64::from(cell(desc, frame)?.is_some());
-        }
-        entries += u64::from(steps.is_some());
+
+    fn table(&self) -> Option<&dyn FrameTable> {
+        if let Layout::PerFrame(table) = &self.desc.layout { Some(&**table) } else { None }
     }
-    let mut out = SequentialWriter::new(sink, &about, &names, entries, frames)?;
-    for frame in 0..frames {
-        for (id, (path, desc)) in arrays.iter().enumerate() {
-            let context = |e: Error| e.in_object(format!("array \"{path}\"")).in_frame(frame);
-            if let Some(array) = cell(desc, frame).map_err(context)? {
-                write_array(&mut out, frame, id as u32, &array).map_err(context)?;
+
+    /// Number of frames that may have the array; 1 for an array without frames.
+    fn frames(&self) -> u64 {
+        self.table().map_or(1, FrameTable::len)
+    }
+
+    fn cell(&self, frame: u64) -> Result<Option<FrameCell>> {
+        match self.table() {
+            _ if frame >= self.frames() => Ok(None),
+            Some(table) => table.cell(frame),
+            None => {
+                let (shape, layout) = (self.desc.shape.clone(), self.desc.layout.clone());
+                Ok(Some(FrameCell { shape, layout }))
             }
         }
-        if let Some(step) = steps.map(|axis| axis.step(frame)).transpose()?.flatten() {
-            out.chunk(frame, step_id, (Type::UInt64, 1, 1), |sink| {
+    }
+
+    /// Plans the chunk of a frame. Returns false if the frame has none; fails if GSD cannot store it.
+    fn plan(&mut self, frame: u64) -> Result<bool> {
+        let Some(FrameCell { shape, layout }) = self.cell(frame)? else { return Ok(false) };
+        let (n, m) = self.size(&shape)?;
+        check_chunk(self.kind, n, m)?;
+        if matches!(layout, Layout::Ragged { .. } | Layout::Encoded { .. })
+            && ArrayDesc::new(self.desc.dtype, shape.clone(), layout).ragged().is_some()
+        {
+            let message = "GSD has no elements of different lengths";
+            return Err(Error::unsupported("gsd-032", message));
+        }
+        self.chunks += 1;
+        self.columns |= m != 1;
+        let rank = shape.rank();
+        self.ranks = (self.ranks.0.min(rank), self.ranks.1.max(rank));
+        Ok(true)
+    }
+
+    /// Rows and columns of a chunk.
+    fn size(&self, shape: &Shape) -> Result<(u64, u64)> {
+        match *shape.lengths() {
+            [] => Ok((1, self.width)),
+            [n] => Ok((n, self.width)),
+            [n, m] if self.width == 1 => Ok((n, m)),
+            _ => {
+                let dtype = self.desc.dtype;
+                let message = format!("expected at most 2 dimensions, found {shape} of {dtype}");
+                Err(Error::unsupported("gsd-032", message))
+            }
+        }
+    }
+
+    /// Number of dimensions of the array in the new file.
+    fn rank(&self) -> usize {
+        if self.columns { 2 } else { 1 }
+    }
+
+    fn write(
+        &self,
+        out: &mut SequentialWriter<'_>,
+        frame: u64,
+        id: u32,
+        array: &Array,
+    ) -> Result<()> {
+        let (n, m) = self.size(array.shape())?;
+        let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
+        out.chunk(frame, id, (self.kind, n, m), |sink| {
+            let mut numbers = Vec::new();
+            selected.stream(|_, bytes| {
+                if array.map().is_none() {
+                    return Ok(sink.write_all(bytes)?);
+                }
+                convert::to_f64(array.dtype(), array.map(), bytes, &mut numbers);
+                Ok(sink.write_all(convert::little_bytes(&mut numbers))?)
+            })
+        })
+    }
+}
+
+/// How a dataset becomes a file. Planning reads frame tables and no values.
+struct Plan<'a> {
+    content: &'a Dataset,
+    about: About,
+    /// Chunk names: the paths of the arrays, then the steps of the frame axis.
+    names: Names,
+    columns: Vec<Column<'a>>,
+    /// The frame axis whose steps are written as chunks.
+    steps: Option<&'a dyn FrameAxis>,
+    /// Number of frames that are written, at least 1.
+    frames: u64,
+    /// Number of frames up to the last one with a chunk.
+    used: u64,
+    entries: u64,
+}
+
+impl<'a> Plan<'a> {
+    fn new(content: &'a Dataset) -> Result<Self> {
+        let (tree, limits) = (content.tree(), content.limits());
+        let (mut names, mut columns) = (Names::default(), Vec::new());
+        for (id, node, own) in tree.arrays() {
+            let context = |e: Error| e.in_object(format!("array \"{}\"", node.path));
+            if node.path.contains('\0') {
+                let error = Error::unsupported("gsd-034", "chunk names cannot contain NUL");
+                return Err(context(error));
+            }
+            names.intern(node.path.as_bytes(), limits)?;
+            columns.push(Column::new(content, id, node, own).map_err(context)?);
+        }
+        let axis = tree.frames().map(|axis| &**axis);
+        let frames = axis.map_or(1, FrameAxis::len).max(1);
+        let about = about(tree.attrs());
+        let mut plan =
+            Self { content, about, names, columns, steps: None, frames, used: 0, entries: 0 };
+        if let Some(axis) = axis.filter(|_| plan.names.id(STEP.as_bytes()).is_none())
+            && (!plan.is_hoomd() || has_step(axis)?)
+        {
+            plan.names.intern(STEP.as_bytes(), limits)?;
+            plan.steps = Some(axis);
+        }
+        check_names(&plan.names)?;
+        for frame in 0..frames {
+            let before = plan.entries;
+            for column in &mut plan.columns {
+                let planned = column.plan(frame);
+                let path = &column.node.path;
+                let context = |e: Error| e.in_object(format!("array \"{path}\"")).in_frame(frame);
+                plan.entries += u64::from(planned.map_err(context)?);
+            }
+            plan.entries += u64::from(plan.step(frame)?.is_some());
+            if plan.entries > before {
+                plan.used = frame + 1;
+            }
+        }
+        Ok(plan)
+    }
+
+    fn is_hoomd(&self) -> bool {
+        self.about.schema == HOOMD
+    }
+
+    /// The step that is written as a chunk of a frame.
+    fn step(&self, frame: u64) -> Result<Option<u64>> {
+        let axis = self.steps.filter(|axis| frame < axis.len());
+        axis.map_or(Ok(None), |axis| axis.step(frame))
+    }
+}
+
+/// Writes all arrays of `content` as chunks. Arrays without frames are written to frame 0.
+pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
+    let plan = Plan::new(content)?;
+    let mut out = SequentialWriter::new(sink, &plan.about, &plan.names, plan.entries, plan.frames)?;
+    for frame in 0..plan.frames {
+        for (id, column) in plan.columns.iter().enumerate().filter(|(_, c)| frame < c.frames()) {
+            let path = &column.node.path;
+            let context = |e: Error| e.in_object(format!("array \"{path}\"")).in_frame(frame);
+            if let Some(array) = content.array_in_frame(column.id, frame).map_err(context)? {
+                column.write(&mut out, frame, id as u32, &array).map_err(context)?;
+            }
+        }
+        if let Some(step) = plan.step(frame)? {
+            out.chunk(frame, plan.columns.len() as u32, (Type::UInt64, 1, 1), |sink| {
                 Ok(sink.write_all(&step.to_le_bytes())?)
             })?;
         }
@@ -67,33 +220,14 @@ pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits)
     out.finish()
 }
 
-fn write_array(out: &mut SequentialWriter<'_>, frame: u64, id: u32, array: &Array) -> Result<()> {
-    let dtype = array.dtype();
-    let (kind, width) = match array.map() {
-        Some(_) => (Type::Double, 1),
-        None => chunk_type(dtype)?,
-    };
-    let (n, m) = match *array.shape().lengths() {
-        [] => (1, width),
-        [n] => (n, width),
-        [n, m] if width == 1 => (n, m),
-        _ => {
-            let message =
-                format!("expected at most 2 dimensions, found {} of {dtype}", array.shape());
-            return Err(Error::unsupported("gsd-032", message));
+/// A frame has a step other than 0.
+fn has_step(axis: &dyn FrameAxis) -> Result<bool> {
+    for frame in 0..axis.len() {
+        if axis.step(frame)?.is_some_and(|step| step != 0) {
+            return Ok(true);
         }
-    };
-    let selected = array.select(&Selection::all(), Axes::Order(Order::C))?;
-    out.chunk(frame, id, (kind, n, m), |sink| {
-        let mut numbers = Vec::new();
-        selected.stream(|_, bytes| {
-            if array.map().is_none() {
-                return Ok(sink.write_all(bytes)?);
-            }
-            convert::to_f64(dtype, array.map(), bytes, &mut numbers);
-            Ok(sink.write_all(convert::little_bytes(&mut numbers))?)
-        })
-    })
+    }
+    Ok(false)
 }
 
 /// GSD has this element type.
@@ -126,21 +260,13 @@ fn chunk_type(dtype: DType) -> Result<(Type, u64)> {
     })
 }
 
-/// Application and schema from the attributes of a tree that was read from GSD, else defaults.
-fn about(content: &dyn Reader) -> About {
-    let attr = |name: &str| content.tree().attrs().iter().find(|(n, _)| n == name).map(|(_, v)| v);
-    let text = |name: &str, other: &str| match attr(name) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => other.into(),
-    };
-    let schema_version = match attr("schema_version") {
-        Some(Value::UInt(v)) => u32::try_from(*v).unwrap_or(1 << 16),
-        _ => 1 << 16,
-    };
-    let application = concat!("spile ", env!("CARGO_PKG_VERSION"));
+/// Application and schema from the attributes of a dataset that was read from GSD, else defaults.
+fn about(attrs: &Attrs) -> About {
+    let text = |name: &str, other: &str| attrs.get_str(name).unwrap_or(other).to_string();
+    let version = attrs.get_u64("schema_version").and_then(|version| version.try_into().ok());
     About {
-        application: text("application", application),
+        application: text("application", concat!("spile ", env!("CARGO_PKG_VERSION"))),
         schema: text("schema", "spile"),
-        schema_version,
+        schema_version: version.unwrap_or(1 << 16),
     }
 }

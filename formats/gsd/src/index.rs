@@ -13,7 +13,7 @@ mod pages;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use spile_core::error::{Error, Result, human_bytes};
+use spile_core::error::{Error, Hint, Result, human_bytes};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 
@@ -107,10 +107,10 @@ impl Index {
     }
 
     /// Opens the file again, to see what was committed since.
-    pub(crate) fn reopen(&self) -> Result<Self> {
+    pub(crate) fn reopen(&self, limits: &Limits) -> Result<Self> {
         let header = Header::read(&self.source)?;
         if (header.index, header.names) != (self.header.index, self.header.names) {
-            return Self::open(&self.source, &self.limits);
+            return Self::open(&self.source, limits);
         }
         let old = self.count;
         let mut index = Self {
@@ -121,12 +121,12 @@ impl Index {
             capacity: self.capacity,
             torn: false,
             entry_after_end: None,
-            limits: self.limits,
+            limits: *limits,
             cache: PageCache::default(),
             last_frame: OnceLock::new(),
         };
         if !index.find_end(old)? {
-            return Self::open(&self.source, &self.limits);
+            return Self::open(&self.source, limits);
         }
         index.read_names(old.min(index.count))?;
         Ok(index)
@@ -260,7 +260,7 @@ impl Index {
         Error::malformed("gsd-015", "an empty entry ends the index, but others follow")
             .in_object("index")
             .at(self.offset(self.count))
-            .hint("`spile salvage` recovers the frames on both sides")
+            .hint(Hint::salvage("recovers the frames on both sides"))
     }
 
     /// Unique, non-empty names for a new file.
@@ -468,7 +468,7 @@ fn truncated_error(source: &Source, index: Block) -> Error {
     Error::truncated("gsd-005", message)
         .in_object("index")
         .at(index.location)
-        .hint("`spile salvage` recovers every complete frame")
+        .hint(Hint::salvage("recovers every complete frame"))
 }
 
 /// Distinguishes 32-bit and packed entries by their checksums, in an empty index by its length.

@@ -8,8 +8,8 @@
 //! | `wire` | header, index entries and element types of every version |
 //! | `names` `index` | name list; index: end, lookup, validation of entries |
 //! | `read` | [`File`]: frames and chunks |
-//! | `to_tree` | [`TreeReader`]: the file as a tree of arrays |
-//! | `from_tree` | writes any tree as GSD |
+//! | `to_tree` | the file as a tree of arrays |
+//! | `from_tree` | writes any dataset as GSD and lists what is lost |
 //! | `write` | [`Writer`]: appends frames with atomic commits |
 //! | `semantics` | the HOOMD schema: particles, bonds, logs |
 //! | `ops` | upgrade, trim, merge, append |
@@ -53,17 +53,21 @@ mod write;
 
 pub use index::DataRange;
 pub use read::{Chunk, File};
-pub use to_tree::TreeReader;
 pub use write::{Commit, Mode, Version, Writer};
 
-use spile_core::description::Holds;
+use std::path::{Path, PathBuf};
+
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{
+    Abilities, Capabilities, Checker, Concatenator, Format, FormatInfo, FormatWriter, Grade, Head,
+    Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::shape::Order;
-use spile_core::sink::Sink;
+use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 
 /// The format, for the registry.
@@ -93,16 +97,24 @@ impl Format for Gsd {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(TreeReader::new(File::from_source(&source, limits)?, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        to_tree::parse(File::from_source(&source, &options.limits)?, &options.limits)
     }
 
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self).concatenator(self)
     }
+}
 
-    fn holds(&self) -> Option<Holds> {
-        Some(Holds {
+impl Concatenator for Gsd {
+    fn concatenate(&self, files: &[PathBuf], target: &Path, limits: &Limits) -> Result<()> {
+        ops::merge(files, target, Overwrite::Never, limits).map(drop)
+    }
+}
+
+impl FormatWriter for Gsd {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
             rank: 2,
             order: Order::C,
             frames: true,
@@ -113,10 +125,22 @@ impl Format for Gsd {
         })
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
     }
 
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink).map(|()| Vec::new())
+    }
+}
+
+impl Checker for Gsd {
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        check::check(source, limits, strict)
+    }
+}
+
+impl Salvager for Gsd {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         salvage::salvage(source, target, limits)
     }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
@@ -83,7 +83,7 @@ fn upgrade_on(sink: &Sink, file: &File, limits: &Limits) -> Result<Upgraded> {
         if frame.first().is_some_and(|e| e.frame > chunk.entry.frame) {
             return Err(Error::malformed("gsd-012", "the frames are not in ascending order")
                 .in_frame(chunk.entry.frame)
-                .hint("`spile salvage` sorts the frames"));
+                .hint(Hint::salvage("sorts the frames")));
         }
         if frame.first().is_some_and(|e| e.frame != chunk.entry.frame) {
             write(&mut frame, step)?;
@@ -274,7 +274,7 @@ fn join(
         if hoomd && !file.index.names.are_unique_text() {
             return Err(Error::unsupported("gsd-036", "chunk names are not unique UTF-8")
                 .in_object("name list")
-                .hint("`spile gsd upgrade` makes equal names unique"));
+                .hint(Hint::operation("gsd upgrade", "makes equal names unique")));
         }
         let own = file.index.distinct_names(limits)?;
         renamed.push(own.iter().map(|name| names.intern(name, limits)).collect::<Result<_>>()?);

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::Tree;
 
 use crate::index::{DataRange, Index};
 use crate::wire::{Entry, Header, Type};
@@ -77,7 +75,7 @@ impl File {
     /// Updates the file to include frames that were committed since it was opened. Never includes a
     /// part of a commit by [`crate::Writer`].
     pub fn refresh(&mut self) -> Result<()> {
-        self.index = Arc::new(self.index.reopen()?);
+        self.index = Arc::new(self.index.reopen(self.index.limits())?);
         Ok(())
     }
 
@@ -128,18 +126,15 @@ impl File {
 
     /// All chunks of a frame, in index order.
     pub fn frame(&self, frame: u64) -> Result<Vec<Chunk>> {
+        let range = self.index.frame_range(frame)?;
+        let cost = (range.end - range.start).saturating_mul(size_of::<Chunk>() as u64);
+        self.index.limits().allow(cost, "the list of chunks of the frame")?;
         let mut chunks = Vec::new();
-        self.index.each_of_frame(frame, |k, entry| {
+        self.index.each_entry(range, |k, entry| {
             chunks.push(self.chunk(k, entry)?);
             Ok(())
         })?;
         Ok(chunks)
-    }
-
-    /// The data of a chunk as an array.
-    pub fn array(&self, chunk: &Chunk) -> Result<Array> {
-        let limits = self.index.limits();
-        Array::open(self.source(), &Tree::new(limits), &chunk.desc(), limits)
     }
 
     /// Reads the data of a chunk: little-endian elements in row-major order.

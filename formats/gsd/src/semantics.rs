@@ -23,10 +23,12 @@ mod validate;
 mod write;
 
 use spile_core::convert;
-use spile_core::tree::Value;
+use spile_core::semantics::{Role, Semantics};
+use spile_core::tree::{Attrs, NodeId};
 
-use crate::read::File;
+use crate::read::{File, HOOMD};
 use crate::wire::Type;
+use fields::{Field, GROUPS};
 
 pub(crate) use fields::{default_values, dims, field, has_fallback, missing_value};
 pub use log::{Log, LogColumn};
@@ -35,6 +37,9 @@ pub use resolve::Trajectory;
 pub use snapshot::{Column, Links, Particles, Snapshot};
 pub(crate) use validate::validate;
 pub use write::{Precision, TrajectoryWriter};
+
+/// Longest list of particle types that the summary shows, in bytes.
+const MAX_TYPES: u64 = 64 << 10;
 
 /// The elements of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,20 +78,56 @@ fn strings(bytes: &[u8], width: u64) -> Vec<String> {
     bytes.chunks(width).map(row).collect()
 }
 
-/// Summary rows of a HOOMD file: particles and types of frame 0, last step. Values that cannot be read
-/// are left out.
-pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
-    let mut rows = Vec::new();
-    let Ok(trajectory) = Trajectory::new(file.clone()) else { return rows };
-    let Ok(first) = trajectory.resolve(0) else { return rows };
-    if file.nchunks() > 0 {
-        rows.push(("particles".into(), Value::UInt(first.counts[0])));
-        if let Ok(types) = first.strings(fields::position("particles/types")) {
-            rows.push(("particle types".into(), types.join(", ").into()));
-        }
-        if let Ok(Some(step)) = file.last_step() {
-            rows.push(("last step".into(), step.into()));
-        }
+/// Summary of a HOOMD file: particles and types of frame 0, last step. Values that cannot be read are
+/// left out.
+pub(crate) fn summary(file: &File) -> Attrs {
+    let mut rows = Attrs::new();
+    if file.header().schema != HOOMD || file.nchunks() == 0 {
+        return rows;
+    }
+    let first = |name: &str| file.find_chunk(0, name);
+    let particles = first("particles/N")
+        .and_then(|chunk| chunk.map_or(Ok(0), |chunk| resolve::read_count(file, 0, &chunk)));
+    if let Ok(particles) = particles {
+        rows.push("particles", particles);
+    }
+    let types = match first("particles/types") {
+        Ok(Some(chunk)) if chunk.data.len > MAX_TYPES => None,
+        Ok(Some(chunk)) => file.read_chunk(&chunk).map(|b| strings(&b, chunk.entry.m)).ok(),
+        Ok(None) => field("particles/types").map(Field::default_names),
+        Err(_) => None,
+    };
+    if let Some(types) = types {
+        rows.push("particle types", types.join(", "));
+    }
+    if let Ok(Some(step)) = file.last_step() {
+        rows.push("last step", step);
     }
     rows
+}
+
+/// The meaning of the array of a chunk; `positions` is the array of the particle positions.
+pub(crate) fn meaning(name: &str, positions: Option<NodeId>) -> Semantics {
+    let mut meaning = Semantics::default();
+    let (group, _) = name.split_once('/').unwrap_or_default();
+    match (group, name.strip_prefix("log/"), field(name)) {
+        (_, Some(logged), _) => {
+            meaning.role = Role::Log;
+            // Quantities per particle or bond are logged under the name of the group.
+            let set = logged.split('/').next().filter(|set| GROUPS.contains(set));
+            meaning.point_set = set.map(Into::into);
+        }
+        (_, _, Some(Field { name: "configuration/box", .. })) => meaning.role = Role::Cell,
+        (group, _, Some(field)) if GROUPS.contains(&group) => {
+            if field.per.is_some() {
+                meaning.role = Role::Points;
+            }
+            meaning.point_set = Some(group.into());
+        }
+        _ => {}
+    }
+    let has_rows = matches!(meaning.role, Role::Points | Role::Log);
+    meaning.mesh =
+        positions.filter(|_| has_rows && meaning.point_set.as_deref() == Some("particles"));
+    meaning
 }

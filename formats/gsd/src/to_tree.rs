@@ -4,85 +4,143 @@ mod survey;
 
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::frames::{FrameAxis, FrameCell, FrameTable};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
+use spile_core::semantics::Semantics;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 
 use crate::read::{File, HOOMD, STEP, layout, shape};
-use crate::semantics::dims;
-use crate::wire::{SLOT, Type};
+use crate::semantics::{dims, meaning, summary};
+use crate::wire::{About, SLOT, Type};
 
 use survey::{Column, Survey};
+
+/// The array of particle positions of the HOOMD schema.
+pub(crate) const POSITIONS: &str = "particles/position";
 
 /// Memory of a region in bytes.
 const REGION_COST: u64 = 24;
 
-/// A file with its tree.
-pub struct TreeReader {
+/// An open file and what is known of its index entries.
+struct OpenFile {
     file: File,
-    tree: Tree,
     survey: Survey,
 }
 
-impl TreeReader {
-    /// Builds the tree from the name list and a bounded number of index entries. Fails if those entries
-    /// are not in order (gsd-012) or if entries follow the end of the index (gsd-015).
-    pub fn new(file: File, limits: &Limits) -> Result<Self> {
-        file.index.require_complete_sample()?;
-        Self::with_survey(file, Survey::new(), limits)
-    }
+/// Builds the tree from the name list and a bounded number of index entries. Fails if those entries
+/// are not in order (gsd-012) or if entries follow the end of the index (gsd-015).
+pub(crate) fn parse(file: File, limits: &Limits) -> Result<Parsed> {
+    file.index.require_complete_sample()?;
+    parse_after(file, Survey::new(), limits)
+}
 
-    /// Builds the tree from a survey of the first entries and the entries after them.
-    fn with_survey(file: File, mut survey: Survey, limits: &Limits) -> Result<Self> {
-        let index = &file.index;
-        let frames = index.limited_frames(limits)?;
-        survey.extend(index, limits)?;
-        let mut tree = Tree::new(limits);
-        let header = file.header();
-        let hoomd = header.schema == HOOMD;
-        let attrs = &mut tree.node_mut(ROOT).attrs;
-        attrs.push(("application".into(), header.application.clone().into()));
-        attrs.push(("schema".into(), header.schema.clone().into()));
-        attrs.push(("schema_version".into(), Value::UInt(header.schema_version.into())));
-        // A name that only invalid entries have is an array that cannot be read.
-        let unreadable = Column { first: Shape::new([0, 1]), columns: false };
-        let damaged = survey.damaged.iter().filter(|id| survey.kinds(**id).next().is_none());
-        let damaged = damaged.map(|id| ((*id, Type::UInt8), &unreadable));
-        let found = survey.columns.iter().map(|(key, column)| (*key, column));
-        for ((id, kind), column) in found.chain(damaged) {
-            let lengths = column.first.lengths();
-            let rank = if column.columns { 2 } else { 1 };
-            let kinds = survey.kinds(id).collect();
-            let table =
-                ChunkTable { file: file.clone(), id, kind, kinds, columns: column.columns, frames };
-            let layout = Layout::PerFrame(Arc::new(table));
-            let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
-            let name = if index.names.contains(id) {
-                index.names.display(id)
-            } else {
-                format!("no-name-{id}").into()
-            };
-            add(&mut tree, &name, desc, hoomd)?;
+/// Builds the tree from a survey of the first entries and the entries after them.
+fn parse_after(file: File, mut survey: Survey, limits: &Limits) -> Result<Parsed> {
+    let index = &file.index;
+    let frames = index.limited_frames(limits)?;
+    survey.extend(index, limits)?;
+    let mut tree = Tree::new(limits);
+    let header = file.header();
+    let hoomd = header.schema == HOOMD;
+    tree.set_attrs(ROOT, header_attrs(&header.about()))?;
+    let mut warnings = Vec::new();
+    // A name that only invalid entries have is an array that cannot be read.
+    let unreadable = Column { first: Shape::new([0, 1]), columns: false };
+    let damaged = survey.damaged.keys().filter(|id| survey.kinds(**id).next().is_none());
+    let damaged = damaged.map(|id| ((*id, Type::UInt8), &unreadable));
+    let found = survey.columns.iter().map(|(key, column)| (*key, column));
+    for ((id, kind), column) in found.chain(damaged) {
+        let lengths = column.first.lengths();
+        let rank = if column.columns { 2 } else { 1 };
+        let kinds: Vec<Type> = survey.kinds(id).collect();
+        let is_first = kinds.first().is_none_or(|first| *first == kind);
+        let cost = size_of::<ChunkTable>() + size_of_val(&*kinds);
+        tree.charge(cost as u64, "the tables of chunks")?;
+        let table =
+            ChunkTable { file: file.clone(), id, kind, kinds, columns: column.columns, frames };
+        let layout = Layout::PerFrame(Arc::new(table));
+        let desc = ArrayDesc::new(kind.dtype(), Shape::new(&lengths[..rank]), layout);
+        let name = if index.names.contains(id) {
+            index.names.display(id)
+        } else {
+            format!("no-name-{id}").into()
+        };
+        let node = add(&mut tree, &name, desc, hoomd)?;
+        if let Some(damage) = survey.damaged.get(&id).filter(|_| is_first) {
+            warnings.push(damage.finding(&tree.node(node).path, survey.complete));
         }
-        if index.form().is_v0_0_1() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none()
-        {
-            let layout = Layout::PerFrame(Arc::new(Steps { file: file.clone(), frames }));
-            add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout), hoomd)?;
-        }
-        tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
-        Ok(Self { file, tree, survey })
     }
+    if index.form().is_v0_0_1() && index.count > 0 && index.names.id(STEP.as_bytes()).is_none() {
+        let layout = Layout::PerFrame(Arc::new(Steps { file: file.clone(), frames }));
+        add(&mut tree, STEP, ArrayDesc::new(DType::U64, Shape::new([1]), layout), hoomd)?;
+    }
+    if hoomd {
+        add_meanings(&mut tree)?;
+    }
+    tree.set_frames(Arc::new(Steps { file: file.clone(), frames }));
+    let (source, summary) = (file.source().clone(), summary_of(&file, &survey));
+    Ok(Parsed::new(source, tree)
+        .with_summary(summary)
+        .with_warnings(warnings)
+        .with_native(OpenFile { file, survey }))
+}
 
-    /// The file.
-    pub fn file(&self) -> &File {
-        &self.file
+/// Application and schema as attributes of the root.
+pub(crate) fn header_attrs(about: &About) -> Attrs {
+    Attrs::from([
+        ("application", about.application.as_str().into()),
+        ("schema", about.schema.as_str().into()),
+        ("schema_version", Value::UInt(about.schema_version.into())),
+    ])
+}
+
+fn summary_of(file: &File, survey: &Survey) -> Attrs {
+    let header = file.header();
+    let schema = format!("{} {}", header.schema, header.schema_version_text());
+    let mut rows = Attrs::from([
+        ("version", header.version_text().into()),
+        ("application", header.application.as_str().into()),
+        ("schema", schema.into()),
+        ("chunks", file.nchunks().into()),
+        ("names", (file.index.names.len() as u64).into()),
+    ]);
+    rows.extend(summary(file));
+    if file.has_torn_commit() {
+        let text = "a commit is in progress or was interrupted; its frames are not included";
+        rows.push("unfinished", text);
     }
+    let damaged: u64 = survey.damaged.values().map(|damage| damage.chunks).sum();
+    if damaged > 0 {
+        let bound = if survey.complete { "" } else { "at least " };
+        let unit = if damaged == 1 { "chunk" } else { "chunks" };
+        rows.push("damaged", format!("{bound}{damaged} {unit}"));
+    }
+    rows
+}
+
+/// Sets the meaning of all arrays of a HOOMD file.
+fn add_meanings(tree: &mut Tree) -> Result<()> {
+    let positions = tree.at(POSITIONS).filter(|id| tree.node(*id).array.is_some());
+    let meanings = tree.arrays().filter_map(|(id, node, _)| {
+        let meaning = meaning(node.id.as_deref().unwrap_or(&node.path), positions);
+        (meaning != Semantics::default()).then_some((id, meaning))
+    });
+    let meanings: Vec<(NodeId, Semantics)> = meanings.collect();
+    for (id, meaning) in meanings {
+        let text = meaning.point_set.as_ref().map_or(0, String::len);
+        tree.charge((size_of::<Semantics>() + text) as u64, "the meaning of arrays")?;
+        if let Some(array) = &mut tree.node_mut(id).array {
+            *array.semantics_mut() = meaning;
+        }
+    }
+    Ok(())
 }
 
 /// Adds an array at the path of a chunk name.
@@ -91,7 +149,7 @@ fn add(tree: &mut Tree, name: &str, mut desc: ArrayDesc, hoomd: bool) -> Result<
         desc.dims = desc.dims.iter().zip(dims(name)).map(|(_, dim)| dim.into()).collect();
     }
     let (group, last) = name.rsplit_once('/').unwrap_or(("", name));
-    let group = tree.group_at(group)?;
+    let group = tree.node_at(group)?;
     let node = tree.add_array(group, last, desc)?;
     if tree.node(node).path != name {
         tree.node_mut(node).id = Some(name.to_string());
@@ -175,60 +233,27 @@ impl FrameTable for Steps {
     }
 }
 
-impl Reader for TreeReader {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        self.file.source()
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        let header = self.file.header();
-        let schema = format!("{} {}", header.schema, header.schema_version_text());
-        let mut rows = vec![
-            ("version".into(), header.version_text().into()),
-            ("application".into(), header.application.clone().into()),
-            ("schema".into(), schema.into()),
-            ("chunks".into(), self.file.nchunks().into()),
-            ("names".into(), (self.file.index.names.len() as u64).into()),
-        ];
-        rows.extend(crate::semantics::summary(&self.file));
-        if self.file.has_torn_commit() {
-            rows.push((
-                "unfinished".into(),
-                "a commit is in progress or was interrupted; its frames are not included".into(),
-            ));
-        }
-        let invalid = self.survey.invalid;
-        if invalid > 0 {
-            let bound = if self.survey.complete { "" } else { "at least " };
-            let unit = if invalid == 1 { "chunk" } else { "chunks" };
-            let text = format!("{bound}{invalid} {unit}; `spile check` lists them");
-            rows.push(("damaged".into(), text.into()));
-        }
-        rows
-    }
-
-    fn refreshed(&self, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
-        let mut file = self.file.clone();
-        file.refresh()?;
-        let index = &file.index;
+impl Native for OpenFile {
+    fn refresh(&self, _: &Source, limits: &Limits) -> Result<Option<Parsed>> {
+        let old = &self.file.index;
+        let index = old.reopen(limits)?;
         if index.entry_after_end.is_some() {
             return Err(index.gap_error());
         }
+        if (&index.header, index.count, index.torn) == (&old.header, old.count, old.torn) {
+            return Ok(None);
+        }
         // An upgrade changes entries and type codes.
-        let same = index.form() == self.file.index.form() && index.count >= self.survey.entries;
+        let same = index.form() == old.form() && index.count >= self.survey.entries;
         let survey = if same { self.survey.clone() } else { Survey::new() };
-        Ok(Some(Box::new(Self::with_survey(file, survey, limits)?)))
+        parse_after(File { index: Arc::new(index) }, survey, limits).map(Some)
     }
 
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let index = &self.file.index;
-        let (header, form, len) = (&index.header, index.form(), self.source().len());
+        let (header, form, len) = (&index.header, index.form(), dataset.source().len());
         let cost = index.count.saturating_mul(REGION_COST);
-        index.limits().allow(cost, "the regions of all chunks")?;
+        dataset.limits().allow(cost, "the regions of all chunks")?;
         // Offset, length, and entry number; header, index and names have the largest numbers.
         let mut parts: Vec<(u64, u64, u64)> = vec![(0, form.header_size(), u64::MAX)];
         parts.push((header.index.location, index.capacity * form.entry_size(), u64::MAX - 1));
@@ -251,32 +276,32 @@ impl Reader for TreeReader {
             if from >= to {
                 continue;
             }
-            let (role, name, value) = match what {
+            let (kind, name, value) = match what {
                 u64::MAX => {
-                    (Role::Header, "header".into(), format!("GSD {}", header.version_text()))
+                    (RegionKind::Header, "header".into(), format!("GSD {}", header.version_text()))
                 }
                 n if n == u64::MAX - 1 => {
                     let value = format!("{} of {} entries", index.count, header.index.allocated);
-                    (Role::Header, "index".into(), value)
+                    (RegionKind::Header, "index".into(), value)
                 }
                 n if n == u64::MAX - 2 => {
-                    (Role::Header, "names".into(), format!("{} names", index.names.len()))
+                    (RegionKind::Header, "names".into(), format!("{} names", index.names.len()))
                 }
                 k => {
                     let entry = index.entry(k)?;
-                    let kind = entry.kind(form).map_or(String::new(), Type::name);
-                    let value = format!("{} x {} {kind}", entry.n, entry.m);
+                    let element = entry.kind(form).map_or(String::new(), Type::name);
+                    let value = format!("{} x {} {element}", entry.n, entry.m);
                     let name = format!("frame {} {}", entry.frame, index.names.display(entry.id));
-                    (Role::Data, name, value)
+                    (RegionKind::Data, name, value)
                 }
             };
-            each(Region { offset: from, len: to - from, role, name, value })?;
+            each(Region { offset: from, len: to - from, kind, name, value })?;
             end = to;
         }
         Ok(())
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         self.file.each_chunk(|chunk| {
             let chunk = chunk?;
             each(Object {

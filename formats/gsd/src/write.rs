@@ -13,7 +13,7 @@ mod sequential;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 
@@ -21,7 +21,7 @@ use crate::names::Names;
 use crate::read::{Chunk, File};
 use crate::wire::{Abi, About, Block, Entry, Form, Header, SLOT, Type};
 
-pub(crate) use sequential::SequentialWriter;
+pub(crate) use sequential::{SequentialWriter, check_chunk, check_names};
 
 /// Default of [`Writer::set_buffer_size`].
 const BUFFER: usize = 1 << 20;
@@ -152,7 +152,7 @@ impl Writer {
         if names.listed != names.len() {
             return Err(Error::unsupported("gsd-017", "cannot append: a chunk has an empty name")
                 .in_object("name list")
-                .hint("`spile salvage` assigns a name"));
+                .hint(Hint::salvage("assigns a name")));
         }
         if index.entry_after_end.is_some() {
             // New entries would overwrite those.
@@ -165,7 +165,7 @@ impl Writer {
             return Err(Error::malformed("gsd-012", message)
                 .in_object("index")
                 .at(index.offset(count.saturating_sub(1)))
-                .hint("the number may be damaged; `spile salvage` drops that frame"));
+                .hint(Hint::salvage("drops that frame if its number is damaged")));
         }
         let mut header = index.header.clone();
         let size = header.form.entry_size();

@@ -4,9 +4,10 @@ mod support;
 
 use std::fs;
 
-use spile_core::format::Format as _;
+use spile_core::Dataset;
+use spile_core::error::Hint;
+use spile_core::format::{Checker as _, OpenOptions};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
 use spile_core::report::Severity;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
@@ -125,7 +126,8 @@ fn a_hole_in_the_index_hides_nothing() {
             let end = (at + 32 * count).min(entry_at(&path, 998, "x") + 32);
             bytes[at..end].fill(0);
             let source = Source::memory(bytes.clone());
-            let opened = Gsd.open(source.clone(), &limits).err().map(|e| e.code());
+            let opened = Dataset::open(&Gsd, source.clone(), &OpenOptions::default());
+            let opened = opened.err().map(|e| e.code());
             let report = Gsd.check(&source, &limits, false).unwrap();
             let file = File::from_source(&source, &limits).unwrap();
             if file.nframes().unwrap() == 1000 {
@@ -169,7 +171,7 @@ fn a_damaged_entry_is_an_error_where_it_is_missed() {
         file.end_frame().unwrap();
     }
     file.close().unwrap();
-    let (original, limits) = (fs::read(&path).unwrap(), Limits::default());
+    let original = fs::read(&path).unwrap();
     // Type, flags, name id, rows, location.
     for (byte, value, code) in [
         (30, 77, "gsd-007"),
@@ -182,26 +184,33 @@ fn a_damaged_entry_is_an_error_where_it_is_missed() {
         for name in ["x", "once"] {
             let mut bytes = original.clone();
             bytes[entry_at(&path, 2, name) + byte] = value;
-            let opened = Gsd.open(Source::memory(bytes), &limits).unwrap();
+            let source = Source::memory(bytes);
+            let opened = Dataset::open(&Gsd, source, &OpenOptions::default()).unwrap();
             let tree = opened.tree();
             let mut errors = 0;
-            for (_, _, desc) in tree.arrays() {
+            let damaged: Vec<&str> =
+                opened.warnings().iter().filter_map(|f| f.object.as_deref()).collect();
+            for (id, node, _) in tree.arrays() {
                 for frame in 0..4 {
-                    let cell = Array::open_frame(opened.source(), tree, desc, frame, &limits);
+                    let cell = opened.array_in_frame(id, frame);
                     if let Err(error) = cell {
                         assert_eq!((error.code(), frame), (code, 2), "{name} {error}");
                         errors += 1;
+                        // Opening has reported it.
+                        let path = node.path.as_str();
+                        assert!(code == "gsd-011" || damaged.contains(&path), "{path} {code}");
                     }
                 }
             }
             assert!(errors > 0, "{name} {code}: no error");
             // All other frames are readable.
-            let x = tree.node(tree.find("x").unwrap()).array.as_ref().unwrap();
+            let x = tree.find("x").unwrap();
             for frame in [0, 1, 3] {
-                assert!(
-                    Array::open_frame(opened.source(), tree, x, frame, &limits).unwrap().is_some()
-                );
+                assert!(opened.array_in_frame(x, frame).unwrap().is_some());
             }
+            let report = opened.warnings();
+            assert!(report.iter().all(|f| f.code == code && f.severity == Severity::Error));
+            assert_eq!(damaged.len(), 1, "{name} {code}");
         }
     }
 }
@@ -360,5 +369,5 @@ fn a_failed_salvage_does_not_recommend_salvage() {
     let path = golden().join("corrupt/v2_trunc_in_index.gsd");
     let error = salvage(&fs::read(path).unwrap(), &temp.path().join("saved.gsd")).unwrap_err();
     assert_eq!(error.code(), "gsd-005");
-    assert!(!error.hint_text().unwrap().contains("spile salvage"), "{error}");
+    assert!(matches!(error.suggestion(), Some(Hint::Text(_))), "{error}");
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use spile_core::error::Result;
-use spile_core::format::Format as _;
+use spile_core::format::{Checker as _, Salvager as _};
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};

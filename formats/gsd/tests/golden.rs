@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use spile_core::error::ErrorKind;
-use spile_core::format::Format as _;
+use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::source::Source;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spile_core::format::{Format as _, Reader};
+use spile_core::Dataset;
+use spile_core::format::{Checker as _, OpenOptions};
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::Overwrite;
-use spile_core::source::Source;
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Gsd, Mode, Version, Writer};
 
@@ -31,12 +31,12 @@ fn create(folder: &Path, mut more: impl FnMut(&mut Writer, u64)) -> PathBuf {
     path
 }
 
-fn open(path: &Path) -> Box<dyn Reader> {
-    Gsd.open(Source::open(path).unwrap(), &Limits::default()).unwrap()
+fn open(path: &Path) -> Dataset {
+    Dataset::open_path(&Gsd, path, &OpenOptions::default()).unwrap()
 }
 
 /// The shape of an array in a frame, or the code of the error.
-fn cell(file: &dyn Reader, name: &str, frame: u64) -> Result<Option<Vec<u64>>, &'static str> {
+fn cell(file: &Dataset, name: &str, frame: u64) -> Result<Option<Vec<u64>>, &'static str> {
     let tree = file.tree();
     let desc = tree.node(tree.find(name).unwrap()).array.as_ref().unwrap();
     let Layout::PerFrame(table) = &desc.layout else { panic!("{name} has no frames") };
@@ -44,7 +44,7 @@ fn cell(file: &dyn Reader, name: &str, frame: u64) -> Result<Option<Vec<u64>>, &
     Ok(cell.map(|cell| cell.shape.lengths().to_vec()))
 }
 
-fn paths(file: &dyn Reader) -> Vec<String> {
+fn paths(file: &Dataset) -> Vec<String> {
     file.tree().arrays().map(|(_, node, _)| node.path.clone()).collect()
 }
 
@@ -52,11 +52,11 @@ fn paths(file: &dyn Reader) -> Vec<String> {
 fn opening_a_large_file_reads_a_fraction_of_the_index() {
     let temp = tempfile::tempdir().unwrap();
     let file = open(&create(temp.path(), |_, _| {}));
-    assert_eq!(paths(&*file), ["a", "b"]);
+    assert_eq!(paths(&file), ["a", "b"]);
     // The index has 3.2 MB.
     assert!(file.source().bytes_read() < 400_000, "{} bytes", file.source().bytes_read());
     for frame in [0, 1, FRAMES / 3, FRAMES - 1] {
-        assert_eq!(cell(&*file, "b", frame), Ok(Some(vec![1])));
+        assert_eq!(cell(&file, "b", frame), Ok(Some(vec![1])));
     }
 }
 
@@ -68,9 +68,9 @@ fn a_name_that_one_frame_has_is_an_array() {
             file.write_chunk("rare", Type::Float, 2, 3, &[0; 24]).unwrap();
         }
     }));
-    assert_eq!(paths(&*file), ["a", "b", "rare"]);
-    assert_eq!(cell(&*file, "rare", 31_111), Ok(Some(vec![2, 3])));
-    assert_eq!(cell(&*file, "rare", 31_112), Ok(None));
+    assert_eq!(paths(&file), ["a", "b", "rare"]);
+    assert_eq!(cell(&file, "rare", 31_111), Ok(Some(vec![2, 3])));
+    assert_eq!(cell(&file, "rare", 31_112), Ok(None));
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn types_and_columns_outside_the_sample_are_errors() {
         20_002 => file.write_chunk("c", Type::UInt8, 1, 2, &[0; 2]).unwrap(),
         _ => file.write_chunk("c", Type::UInt8, 1, 1, &[0]).unwrap(),
     }));
-    assert_eq!(cell(&*file, "c", 20_000), Ok(Some(vec![1])));
-    assert_eq!(cell(&*file, "c", 20_001), Err("gsd-019"));
-    assert_eq!(cell(&*file, "c", 20_002), Err("gsd-019"));
+    assert_eq!(cell(&file, "c", 20_000), Ok(Some(vec![1])));
+    assert_eq!(cell(&file, "c", 20_001), Err("gsd-019"));
+    assert_eq!(cell(&file, "c", 20_002), Err("gsd-019"));
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn frames_out_of_order_outside_the_sample_are_errors_of_the_lookup() {
     bytes[at..at + 8].copy_from_slice(&3_u64.to_le_bytes());
     fs::write(&path, &bytes).unwrap();
     let file = open(&path);
-    assert_eq!(cell(&*file, "a", 20_001), Err("gsd-012"));
-    assert_eq!(cell(&*file, "a", 30_000), Ok(Some(vec![1])));
+    assert_eq!(cell(&file, "a", 20_001), Err("gsd-012"));
+    assert_eq!(cell(&file, "a", 30_000), Ok(Some(vec![1])));
     let report = Gsd.check(file.source(), &Limits::default(), false).unwrap();
     assert!(report.worst() == Some(Severity::Error));
     assert!(report.findings.iter().any(|f| f.code == "gsd-012" && f.offset == Some(at as u64)));

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use spile_core::format::{Format as _, Reader};
+use spile_core::Dataset;
+use spile_core::format::OpenOptions;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
-use spile_core::source::Source;
 use spile_gsd::wire::{About, Type};
 use spile_gsd::{Commit, File, Gsd, Mode, Version, Writer, ops};
 
@@ -82,7 +82,7 @@ fn a_concurrent_reader_sees_complete_frames_only() {
 }
 
 /// Arrays with their shapes, and steps, for every frame.
-fn describe(reader: &dyn Reader) -> Vec<String> {
+fn describe(reader: &Dataset) -> Vec<String> {
     let tree = reader.tree();
     let frames = tree.frames().unwrap();
     let mut lines = Vec::new();
@@ -103,7 +103,7 @@ fn an_open_tree_grows_with_its_file() {
     let temp = tempfile::tempdir().unwrap();
     for version in [Version::V0_0_1, Version::V1_0, Version::V2_1] {
         let path = temp.path().join(format!("{version:?}"));
-        let reopen = || Gsd.open(Source::open(&path).unwrap(), &limits).unwrap();
+        let reopen = || Dataset::open_path(&Gsd, &path, &OpenOptions::default()).unwrap();
         let mut file = create(&path, version).unwrap();
         let mut reader = reopen();
         // New names, a change of type, rows and columns, and a moved index.
@@ -117,15 +117,16 @@ fn an_open_tree_grows_with_its_file() {
             }
             file.end_frame().unwrap();
             if frame % 7 == 0 {
-                reader = reader.refreshed(&limits).unwrap().unwrap();
-                assert_eq!(describe(&*reader), describe(&*reopen()), "{version:?} {frame}");
+                assert!(reader.refresh().unwrap());
+                assert_eq!(describe(&reader), describe(&reopen()), "{version:?} {frame}");
                 assert_eq!(reader.tree().frames().unwrap().len(), frame + 1);
             }
         }
         file.close().unwrap();
         // An upgrade changes type codes and name ids.
         ops::upgrade(&path, &limits).unwrap();
-        reader = reader.refreshed(&limits).unwrap().unwrap();
-        assert_eq!(describe(&*reader), describe(&*reopen()), "{version:?} upgraded");
+        assert!(reader.refresh().unwrap());
+        assert_eq!(describe(&reader), describe(&reopen()), "{version:?} upgraded");
+        assert!(!reader.refresh().unwrap(), "nothing new");
     }
 }

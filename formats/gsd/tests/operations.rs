@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use spile_core::format::Format as _;
+use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;

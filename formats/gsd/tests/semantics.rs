@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::format::Format as _;
+use spile_core::Dataset;
+use spile_core::format::{Checker as _, OpenOptions};
 use spile_core::limits::Limits;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_gsd::semantics::{Precision, Snapshot, Trajectory, TrajectoryWriter, Values};
@@ -261,9 +263,8 @@ fn a_frame_of_the_wrong_size_is_rejected() {
 
 #[test]
 fn dimensions_are_named() {
-    let limits = Limits::default();
     let path = golden("py-5.0.1/hoomd_full.gsd");
-    let file = Gsd.open(Source::open(path).unwrap(), &limits).unwrap();
+    let file = Dataset::open_path(&Gsd, path, &OpenOptions::default()).unwrap();
     let tree = file.tree();
     let dims =
         |path: &str| tree.node(tree.find(path).unwrap()).array.as_ref().unwrap().dims.clone();
@@ -273,4 +274,42 @@ fn dimensions_are_named() {
     assert_eq!(dims("angles/group"), ["angle", "member"]);
     assert_eq!(dims("particles/types"), ["type", "letter"]);
     assert_eq!(dims("configuration/box"), ["box_part"]);
+}
+
+#[test]
+fn arrays_of_the_schema_have_their_meaning() {
+    let path = golden("py-5.0.1/hoomd_full.gsd");
+    let file = Dataset::open_path(&Gsd, path, &OpenOptions::default()).unwrap();
+    let tree = file.tree();
+    let positions = tree.find("particles/position").unwrap();
+    let meaning = |path: &str| {
+        let id = tree.find(path).unwrap_or_else(|e| panic!("{e}"));
+        tree.node(id).array.as_ref().unwrap().semantics().clone()
+    };
+    for path in ["particles/position", "particles/mass", "particles/typeid"] {
+        let found = meaning(path);
+        assert_eq!((found.role, found.mesh), (Role::Points, Some(positions)), "{path}");
+        assert_eq!(found.point_set.as_deref(), Some("particles"), "{path}");
+    }
+    let bonds = meaning("bonds/group");
+    assert_eq!((bonds.role, bonds.point_set.as_deref()), (Role::Points, Some("bonds")));
+    assert_eq!(bonds.mesh, None);
+    // These have no row for each particle.
+    for path in ["particles/N", "particles/types"] {
+        let found = meaning(path);
+        assert_eq!((found.role, found.mesh), (Role::Data, None), "{path}");
+        assert_eq!(found.point_set.as_deref(), Some("particles"), "{path}");
+    }
+    assert_eq!(meaning("configuration/box"), Semantics::role(Role::Cell));
+    assert_eq!(meaning("configuration/step"), Semantics::default());
+    let mut logs = 0;
+    for (_, node, array) in tree.arrays().filter(|(_, node, _)| node.path.starts_with("log/")) {
+        let found = array.semantics();
+        let set = ["particles", "bonds"].into_iter().find(|set| node.path.contains(set));
+        assert_eq!((found.role, found.point_set.as_deref()), (Role::Log, set), "{}", node.path);
+        let mesh = set.filter(|set| *set == "particles").map(|_| positions);
+        assert_eq!(found.mesh, mesh, "{}", node.path);
+        logs += 1;
+    }
+    assert!(logs > 0);
 }

@@ -144,7 +144,7 @@ fn files_of_every_version_grow_and_are_read_back() {
             let other = format!("group/name-{}", (frame + 8) % 90);
             assert_eq!(read.find_chunk(frame, &other).unwrap(), None);
         }
-        let report = spile_core::format::Format::check(
+        let report = spile_core::format::Checker::check(
             &spile_gsd::Gsd,
             read.source(),
             &Limits::default(),
@@ -356,7 +356,7 @@ fn an_interrupted_commit_is_invisible_and_the_file_can_be_appended_to() {
             assert_eq!((file.nframes().unwrap(), file.nchunks()), (want + 1, want * 5 + 1));
             let chunk = file.find_chunk(want, "c0").unwrap().unwrap();
             assert_eq!(file.read_chunk(&chunk).unwrap(), [77]);
-            let report = spile_core::format::Format::check(
+            let report = spile_core::format::Checker::check(
                 &spile_gsd::Gsd,
                 file.source(),
                 &Limits::default(),

@@ -13,7 +13,7 @@
 //! An `.h5` file is opened by the HDF5 format that [`Keysight`] is given; this crate sees only its tree.
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source, format::Format};
 //!
 //! // One waveform of one buffer with two samples.
 //! let mut bytes = b"AG10".to_vec();
@@ -24,11 +24,10 @@
 //! bytes.extend([5.0_f32, -0.5].iter().flat_map(|y| y.to_le_bytes()));
 //!
 //! static FORMAT: spile_keysight::Keysight = spile_keysight::Keysight { hdf5: &spile_hdf5::Hdf5 };
-//! let limits = Limits::default();
-//! let file = FORMAT.open(Source::memory(bytes), &limits)?;
-//! let (_, _, desc) = file.tree().arrays().next().unwrap();
-//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [5.0, -0.5]);
+//! let file = Dataset::open(&FORMAT, Source::memory(bytes), &OpenOptions::default())?;
+//! let (id, ..) = file.arrays().next().unwrap();
+//! let values: Vec<f64> = file.array_at(id)?.read("...")?;
+//! assert_eq!(values, [5.0, -0.5]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -37,10 +36,13 @@ mod read;
 mod semantics;
 mod wire;
 
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Guest, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, Grade, Guest, Head, OpenOptions, Parsed, Score,
+};
 use spile_core::limits::Limits;
-use spile_core::recording;
+use spile_core::recording::{self, Recording};
 use spile_core::report::Report;
 use spile_core::source::Source;
 use spile_core::wire::fetch;
@@ -87,29 +89,33 @@ impl Format for Keysight {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
         if !self.is_hdf5(&source)? {
-            return Ok(Box::new(bin::open(source, limits)?));
+            return Ok(bin::open(source, &options.limits)?.parsed());
         }
-        self.view(self.hdf5.open(source, limits)?, limits)
+        self.view(&Dataset::open(self.hdf5, source, options)?)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().checker(self).guest(self)
+    }
+}
+
+impl Checker for Keysight {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         if !self.is_hdf5(source)? {
-            return recording::report(bin::open(source.clone(), limits));
+            return recording::report(bin::open(source.clone(), limits).map(Recording::parsed));
         }
         // Findings about the HDF5 structure first.
-        let mut report = self.hdf5.check(source, limits, strict)?;
-        let view = self
-            .hdf5
-            .open(source.clone(), limits)
-            .and_then(|file| hdf5::to_recording(&*file, limits));
+        let mut report = match self.hdf5.abilities().checker {
+            Some(checker) => checker.check(source, limits, strict)?,
+            None => Report::default(),
+        };
+        let options = OpenOptions::with_limits(*limits);
+        let content = Dataset::open(self.hdf5, source.clone(), &options);
+        let view = content.and_then(|content| self.view(&content));
         report.findings.extend(recording::report(view)?.findings);
         Ok(report)
-    }
-
-    fn guest(&self) -> Option<&dyn Guest> {
-        Some(self)
     }
 }
 
@@ -118,11 +124,11 @@ impl Guest for Keysight {
         self.hdf5
     }
 
-    fn recognises(&self, content: &dyn Reader) -> bool {
+    fn recognises(&self, content: &Dataset) -> bool {
         hdf5::has_waveforms(content.tree())
     }
 
-    fn view(&self, content: Box<dyn Reader>, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(hdf5::to_recording(&*content, limits)?))
+    fn view(&self, content: &Dataset) -> Result<Parsed> {
+        Ok(hdf5::to_recording(content)?.parsed())
     }
 }

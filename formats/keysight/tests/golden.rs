@@ -5,7 +5,7 @@ mod recordings;
 
 use recordings::{check_all, folder, read};
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Registry};
+use spile_core::format::{Format as _, Registry, Checker as _, OpenOptions};
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_keysight::Keysight;
@@ -22,7 +22,7 @@ fn an_hdf5_file_is_recognised_by_its_content() {
     static REGISTRY: Registry = Registry(&[&spile_hdf5::Hdf5, &FORMAT]);
     let name = |path: &std::path::Path| {
         let source = Source::open(path).unwrap();
-        let opened = REGISTRY.open(source.clone(), &Limits::default()).unwrap();
+        let opened = REGISTRY.open(source.clone(), &OpenOptions::default()).unwrap();
         assert_eq!(REGISTRY.probe(&source).unwrap().info().name, opened.format.info().name);
         opened.format.info().name
     };
@@ -40,9 +40,9 @@ fn records_of_hdf5_files_have_the_common_names_and_attributes() {
     let found = read(&FORMAT, Source::open(file).unwrap());
     let paths: Vec<&str> = found.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(paths, ["Channel 1/segment1", "Channel 1/segment2", "Channel 1/segment3"]);
-    assert_eq!(found[0].said("units").as_deref(), Some("V"));
-    assert_eq!(found[0].said("time_units").as_deref(), Some("s"));
-    assert_eq!(found[0].said("instrument").as_deref(), Some("MSOS804A"));
+    assert_eq!(found[0].attr("units").as_deref(), Some("V"));
+    assert_eq!(found[0].attr("time_units").as_deref(), Some("s"));
+    assert_eq!(found[0].attr("instrument").as_deref(), Some("MSOS804A"));
 }
 
 /// A waveform: type, segment number, and buffers of (type, bytes).
@@ -121,7 +121,7 @@ fn segments_extremes_and_logic_have_distinct_names() {
     assert_eq!(paths[..4], names);
     assert_eq!((paths[4], &found[4].values[..]), ("Ch1~2", &[1.0, 2.0, 255.0][..]));
     assert_eq!(found[1].values, [2.0, 3.0]);
-    assert_eq!(found[4].said("units"), None);
+    assert_eq!(found[4].attr("units"), None);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn malformed_files_give_the_right_error() {
         (change(152 + 11, 255), "keysight-007", ErrorKind::Truncated),
     ];
     for (bytes, code, kind) in cases {
-        let error = FORMAT.open(Source::memory(bytes), &Limits::default()).err().unwrap();
+        let error = FORMAT.open(Source::memory(bytes), &OpenOptions::default()).err().unwrap();
         assert_eq!((error.code(), error.kind()), (code, kind), "{error}");
         assert!(error.offset().is_some());
     }
@@ -154,7 +154,7 @@ fn malformed_files_give_the_right_error() {
     for at in [8, 20] {
         let mut bytes = valid.clone();
         bytes[at..at + 4].fill(0xff);
-        assert!(FORMAT.open(Source::memory(bytes), &Limits::default()).is_err());
+        assert!(FORMAT.open(Source::memory(bytes), &OpenOptions::default()).is_err());
     }
     let short = Source::memory(change(12 + 12, 3));
     let report = FORMAT.check(&short, &Limits::default(), false).unwrap();

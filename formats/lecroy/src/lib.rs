@@ -10,7 +10,7 @@
 //! | `semantics` | names of record types |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! // A little-endian descriptor and two 8-bit samples.
 //! let mut bytes = vec![0; 346];
@@ -22,11 +22,10 @@
 //! bytes[156..160].copy_from_slice(&0.5_f32.to_le_bytes());
 //! bytes.extend([10, 0xff]);
 //!
-//! let limits = Limits::default();
-//! let file = spile_lecroy::LeCroy.open(Source::memory(bytes), &limits)?;
-//! let (_, _, desc) = file.tree().arrays().next().unwrap();
-//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [5.0, -0.5]);
+//! let file = Dataset::open(&spile_lecroy::LeCroy, Source::memory(bytes), &OpenOptions::default())?;
+//! let (id, ..) = file.arrays().next().unwrap();
+//! let values: Vec<f64> = file.array_at(id)?.read("...")?;
+//! assert_eq!(values, [5.0, -0.5]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -36,9 +35,11 @@ mod semantics;
 mod wire;
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
+};
 use spile_core::limits::Limits;
-use spile_core::recording;
+use spile_core::recording::{self, Recording};
 use spile_core::report::Report;
 use spile_core::source::Source;
 
@@ -70,11 +71,17 @@ impl Format for LeCroy {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(read::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        Ok(read::open(source, &options.limits)?.parsed())
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().checker(self)
+    }
+}
+
+impl Checker for LeCroy {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(read::open(source.clone(), limits))
+        recording::report(read::open(source.clone(), limits).map(Recording::parsed))
     }
 }

@@ -4,12 +4,12 @@
 //! absent block has length 0.
 
 use spile_core::error::{Error, Result};
-use spile_core::format::{Region, Role};
+use spile_core::format::{Region, RegionKind};
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples, within};
 use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::{ByteOrder, Wire};
 
 use crate::semantics::record_type;
@@ -27,11 +27,11 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     let mut report = Report::default();
     let [descriptor, user, trigger_times, ris, first, second] = desc.blocks;
     let names = ["descriptor", "user text", "trigger times", "RIS times"];
-    let mut headers = vec![region(0, desc.at, Role::Text, "prefix", "")];
+    let mut headers = vec![region(0, desc.at, RegionKind::Text, "prefix", "")];
     let mut at = desc.at;
     for (name, len) in names.into_iter().zip([descriptor, user, trigger_times, ris]) {
         within(&source, at, len, name, "lecroy-002")?;
-        let role = if name == "user text" { Role::Text } else { Role::Header };
+        let role = if name == "user text" { RegionKind::Text } else { RegionKind::Header };
         headers.push(region(at, len, role, name, ""));
         at += len;
     }
@@ -72,17 +72,17 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
             records.push(triggers.annotate(record, k, &desc, array_name));
         }
     }
-    let mut summary = vec![
-        ("template".to_string(), Value::from(desc.template.as_str())),
-        ("instrument".into(), desc.instrument.as_str().into()),
-        ("record type".into(), record_type(desc.record_type).into()),
-        ("samples".into(), desc.count.into()),
-        ("segments".into(), desc.segments.into()),
-    ];
-    let mut attrs = Vec::new();
+    let mut summary = Attrs::from([
+        ("template", Value::from(desc.template.as_str())),
+        ("instrument", desc.instrument.as_str().into()),
+        ("record type", record_type(desc.record_type).into()),
+        ("samples", desc.count.into()),
+        ("segments", desc.segments.into()),
+    ]);
+    let mut attrs = Attrs::new();
     if !text.is_empty() {
-        summary.push(("user text".into(), text.as_str().into()));
-        attrs.push(("user_text".into(), text.into()));
+        summary.push("user text", text.as_str());
+        attrs.push("user_text", text);
     }
     let headers: Vec<Region> = headers.into_iter().filter(|r| r.len > 0).collect();
     let file = Recording::new(source, records, headers, limits)?;
@@ -129,13 +129,13 @@ impl Triggers {
             .part(part.collect::<Vec<_>>().join("_"))
             .scaled(-desc.offset, desc.gain)
             .on_grid(start, desc.interval, &desc.x_units)
-            .say("units", desc.units.as_str())
-            .say("label", desc.label.as_str())
-            .say("instrument", desc.instrument.as_str())
-            .say("serial", i64::from(desc.serial))
-            .say("trigger_time", desc.trigger_time.as_str());
+            .attr("units", desc.units.as_str())
+            .attr("label", desc.label.as_str())
+            .attr("instrument", desc.instrument.as_str())
+            .attr("serial", i64::from(desc.serial))
+            .attr("trigger_time", desc.trigger_time.as_str());
         match time {
-            Some((tag, _)) => record.say("time_tag", *tag),
+            Some((tag, _)) => record.attr("time_tag", *tag),
             None => record,
         }
     }

@@ -5,7 +5,7 @@ mod recordings;
 
 use recordings::{check_all, folder, read};
 use spile_core::error::ErrorKind;
-use spile_core::format::Format as _;
+use spile_core::format::{Checker as _, Format as _, OpenOptions};
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::source::Source;
@@ -23,11 +23,11 @@ fn segments_have_trigger_attributes() {
     let paths: Vec<&str> = found.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(paths, ["trace/segment1", "trace/segment2", "trace/segment3", "trace/segment4"]);
     let second = &found[1];
-    assert_eq!(second.said("units").as_deref(), Some("V"));
-    assert_eq!(second.said("time_units").as_deref(), Some("s"));
-    assert_eq!(second.said("instrument").as_deref(), Some("LECROYSYN"));
-    assert_eq!(second.said("trigger_time").as_deref(), Some("2023-08-07T12:34:12.5"));
-    assert!(second.said("time_tag").is_some());
+    assert_eq!(second.attr("units").as_deref(), Some("V"));
+    assert_eq!(second.attr("time_units").as_deref(), Some("s"));
+    assert_eq!(second.attr("instrument").as_deref(), Some("LECROYSYN"));
+    assert_eq!(second.attr("trigger_time").as_deref(), Some("2023-08-07T12:34:12.5"));
+    assert!(second.attr("time_tag").is_some());
 }
 
 /// Builder of a file in one byte order.
@@ -122,7 +122,7 @@ fn template_1_0_sequences_have_trigger_times() {
         let found = read(&LeCroy, file.push_i16(&[1, 2, 3, 4]).source());
         let grids: Vec<f64> = found.iter().map(|f| f.grid().0).collect();
         assert_eq!((grids, &found[1].values[..]), (vec![-1.0, -2.0], &[3.0, 4.0][..]));
-        assert_eq!(found[1].said("time_tag").as_deref(), Some("5.0"));
+        assert_eq!(found[1].attr("time_tag").as_deref(), Some("5.0"));
     }
 }
 
@@ -173,13 +173,13 @@ fn malformed_files_give_the_right_error() {
         ),
     ];
     for (file, code, kind) in cases {
-        let error = LeCroy.open(file.source(), &Limits::default()).err().unwrap();
+        let error = LeCroy.open(file.source(), &OpenOptions::default()).err().unwrap();
         assert_eq!((error.code(), error.kind()), (code, kind), "{error}");
         assert!(error.offset().is_some());
     }
     // A huge number of empty segments uses no memory.
     let many = valid().i32(116, i32::MAX).i32(144, i32::MAX).push_i16(&[1]);
-    assert!(LeCroy.open(many.source(), &Limits::default()).is_err());
+    assert!(LeCroy.open(many.source(), &OpenOptions::default()).is_err());
     let longer = valid().i32(60, 6).push_i16(&[1, 2, 3]).source();
     let report = LeCroy.check(&longer, &Limits::default(), false).unwrap();
     assert_eq!(report.findings[0].code, "lecroy-010");

@@ -1,23 +1,24 @@
 //! The rules of `check`. Codes scda-001 to scda-012 are errors of reading; codes from scda-020 on are
 //! findings about files that can be read.
 
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::Reader as _;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
-use spile_core::read::Array;
 use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::Tree;
 
 use crate::read::File;
 use crate::section::Section;
+use crate::to_tree::to_tree;
 use crate::wire::{Breaks, Kind, Raw, data_padding, data_padding_bytes};
 
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
-    let file = match File::from_source(source.clone(), true, limits) {
-        Ok(file) => file,
+    let opened = File::from_source(source.clone(), true, limits);
+    let opened = opened.and_then(|file| Ok((to_tree(&file)?.1, file)));
+    let (warnings, file) = match opened {
+        Ok(opened) => opened,
         Err(error) => {
             report.absorb(error)?;
             return Ok(report);
@@ -31,7 +32,7 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
         let message = "the padding of the file header has neither Unix nor MIME line breaks";
         report.note("scda-021", message).in_object("file header").at(8);
     }
-    report.findings.extend_from_slice(file.findings());
+    report.findings.extend(warnings);
     for (number, section) in file.sections().iter().enumerate() {
         let object = || format!("section {number}, {}", section.title());
         for raw in section.raws() {
@@ -45,7 +46,7 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
             }
         }
         if section.encoded
-            && let Err(error) = decode_all(source, section, limits)
+            && let Err(error) = decode_all(file.bytes(), section)
         {
             report.absorb(error.in_object(object()).at(section.raw().data()))?;
         }
@@ -53,11 +54,11 @@ pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Re
     Ok(report)
 }
 
-/// Decodes all elements of a compressed section and discards them. Fails at the first invalid element.
-pub(crate) fn decode_all(source: &Source, section: &Section, limits: &Limits) -> Result<()> {
+/// Decodes all elements of a compressed section of `bytes` and discards them. Fails at the first invalid
+/// element.
+pub(crate) fn decode_all(bytes: &Dataset, section: &Section) -> Result<()> {
     let desc = section.desc();
-    let array = Array::open(source, &Tree::new(limits), &desc, limits)?;
-    array.all()?.for_each(|_, _| Ok(()))?;
+    bytes.open_array(&desc)?.all()?.for_each(|_, _| Ok(()))?;
     // Reading skips elements without bytes.
     let Layout::Encoded { starts, decoded, codec, .. } = &desc.layout else {
         return Ok(());
@@ -66,9 +67,9 @@ pub(crate) fn decode_all(source: &Source, section: &Section, limits: &Limits) ->
     let empty = decoded.windows(2).zip(starts.windows(2)).filter(|(size, _)| size[0] == size[1]);
     for (_, stored) in empty {
         let len = stored[1] - stored[0];
-        limits.allow(len, "an element")?;
-        let bytes = source.read_vec(data + stored[0], len)?;
-        codec.decode(&bytes, &mut [])?;
+        bytes.limits().allow(len, "an element")?;
+        let stored = bytes.source().read_vec(data + stored[0], len)?;
+        codec.decode(&stored, &mut [])?;
     }
     Ok(())
 }

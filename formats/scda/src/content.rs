@@ -6,11 +6,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
@@ -19,8 +18,11 @@ use spile_core::source::Source;
 use crate::read::File;
 use crate::section::Section;
 
-/// Maximum bytes of several decoded elements that are kept.
+/// Maximum bytes of several pieces that are kept.
 const WINDOW: u64 = 8 << 20;
+
+/// Bytes of several computed pieces that one thread reads at once.
+const BLOCK: u64 = 256 << 10;
 
 /// The uncompressed bytes of a section. Sequential reads are faster than random ones.
 pub struct Content {
@@ -31,17 +33,45 @@ pub struct Content {
 enum Bytes {
     /// In the file, at an offset.
     Stored(Source, u64),
-    Encoded {
-        array: Box<Array>,
-        /// Decoded bytes before each element, and the total at the end.
-        starts: Arc<[u64]>,
-        window: Mutex<Window>,
-    },
     /// From an array whose elements have this many bytes.
-    Computed(Box<Array>, u64),
+    Elements(Box<Array>, u64),
+    /// From such an array that is decoded or computed in pieces.
+    Pieces { array: Box<Array>, size: u64, pieces: Pieces, window: Mutex<Window> },
 }
 
-/// Consecutive decoded elements.
+enum Pieces {
+    /// Bytes before each piece, and the total at the end.
+    Starts(Arc<[u64]>),
+    /// Pieces of equal size, and the total number of bytes.
+    Uniform { bytes: u64, len: u64 },
+}
+
+impl Pieces {
+    /// Begin and end of the piece at byte `at` and the following pieces that fit in `window` bytes, and
+    /// the bytes to read at once so that no piece is decoded twice, if they are not arbitrary. `None`
+    /// behind the last piece.
+    fn around(&self, at: u64, window: u64) -> Option<(u64, u64, Option<u64>)> {
+        let (start, end, block) = match self {
+            Self::Starts(starts) => {
+                let before =
+                    |byte: u64| starts.partition_point(|start| *start <= byte).saturating_sub(1);
+                let first = before(at);
+                let start = *starts.get(first)?;
+                let last = before(start + window).max(first + 1);
+                let end = *starts.get(last)?;
+                (start, end, (last == first + 1).then_some(end - start))
+            }
+            Self::Uniform { bytes, len } => {
+                let whole = |limit: u64| bytes.saturating_mul((limit / bytes).max(1));
+                let start = at / bytes * bytes;
+                (start, start.saturating_add(whole(window)).min(*len), Some(whole(BLOCK)))
+            }
+        };
+        (end > at).then_some((start, end, block))
+    }
+}
+
+/// Consecutive pieces.
 #[derive(Default)]
 struct Window {
     start: u64,
@@ -58,32 +88,36 @@ impl Content {
         let Layout::Encoded { decoded, .. } = &layout else {
             return Ok(Self::stored(file.source(), section.raw().data(), section.len));
         };
-        let starts = decoded.clone();
+        let pieces = Pieces::Starts(decoded.clone());
         let desc = ArrayDesc::new(DType::opaque(1), Shape::new([section.len]), layout);
         let array = Box::new(file.open_array(&desc)?);
-        let bytes = Bytes::Encoded { array, starts, window: Mutex::default() };
+        let bytes = Bytes::Pieces { array, size: 1, pieces, window: Mutex::default() };
         Ok(Self { len: section.len, bytes })
     }
 
-    /// The bytes of any array in stored element order.
-    pub(crate) fn of_array(from: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Self> {
+    /// The bytes of any array of `dataset` in stored element order.
+    pub(crate) fn of_array(dataset: &Dataset, desc: &ArrayDesc) -> Result<Self> {
         let len = desc.bytes()?;
         // Bytes are not swapped. These layouts need complete elements.
         let dtype = match desc.layout {
-            Layout::Fill(_) | Layout::Rows { .. } | Layout::Chunked { .. } => desc.dtype,
+            Layout::Fill(_)
+            | Layout::Rows { .. }
+            | Layout::Chunked { .. }
+            | Layout::Computed(_) => desc.dtype,
             _ => DType::opaque(1),
         };
         let size = dtype.size() as u64;
         let shape = Shape::new([len.checked_div(size).unwrap_or(0)]);
         let flat = ArrayDesc::new(dtype, shape, desc.layout.clone());
-        let array = Box::new(Array::open(from.source(), from.tree(), &flat, limits)?);
-        let bytes = match &desc.layout {
-            Layout::Encoded { decoded, .. } => {
-                Bytes::Encoded { array, starts: decoded.clone(), window: Mutex::default() }
+        let array = Box::new(dataset.open_array(&flat)?);
+        let pieces = match &desc.layout {
+            Layout::Encoded { decoded, .. } => Pieces::Starts(decoded.clone()),
+            Layout::Computed(computed) => {
+                Pieces::Uniform { bytes: computed.piece.saturating_mul(size).max(1), len }
             }
-            _ => Bytes::Computed(array, size),
+            _ => return Ok(Self { len, bytes: Bytes::Elements(array, size) }),
         };
-        Ok(Self { len, bytes })
+        Ok(Self { len, bytes: Bytes::Pieces { array, size, pieces, window: Mutex::default() } })
     }
 
     /// Total number of bytes.
@@ -98,10 +132,10 @@ impl Content {
 
     /// Fills `buffer` with the bytes at offset `at`. Fails if they exceed the section.
     pub fn fetch(&self, mut at: u64, mut buffer: &mut [u8]) -> Result<()> {
-        let (array, starts, window) = match &self.bytes {
+        let (array, size, pieces, window) = match &self.bytes {
             Bytes::Stored(source, offset) => return source.read_exact_at(offset + at, buffer),
-            Bytes::Computed(array, size) => return read_array(array, *size, at, buffer),
-            Bytes::Encoded { array, starts, window } => (array, starts, window),
+            Bytes::Elements(array, size) => return read_array(array, *size, at, buffer),
+            Bytes::Pieces { array, size, pieces, window } => (array, *size, pieces, window),
         };
         // A window is replaced as one value; it is valid after a panic of another thread.
         let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +144,7 @@ impl Content {
             let found = inside.and_then(|from| window.bytes.get(from..)).unwrap_or_default();
             let taken = found.len().min(buffer.len());
             if taken == 0 {
-                *window = Window::load(array, starts, at)?;
+                *window = Window::load(array, size, pieces, at)?;
                 continue;
             }
             let (now, later) = buffer.split_at_mut(taken);
@@ -139,24 +173,18 @@ fn read_array(array: &Array, size: u64, at: u64, mut buffer: &mut [u8]) -> Resul
 }
 
 impl Window {
-    /// Decodes the element at byte `at` and the following elements that fit, on all threads.
-    fn load(array: &Array, starts: &[u64], at: u64) -> Result<Self> {
+    /// Reads the piece at byte `at` and the following pieces that fit, on all threads.
+    fn load(array: &Array, size: u64, pieces: &Pieces, at: u64) -> Result<Self> {
         let limits = array.limits();
-        let before = |byte: u64| starts.partition_point(|start| *start <= byte).saturating_sub(1);
-        let first = before(at);
-        let start = starts[first];
-        let last = before(start + WINDOW.min(limits.memory / 8)).max(first + 1);
-        let end = starts
-            .get(last)
-            .copied()
-            .filter(|end| *end > at)
+        let (start, end, block) = pieces
+            .around(at, WINDOW.min(limits.memory / 8))
             .ok_or_else(|| Error::argument(format!("byte {at} is outside the section")))?;
         let mut bytes = Vec::with_capacity(limits.allow(end - start, "a decoded element")?);
-        let part = Selection(vec![Slice::range(start, end)]);
+        let size = size.max(1);
+        let part = Selection(vec![Slice::range(start / size, end / size)]);
         let mut selected = array.select(&part, Axes::Stored)?;
-        if last == first + 1 {
-            // A single element in several blocks would be decoded more than once.
-            selected = selected.with_block_bytes(bytes.capacity());
+        if let Some(block) = block {
+            selected = selected.with_block_bytes(block.min(end - start) as usize);
         }
         selected.ordered(
             |_, block| Ok(block.to_vec()),

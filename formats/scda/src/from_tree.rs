@@ -1,16 +1,17 @@
 //! Writes any dataset as scda: every array is a field, every group a section with its attributes.
 
+use spile_core::Dataset;
 use spile_core::comm::{Serial, SharedSink};
-use spile_core::description;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
-use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
+use spile_core::format::{Loss, LossKind};
+use spile_core::layout::{ArrayDesc, Coord, Layout};
+use spile_core::metadata::coords_to_meta;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
-use spile_core::tree::{Node, Tree, Value};
+use spile_core::tree::{Attrs, Node, Tree, Value};
 use spile_core::wire::ByteOrder;
+use spile_interchange::{Kept, Losses};
 
 use crate::buffers::Elements;
 use crate::content::Content;
@@ -39,54 +40,128 @@ impl SharedSink for BorrowedSink<'_> {
     }
 }
 
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
+/// How the data of an array are stored.
+enum Data {
+    Block,
+    /// A number of elements.
+    Array(u64),
+    /// Sizes of the elements in bytes.
+    Varray(Vec<u64>),
+}
+
+pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
     let tree = content.tree();
-    if tree.frames().is_some() {
-        return Err(no_frames());
-    }
+    check_frames(tree)?;
     // The attribute `user` of the root is the user string of the file.
-    let user = match tree.attrs().iter().find(|(name, _)| name == "user") {
-        Some((_, Value::Text(text))) => text.as_bytes(),
-        Some((_, Value::Bytes(bytes))) => bytes,
+    let user = match tree.attrs().get("user") {
+        Some(Value::Text(text)) => text.as_bytes(),
+        Some(Value::Bytes(bytes)) => bytes,
         _ => &[],
     };
     let user = if user.len() <= USER { user } else { &[] };
     let mut writer = Writer::over(&Serial, Box::new(BorrowedSink(sink)), user, Options::default())?;
-    let group = |path: &str, attrs: &Vec<_>| {
-        Ok(Description::Group(Group { group: path.into(), attrs: attrs.clone() }))
-    };
-    describe(&Serial, &mut writer, group("", tree.attrs()))?;
+    describe(&Serial, &mut writer, Ok(group("", tree.attrs())))?;
     for (_, node) in tree.iter() {
         match &node.array {
-            None => describe(&Serial, &mut writer, group(&node.path, &node.attrs))?,
-            Some(array) => {
-                let context = |e: Error| e.in_object(format!("array \"{}\"", node.path));
-                write_array(content, node, array, &mut writer, limits).map_err(context)?;
-            }
+            None => describe(&Serial, &mut writer, Ok(group(&node.path, &node.attrs)))?,
+            Some(array) => write_array(content, node, array, &mut writer)
+                .map_err(|e| e.in_object(format!("array \"{}\"", node.path)))?,
         }
     }
     writer.close()
 }
 
+/// What [`write_tree`] does not keep.
+pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
+    let tree = content.tree();
+    check_frames(tree)?;
+    group("", tree.attrs()).text()?;
+    let mut losses = Losses::new("scda");
+    losses.add(content, &Kept { meaning: false, ..Kept::ALL }, |_, _, _| Ok(()));
+    for (_, node) in tree.iter() {
+        let Some(array) = &node.array else {
+            group(&node.path, &node.attrs).text()?;
+            continue;
+        };
+        let described = field(content, node, array).and_then(|(field, data)| {
+            Description::Field(Box::new(field)).text()?;
+            Ok(data)
+        });
+        let data = described.map_err(|e| e.in_object(format!("array \"{}\"", node.path)))?;
+        if !matches!(data, Data::Varray(_)) || array.shape.rank() == 1 {
+            continue;
+        }
+        let mut lose = |kind| {
+            let reason = "a V section of scda has one dimension";
+            losses.push_loss(Loss::new(&node.path, kind, reason));
+        };
+        lose(LossKind::Shape);
+        if array.dims != ArrayDesc::default_dims(array.dims.len()) {
+            lose(LossKind::Dimensions);
+        }
+        if array.coords.iter().any(|coord| *coord != Coord::None) {
+            lose(LossKind::Coordinates);
+        }
+    }
+    Ok(losses.into_vec())
+}
+
+fn check_frames(tree: &Tree) -> Result<()> {
+    if tree.frames().is_some() { Err(no_frames()) } else { Ok(()) }
+}
+
+fn no_frames() -> Error {
+    Error::unsupported("scda-030", "scda does not support frames")
+}
+
+fn group(path: &str, attrs: &Attrs) -> Description {
+    Description::Group(Group { group: path.into(), attrs: attrs.clone() })
+}
+
 fn write_array(
-    content: &dyn Reader,
+    content: &Dataset,
     node: &Node,
     own: &ArrayDesc,
     writer: &mut Writer<'_>,
-    limits: &Limits,
 ) -> Result<()> {
+    let (field, data) = field(content, node, own)?;
+    let bytes = Content::of_array(content, content.tree().resolve(own)?)?;
+    let fetch = |at, out: &mut [u8]| bytes.fetch(at, out);
+    let elements = Elements::Fetched(bytes.len(), &fetch);
+    let (user, size) = (field.user().to_vec(), field.bytes()?);
+    describe(&Serial, writer, Ok(Description::Field(Box::new(field))))?;
+    match data {
+        Data::Block => writer.block_from(&user, 0, size, Some(elements), false),
+        Data::Array(count) => writer.array(&user, &[count], size, elements, false),
+        Data::Varray(sizes) => writer.varray(&user, &[sizes.len() as u64], &sizes, elements, false),
+    }
+}
+
+/// The description of an array, and how its data are stored.
+fn field(content: &Dataset, node: &Node, own: &ArrayDesc) -> Result<(Field, Data)> {
     let tree = content.tree();
     let desc = tree.resolve(own)?;
-    if let Layout::PerFrame(_) = desc.layout {
-        return Err(no_frames());
+    let dtype = match desc.layout {
+        Layout::PerFrame(_) => return Err(no_frames()),
+        Layout::Inline(..)
+        | Layout::Fill(_)
+        | Layout::EncodedWhole { .. }
+        | Layout::Computed(_)
+        | Layout::Rows { .. }
+        | Layout::Chunked { .. } => desc.dtype.with_order(ByteOrder::Little),
+        _ => desc.dtype,
+    };
+    let mut field = Field::new(&node.path, dtype);
+    if own.dims != ArrayDesc::default_dims(own.dims.len()) {
+        field.dims.clone_from(&own.dims);
     }
-    let bytes = Content::of_array(content, desc, limits)?;
-    let fetch = |at, out: &mut [u8]| bytes.fetch(at, out);
-    let data = Elements::Fetched(bytes.len(), &fetch);
-    let mut field = field(tree, node, own, desc);
+    field.coords = coords_to_meta(tree, &own.coords);
+    field.map = own.map.map(Into::into);
+    field.attrs.clone_from(&node.attrs);
     let shape = desc.shape.lengths();
     if let Some(starts) = desc.ragged() {
-        limits.allow((starts.len() as u64).saturating_mul(16), "the table of element sizes")?;
+        let table = (starts.len() as u64).saturating_mul(16);
+        content.limits().allow(table, "the table of element sizes")?;
         let sizes: Vec<u64> = starts.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
         let item = desc.dtype.size() as u64;
         if !sizes.iter().all(|size| size.is_multiple_of(item)) {
@@ -95,9 +170,7 @@ fn write_array(
         if shape.len() != 1 {
             (field.dims, field.coords) = (Vec::new(), Vec::new());
         }
-        let user = field.user().to_vec();
-        describe(&Serial, writer, Ok(Description::Field(Box::new(field))))?;
-        return writer.varray(&user, &[sizes.len() as u64], &sizes, data, false);
+        return Ok((field, Data::Varray(sizes)));
     }
     // An element is a slice along the slowest dimension.
     field.fortran_order = desc.order() == Order::F && shape.len() > 1;
@@ -109,35 +182,6 @@ fn write_array(
     // A scalar is not split, nor is an empty array whose element size overflows.
     let split = split.filter(|(_, element)| Shape::new(*element).bytes(desc.dtype.size()).is_ok());
     field.shape = split.map_or(shape, |(_, element)| element).to_vec();
-    let (user, size) = (field.user().to_vec(), field.bytes()?);
-    describe(&Serial, writer, Ok(Description::Field(Box::new(field))))?;
-    match split {
-        Some((count, _)) => writer.array(&user, &[count], size, data, false),
-        None => writer.block_from(&user, 0, size, Some(data), false),
-    }
-}
-
-fn no_frames() -> Error {
-    Error::unsupported("scda-030", "scda does not support frames")
-}
-
-/// The description of an array without the element shape.
-fn field(tree: &Tree, node: &Node, own: &ArrayDesc, desc: &ArrayDesc) -> Field {
-    let dtype = match desc.layout {
-        Layout::Inline(..)
-        | Layout::Fill(_)
-        | Layout::Text { .. }
-        | Layout::Rows { .. }
-        | Layout::Chunked { .. } => desc.dtype.with_order(ByteOrder::Little),
-        _ => desc.dtype,
-    };
-    let mut field = Field::new(&node.path, dtype);
-    let unnamed = |(k, name): (usize, &String)| *name == format!("dim{}", k + 1);
-    if !own.dims.iter().enumerate().all(unnamed) {
-        field.dims.clone_from(&own.dims);
-    }
-    field.coords = description::points(tree, &own.coords);
-    field.map = own.map.map(Into::into);
-    field.attrs.clone_from(&node.attrs);
-    field
+    field.bytes()?;
+    Ok((field, split.map_or(Data::Block, |(count, _)| Data::Array(count))))
 }

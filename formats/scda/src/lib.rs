@@ -18,7 +18,6 @@
 //! | `to_tree` `from_tree` | a file as a tree; any dataset as scda |
 //! | `ops` | [`recode`]: change of compression and line breaks |
 //! | `check` `salvage` | validation; recovery of truncated files |
-//! | `budget` | memory accounting |
 //!
 //! ```
 //! use spile_core::{comm::{Comm, Threads}, limits::Limits};
@@ -41,7 +40,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod budget;
 mod buffers;
 mod check;
 mod codec;
@@ -69,10 +67,15 @@ pub use semantics::checkpoint::Checkpoint;
 pub use semantics::restart::{Restart, Stored};
 pub use write::{Options, Writer};
 
-use spile_core::description::Holds;
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{
+    Abilities, Capabilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss,
+    OpenOptions, Parsed, Salvage, Salvager, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::shape::Order;
@@ -107,16 +110,22 @@ impl Format for Scda {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::from_source(source, true, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let file = File::from_source(source.clone(), true, &options.limits)?;
+        let (tree, warnings) = to_tree::to_tree(&file)?;
+        let summary = file.summary(&tree);
+        let parsed = Parsed::new(source, tree).with_summary(summary).with_warnings(warnings);
+        Ok(parsed.with_native(file))
     }
 
-    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
-        check::check(source, limits, strict)
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self)
     }
+}
 
-    fn holds(&self) -> Option<Holds> {
-        Some(Holds {
+impl FormatWriter for Scda {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
             rank: usize::MAX,
             order: Order::C,
             frames: false,
@@ -127,10 +136,22 @@ impl Format for Scda {
         })
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+    fn losses(&self, content: &Dataset, _path: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
     }
 
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink).map(|()| Vec::new())
+    }
+}
+
+impl Checker for Scda {
+    fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
+        check::check(source, limits, strict)
+    }
+}
+
+impl Salvager for Scda {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         salvage::salvage(source, target, limits)
     }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use spile_core::comm::Serial;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader as _;
 use spile_core::sink::Overwrite;
 
 use crate::buffers::Elements;
@@ -92,7 +91,7 @@ pub fn recode(file: &File, target: &Path, options: &Recode) -> Result<Vec<Change
         let written = if *change == Change::Kept {
             // In damaged data the line breaks may be elsewhere.
             let valid = match options.breaks {
-                Some(_) if section.encoded => decode_all(file.source(), section, file.limits()),
+                Some(_) if section.encoded => decode_all(file.bytes(), section),
                 _ => Ok(()),
             };
             let mut kept = |raw| keep(&mut writer, file, section, raw, options.breaks);

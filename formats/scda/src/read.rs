@@ -1,32 +1,30 @@
-//! An open scda file: the list of its sections and the tree view.
+//! An open scda file: the list of its sections.
 
 use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_core::read::Array;
-use spile_core::report::Finding;
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{Attrs, Tree, Value};
 
-use crate::budget::Budget;
 use crate::content::Content;
 use crate::section::Section;
-use crate::to_tree::{NODE, to_tree};
 use crate::wire::{FILE_HEADER, FileHeader, Kind};
 
-/// An open scda file. Opening reads the section headers, the size entries of V sections and the
-/// descriptions of fields. The list of sections, the tables of sizes and the tree are charged to the
-/// memory limit before they are built.
+/// An open scda file in the terms of the format. Opening reads the section headers and the size entries
+/// of V sections. The list of sections and the tables of sizes are charged to the memory limit before
+/// they are built. Fields and groups are in the dataset that [`Scda`](crate::Scda) opens.
 pub struct File {
-    source: Source,
+    /// The bytes and the limits; the tree is empty.
+    bytes: Dataset,
     header: FileHeader,
     sections: Vec<Section>,
-    tree: Tree,
-    findings: Vec<Finding>,
-    limits: Limits,
+    /// Memory of the list of sections.
+    memory: u64,
 }
 
 impl File {
@@ -38,7 +36,7 @@ impl File {
     }
 
     /// Opens the file in `source`. Without `decode`, the two raw sections of a compressed section are
-    /// listed separately, and fields are not recognised.
+    /// listed separately.
     pub fn from_source(source: Source, decode: bool, limits: &Limits) -> Result<Self> {
         let header = FileHeader::read(&source)?;
         let mut budget = Budget::new(limits);
@@ -46,13 +44,7 @@ impl File {
         let mut offset = FILE_HEADER;
         loop {
             let number = sections.len();
-            let read = Section::read(&source, offset, decode, &mut budget).and_then(|section| {
-                if let Some(section) = &section {
-                    budget
-                        .charge(NODE + 4 * section.user().len() as u64, "the list of sections")?;
-                }
-                Ok(section)
-            });
+            let read = Section::read(&source, offset, decode, &mut budget);
             let Some(section) = read.map_err(|e| e.in_object(format!("section {number}")))? else {
                 break;
             };
@@ -62,8 +54,8 @@ impl File {
                 return Err(Error::limit(format!("more than {} sections", limits.nodes)));
             }
         }
-        let (tree, findings) = to_tree(&source, &header, &sections, decode, budget)?;
-        Ok(Self { source, header, sections, tree, findings, limits: *limits })
+        let bytes = Dataset::new(source, Tree::new(limits));
+        Ok(Self { bytes, header, sections, memory: budget.used() })
     }
 
     /// The file header.
@@ -86,69 +78,72 @@ impl File {
         Content::of(self, section)
     }
 
+    /// The bytes of the file.
+    pub fn source(&self) -> &Source {
+        self.bytes.source()
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
+        self.bytes.limits()
+    }
+
+    /// The bytes and the limits, with an empty tree.
+    pub(crate) fn bytes(&self) -> &Dataset {
+        &self.bytes
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
     }
 
     pub(crate) fn open_array(&self, desc: &ArrayDesc) -> Result<Array> {
-        Array::open(&self.source, &self.tree, desc, &self.limits)
-    }
-}
-
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
+        self.bytes.open_array(desc)
     }
 
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
+    /// Key facts; `tree` is that of the file.
+    pub(crate) fn summary(&self, tree: &Tree) -> Attrs {
         let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
-        let mut fields = vec![
-            ("version".into(), format!("{:02x}", self.header.version).into()),
-            ("vendor".into(), text(&self.header.vendor)),
-            ("user".into(), text(&self.header.user)),
-            ("line breaks".into(), format!("{:?}", self.header.breaks).into()),
-            ("sections".into(), (self.sections.len() as u64).into()),
-        ];
+        let mut fields = Attrs::from([
+            ("version", format!("{:02x}", self.header.version).into()),
+            ("vendor", text(&self.header.vendor)),
+            ("user", text(&self.header.user)),
+            ("line breaks", format!("{:?}", self.header.breaks).into()),
+            ("sections", (self.sections.len() as u64).into()),
+        ]);
         // Values of a checkpoint, such as program name and step.
-        let values = self.tree.attrs().iter().filter(|(name, _)| name != "user");
+        let values = tree.attrs().iter().filter(|(name, _)| *name != "user");
         fields.extend(values.map(|(name, value)| (format!("value {name}"), value.clone())));
         fields
     }
+}
 
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let mut emit = |offset, len, role, name: String, value: String| {
-            if len > 0 { each(Region { offset, len, role, name, value }) } else { Ok(()) }
+impl Native for File {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let mut emit = |offset, len, kind, name: String, value: String| {
+            if len > 0 { each(Region { offset, len, kind, name, value }) } else { Ok(()) }
         };
         let version = format!("version {:02x}", self.header.version);
-        emit(0, FILE_HEADER, Role::Header, "file header".into(), version)?;
+        emit(0, FILE_HEADER, RegionKind::Header, "file header".into(), version)?;
         for (number, section) in self.sections.iter().enumerate() {
             for raw in section.raws() {
                 let name = |part: &str| format!("section {number} {part}");
                 let head = raw.data() - raw.head.offset;
-                emit(raw.head.offset, head, Role::Header, name("header"), raw.head.title())?;
+                emit(raw.head.offset, head, RegionKind::Header, name("header"), raw.head.title())?;
                 let value = match (section.encoded, raw.head.kind) {
                     (true, _) => "encoded".into(),
                     (false, Kind::Array) => format!("{} x {}", raw.head.count, raw.head.size),
                     (false, Kind::Varray) => format!("{} elements", raw.head.count),
                     _ => String::new(),
                 };
-                emit(raw.data(), raw.len, Role::Data, name("data"), value)?;
+                emit(raw.data(), raw.len, RegionKind::Data, name("data"), value)?;
                 let end = raw.data_end();
-                emit(end, raw.end() - end, Role::Padding, name("padding"), String::new())?;
+                emit(end, raw.end() - end, RegionKind::Padding, name("padding"), String::new())?;
             }
         }
         Ok(())
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (number, section) in self.sections.iter().enumerate() {
             each(Object {
                 path: String::from_utf8_lossy(section.user()).into_owned(),

@@ -1,13 +1,14 @@
 //! Recovers a truncated or damaged file: copies every section that is complete and, if compressed, can
 //! be decoded. Reports how much of a truncated section is present.
 
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::Salvage;
-use spile_core::limits::Limits;
+use spile_core::limits::{Budget, Limits};
 use spile_core::sink::Sink;
 use spile_core::source::Source;
+use spile_core::tree::Tree;
 
-use crate::budget::Budget;
 use crate::check::decode_all;
 use crate::section::{Section, compressed_kind};
 use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, read_starts};
@@ -15,6 +16,7 @@ use crate::wire::{ENTRY, FILE_HEADER, FileHeader, Head, Kind, Raw, read_starts};
 pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
     FileHeader::read(source)?;
     let mut saved = Salvage::default();
+    let bytes = Dataset::new(source.clone(), Tree::new(limits));
     target.copy_from(source, 0, FILE_HEADER)?;
     let (mut offset, mut number) = (FILE_HEADER, 0);
     loop {
@@ -22,8 +24,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
             Ok(None) => return Ok(saved),
             Ok(Some(section)) => {
                 let title = title(&section.raw().head, section.announcement());
-                let decoded =
-                    if section.encoded { decode_all(source, &section, limits) } else { Ok(()) };
+                let decoded = if section.encoded { decode_all(&bytes, &section) } else { Ok(()) };
                 if let Err(error) = decoded {
                     saved.lost.push(format!("section {number}, {title}: {error}"));
                 } else {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
+use spile_core::limits::Budget;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::wire::fetch;
 
-use crate::budget::Budget;
 use crate::codec::Convention;
 use crate::wire::{
     ENTRY, Head, Kind, LONGEST_HEAD, Raw, SECTION_HEADER, check_entries, count, differences,

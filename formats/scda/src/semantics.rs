@@ -9,10 +9,10 @@ pub(crate) mod restart;
 
 use serde::{Deserialize, Serialize};
 use spile_core::convert::Number;
-use spile_core::description::{Map, Points, json};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::limits::Limits;
+use spile_core::metadata::{CoordMeta, Scaling, json};
 use spile_core::shape::Shape;
 use spile_core::tree::{Attrs, Value};
 
@@ -49,11 +49,11 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dims: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) coords: Vec<Option<Points>>,
+    pub(crate) coords: Vec<Option<CoordMeta>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) map: Option<Map>,
+    pub(crate) map: Option<Scaling>,
     /// Attributes, such as version and units.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "json::attrs")]
+    #[serde(default, skip_serializing_if = "Attrs::is_empty", with = "json::attrs")]
     pub attrs: Attrs,
     /// The data are compressed.
     #[serde(skip)]
@@ -65,7 +65,7 @@ pub struct Field {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
     pub(crate) group: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "json::attrs")]
+    #[serde(default, skip_serializing_if = "Attrs::is_empty", with = "json::attrs")]
     pub(crate) attrs: Attrs,
 }
 
@@ -85,7 +85,7 @@ impl Field {
             dims: Vec::new(),
             coords: Vec::new(),
             map: None,
-            attrs: Vec::new(),
+            attrs: Attrs::new(),
             compressed: false,
         }
     }
@@ -103,8 +103,7 @@ impl Field {
 
     /// Sets an attribute, for example `units`.
     pub fn attr(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.attrs.retain(|(other, _)| other != name);
-        self.attrs.push((name.into(), value.into()));
+        self.attrs.set(name, value);
         self
     }
 
@@ -166,10 +165,8 @@ impl Field {
             let message = format!("expected {what} {expected}, found {found}");
             Err(Error::argument(message).in_object(self.title()))
         };
-        let version = |field: &Self| {
-            let found = field.attrs.iter().find(|(name, _)| name == "version");
-            found.map_or("none".into(), |(_, value)| value.to_string())
-        };
+        let version =
+            |field: &Self| field.attrs.get("version").map_or("none".into(), Value::to_string);
         if version(self) != version(expected) {
             return differs("version", version(self), version(expected));
         }
@@ -361,8 +358,8 @@ mod tests {
             let mut field = Field::new("a/ü b", dtype.parse().unwrap()).shaped(&[2, 3]);
             field = field.version(3).attr("units", "K").attr("all", list.clone());
             field.dims = vec!["x".into()];
-            let uniform = Points::Uniform { start: Real(f64::NEG_INFINITY), step: Real(0.5) };
-            field.coords = vec![None, Some(uniform), Some(Points::Field("x".into()))];
+            let uniform = CoordMeta::Uniform { start: Real(f64::NEG_INFINITY), step: Real(0.5) };
+            field.coords = vec![None, Some(uniform), Some(CoordMeta::Field("x".into()))];
             field.map = Some(Linear::new(1.0, -2.5).into());
             field.fortran_order = true;
             let described = Description::Field(Box::new(field));
@@ -371,23 +368,22 @@ mod tests {
         }
         // A NaN is not equal to itself.
         for bits in [f64::NAN.to_bits(), 0x7ff0_0000_0000_0001, u64::MAX] {
-            let attrs = vec![("x".into(), Value::Float(f64::from_bits(bits)))];
+            let attrs = Attrs::from([("x", Value::Float(f64::from_bits(bits)))]);
             let described = Description::Group(Group { group: String::new(), attrs });
             let (user, text) = described.text().unwrap();
             let Ok(Description::Group(back)) = Description::parse(user, text.as_bytes()) else {
                 panic!("{text}");
             };
-            assert!(matches!(back.attrs[0].1, Value::Float(x) if x.to_bits() == bits), "{text}");
+            assert!(
+                matches!(back.attrs.get("x"), Some(Value::Float(x)) if x.to_bits() == bits),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn attributes_of_the_same_name_keep_their_order() {
-        let attrs = vec![
-            ("b".into(), Value::Bool(true)),
-            ("a".into(), 1_u64.into()),
-            ("b".into(), 2_u64.into()),
-        ];
+        let attrs = Attrs::from([("b", true.into()), ("a", 1_u64.into()), ("b", 2_u64.into())]);
         let described = Description::Group(Group { group: "g".into(), attrs });
         let (user, text) = described.text().unwrap();
         assert_eq!(text, r#"{"group":"g","attrs":{"b":true,"a":1,"b":2}}"#);
@@ -411,7 +407,7 @@ mod tests {
         }
         // A description that cannot be read is not written.
         let deep = (0..200).fold(Value::Bool(true), |value, _| Value::List(vec![value]));
-        let group = Group { group: String::new(), attrs: vec![("deep".into(), deep)] };
+        let group = Group { group: String::new(), attrs: Attrs::from([("deep", deep)]) };
         assert_eq!(Description::Group(group).text().unwrap_err().code(), "scda-031");
     }
 }

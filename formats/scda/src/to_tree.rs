@@ -1,74 +1,55 @@
 //! The tree of a file: fields and groups from sections that follow the convention of
 //! [`semantics`](crate::semantics), plain sections otherwise.
 
-use spile_core::description::{self, Points};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::ArrayDesc;
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::metadata::{CoordMeta, coords_from_meta};
+use spile_core::read::Axes;
 use spile_core::report::{Finding, Report};
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
 use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
-use crate::budget::Budget;
+use crate::read::File;
 use crate::section::Section;
 use crate::semantics::{Description, Field, Group, Visitor, mismatch, shorten, visit};
 use crate::wire::{FileHeader, Kind};
 
-/// Memory of the tree node of a plain section, without its name: the node, its entry in the hash table,
-/// and the small allocations of name, path, id, dimensions and attributes.
-pub(crate) const NODE: u64 = size_of::<Node>() as u64 + 16 + 10 * 32;
+/// Memory of a node that the tree does not charge: the small allocations of id, shape and coordinates.
+const SMALL: u64 = 4 * 32;
 
 /// Memory of a finding; its texts are limited.
 const FINDING: u64 = size_of::<Finding>() as u64 + 600;
 
-/// Builds the tree. Without `typed` every section is a plain section. A description that cannot be used
-/// is a finding. Plain sections were charged to `budget` by the caller.
-pub(crate) fn to_tree(
-    source: &Source,
-    header: &FileHeader,
-    sections: &[Section],
-    typed: bool,
-    budget: Budget,
-) -> Result<(Tree, Vec<Finding>)> {
-    let mut tree = Tree::new(budget.limits());
-    tree.reserve(sections.len());
-    let mut builder = Builder {
-        source,
-        sections,
-        next: 0,
-        budget,
-        tree,
-        report: Report::default(),
-        has_root_attrs: false,
-        coords: Vec::new(),
-    };
-    if typed {
-        visit(&mut builder)?;
-    } else {
-        (0..sections.len()).try_for_each(|number| builder.plain(&number))?;
-    }
+/// Builds the tree. A description that cannot be used is a finding.
+pub(crate) fn to_tree(file: &File) -> Result<(Tree, Vec<Finding>)> {
+    let mut tree = Tree::new(file.limits());
+    tree.charge(file.memory(), "the list of sections")?;
+    let nodes = file.sections().len().saturating_mul(size_of::<Node>());
+    file.limits().allow(file.memory().saturating_add(nodes as u64), "the tree of sections")?;
+    tree.reserve(file.sections().len());
+    let report = Report::default();
+    let mut builder =
+        Builder { file, next: 0, tree, report, has_root_attrs: false, coords: Vec::new() };
+    visit(&mut builder)?;
     if !builder.has_root_attrs {
-        builder.add_user_string(header);
+        builder.add_user_string(file.header())?;
     }
     builder.link_coords();
     Ok((builder.tree, builder.report.findings))
 }
 
 struct Builder<'a> {
-    source: &'a Source,
-    sections: &'a [Section],
+    file: &'a File,
     /// Number of the next section.
     next: usize,
-    budget: Budget,
     tree: Tree,
     report: Report,
     has_root_attrs: bool,
     /// Coordinates of arrays; they may refer to fields later in the file.
-    coords: Vec<(NodeId, Vec<Option<Points>>)>,
+    coords: Vec<(NodeId, Vec<Option<CoordMeta>>)>,
 }
 
 impl Visitor for Builder<'_> {
@@ -77,33 +58,31 @@ impl Visitor for Builder<'_> {
     fn next(&mut self) -> Result<Option<usize>> {
         let number = self.next;
         self.next += 1;
-        Ok((number < self.sections.len()).then_some(number))
+        Ok((number < self.file.sections().len()).then_some(number))
     }
 
     fn header<'s>(&'s self, number: &'s usize) -> (Kind, &'s [u8], u64, u64) {
-        let section = &self.sections[*number];
+        let section = &self.file.sections()[*number];
         (section.kind, section.user(), section.count, section.size)
     }
 
     fn text(&mut self, number: &usize) -> Result<Vec<u8>> {
-        let (section, limits) = (&self.sections[*number], self.budget.limits());
-        Description::allow(section.len, limits)?;
-        let array = Array::open(self.source, &self.tree, &section.desc(), limits)?;
-        array.read(&Selection::all(), Axes::Stored)
+        let section = &self.file.sections()[*number];
+        Description::allow(section.len, self.file.limits())?;
+        self.file.array(section)?.read_bytes(&Selection::all(), Axes::Stored)
     }
 
     fn plain(&mut self, number: &usize) -> Result<()> {
-        let section = &self.sections[*number];
+        let section = &self.file.sections()[*number];
         let name = String::from_utf8_lossy(section.user());
+        self.tree.charge(SMALL, "the tree of sections")?;
         let node = self.tree.add_array(ROOT, &name, section.desc())?;
-        let node = self.tree.node_mut(node);
-        node.id = Some(number.to_string());
-        node.attrs = vec![("section".into(), section.kind.letter().to_string().into())];
-        Ok(())
+        self.tree.node_mut(node).id = Some(number.to_string());
+        self.tree.push_attr(node, "section", section.kind.letter().to_string())
     }
 
     fn group(&mut self, group: Group) -> Result<()> {
-        self.charge_path(&group.group, &group.attrs, 0)?;
+        self.charge(&group.group, &group.attrs, 0)?;
         let node = self.tree.node_at(&group.group)?;
         self.has_root_attrs |= node == ROOT;
         self.tree.node_mut(node).attrs.extend(group.attrs);
@@ -111,9 +90,9 @@ impl Visitor for Builder<'_> {
     }
 
     fn field(&mut self, field: Field, shape: Shape, number: &usize) -> Result<()> {
-        let section = &self.sections[*number];
+        let section = &self.file.sections()[*number];
         check_items(&field, section, &shape)?;
-        self.charge_path(&field.name, &field.attrs, shape.rank())?;
+        self.charge(&field.name, &field.attrs, shape.rank())?;
         let order = if field.fortran_order { Order::F } else { Order::C };
         let mut desc = ArrayDesc::new(field.dtype, shape, section.layout(order));
         if section.kind == Kind::Varray && desc.shape.bytes(field.dtype.size())? == section.len {
@@ -137,8 +116,8 @@ impl Visitor for Builder<'_> {
     }
 
     fn reject(&mut self, number: &usize, why: &Error) -> Result<()> {
-        self.budget.charge(FINDING, "the list of findings")?;
-        let section = &self.sections[*number];
+        self.tree.charge(FINDING, "the list of findings")?;
+        let section = &self.file.sections()[*number];
         let message = format!("invalid field or group description: {}", shorten(why.message()));
         self.report
             .warn("scda-023", message)
@@ -151,32 +130,32 @@ impl Visitor for Builder<'_> {
 
 impl Builder<'_> {
     /// Adds the user string of the file, unless the root has a description.
-    fn add_user_string(&mut self, header: &FileHeader) {
-        if !header.user.is_empty() {
-            let text = match String::from_utf8(header.user.clone()) {
-                Ok(text) => Value::Text(text),
-                Err(_) => Value::Bytes(header.user.clone()),
-            };
-            self.tree.node_mut(ROOT).attrs.push(("user".into(), text));
+    fn add_user_string(&mut self, header: &FileHeader) -> Result<()> {
+        if header.user.is_empty() {
+            return Ok(());
         }
+        let text = match String::from_utf8(header.user.clone()) {
+            Ok(text) => Value::Text(text),
+            Err(_) => Value::Bytes(header.user.clone()),
+        };
+        self.tree.push_attr(ROOT, "user", text)
     }
 
-    /// Charges the missing nodes of `path`, the attributes and the dimensions of an array. Fails before
-    /// any node is added if the path is too deep or too long.
-    fn charge_path(&mut self, path: &str, attrs: &Attrs, rank: usize) -> Result<()> {
-        check_depth(path, self.budget.limits())?;
+    /// Charges attributes and dimensions of an array. Fails before any node is added if the path is too
+    /// deep or too long.
+    fn charge(&mut self, path: &str, attrs: &Attrs, rank: usize) -> Result<()> {
+        let limits = self.file.limits();
+        check_depth(path, limits)?;
         let mut missing = 0;
         let mut prefix = path;
         while !prefix.is_empty() && self.tree.at(prefix).is_none() {
             // Name and path of the node, and the path in the table of duplicate names.
-            missing += NODE + 3 * prefix.len() as u64;
-            self.budget.limits().allow(missing, "a path of groups")?;
+            missing += size_of::<Node>() as u64 + 3 * prefix.len() as u64;
+            limits.allow(missing, "a path of groups")?;
             prefix = prefix.rsplit_once('/').map_or("", |(group, _)| group);
         }
-        let attrs: u64 =
-            attrs.iter().map(|(name, value)| name.len() as u64 + size_of_value(value)).sum();
-        let dims = rank as u64 * 128;
-        self.budget.charge(missing.saturating_add(attrs).saturating_add(dims), "the metadata")
+        let bytes = attrs.memory().saturating_add(SMALL + rank as u64 * 64);
+        self.tree.charge(bytes, "the metadata")
     }
 
     /// Resolves coordinates that refer to other fields.
@@ -187,7 +166,7 @@ impl Builder<'_> {
                 self.tree.node(found).array.is_some().then_some(found)
             };
             let rank = self.tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
-            let coords = description::coords(&coords, rank, find);
+            let coords = coords_from_meta(&coords, rank, find);
             if let Some(array) = &mut self.tree.node_mut(id).array {
                 array.coords = coords;
             }
@@ -219,14 +198,4 @@ fn check_items(field: &Field, section: &Section, shape: &Shape) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-fn size_of_value(value: &Value) -> u64 {
-    let inside = match value {
-        Value::Text(text) => text.len() as u64,
-        Value::Bytes(bytes) => bytes.len() as u64,
-        Value::List(list) => list.iter().map(size_of_value).sum(),
-        _ => 0,
-    };
-    inside + size_of::<Value>() as u64
 }

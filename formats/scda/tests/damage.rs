@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use spile_core::comm::Serial;
-use spile_core::format::{Format as _, Salvage};
+use spile_core::format::{Checker as _, Salvage, Salvager as _};
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::comm::{Comm, Serial, Threads};
 use spile_core::error::{ErrorKind, Result};
-use spile_core::format::{Format as _, Reader as _};
+use spile_core::format::{Checker as _, OpenOptions};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::report::Severity;
 use spile_core::select::Selection;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::Attrs;
 use spile_scda::wire::Kind;
 use spile_scda::{
     Checkpoint, Cursor, Elements, Field, File, Options, Restart, Scda, Writer, split_evenly,
@@ -30,6 +31,10 @@ fn partition(number: u64, ranks: usize, cuts: &[u64]) -> Vec<u64> {
 fn part<'a, T>(all: &'a [T], counts: &[u64], rank: usize, width: usize) -> &'a [T] {
     let first = counts[..rank].iter().sum::<u64>() as usize;
     &all[first * width..(first + counts[rank] as usize) * width]
+}
+
+fn open(path: &Path, limits: &Limits) -> Result<Dataset> {
+    Dataset::open_path(&Scda, path, &OpenOptions::from(limits))
 }
 
 fn positions() -> Field {
@@ -149,7 +154,7 @@ fn a_field_that_differs_from_the_expected_one_is_the_same_error_on_every_rank() 
             let error = call(&mut file, comm).unwrap_err();
             // All ranks can go on reading.
             file.read::<i64>(&ids(), &counts(comm, 4)).unwrap();
-            format!("{error}; {}", error.hint_text().unwrap_or_default())
+            format!("{error}; {}", error.suggestion().map(ToString::to_string).unwrap_or_default())
         });
         for answer in answers {
             assert!(parts.iter().all(|part| answer.contains(part)), "{parts:?}: {answer}");
@@ -168,7 +173,7 @@ fn a_field_that_differs_from_the_expected_one_is_the_same_error_on_every_rank() 
         &read(Field::of::<i64>("particle/id")),
         &["no field named", "did you mean particles/id?"],
     );
-    wrong(&read(paths()), &["different sizes", "read_ragged"]);
+    wrong(&read(paths()), &["different sizes", "read it as a ragged field"]);
     wrong(&|file, _| file.expect("test", 8), &["version 7", "version 8"]);
     wrong(&|file, _| file.value::<u64>("time").map(drop), &["0.1 is not", "time"]);
     wrong(&|file, _| file.value::<u64>("tine").map(drop), &["no value named", "time"]);
@@ -248,10 +253,11 @@ fn descriptions_that_do_not_fit_stay_plain_sections() {
             Kind::Block => {}
         }
         file.close().unwrap();
-        let open = File::open(&path, &Limits::default()).unwrap();
+        let open = open(&path, &Limits::default()).unwrap();
+        let sections = File::open(&path, &Limits::default()).unwrap().sections().len();
         let ids: Vec<_> = open.tree().iter().map(|(_, node)| node.id.clone().unwrap()).collect();
-        assert_eq!(ids.len(), open.sections().len(), "{case}");
-        assert_eq!(open.tree().attrs(), &vec![("user".into(), Value::from("mine"))]);
+        assert_eq!(ids.len(), sections, "{case}");
+        assert_eq!(open.attrs(), &Attrs::from([("user", "mine".into())]));
         let report = Scda.check(open.source(), &Limits::default(), true).unwrap();
         let codes: Vec<_> = report.findings.iter().map(|f| f.code).collect();
         assert_eq!(codes, ["scda-023"], "{case}");
@@ -331,17 +337,21 @@ fn an_odd_description_never_hides_the_file() {
         for compressed in [false, true] {
             let path = folder.path().join(format!("{case} {compressed}"));
             with_description(&path, text, compressed);
-            let file = File::open(&path, &limits).unwrap();
+            let file = open(&path, &limits).unwrap();
             let ids: Vec<_> =
                 file.tree().iter().map(|(_, node)| node.id.clone().unwrap()).collect();
             assert_eq!(ids, ["0", "1", "2"], "{case}");
-            let data = file.array(&file.sections()[1]).unwrap();
-            assert_eq!(data.read(&Selection::all(), Axes::Stored).unwrap(), [7; 24], "{case}");
-            let [finding] = file.findings() else { panic!("{case}: {:?}", file.findings()) };
+            let data = file.array("1").unwrap();
+            assert_eq!(
+                data.read_bytes(&Selection::all(), Axes::Stored).unwrap(),
+                [7; 24],
+                "{case}"
+            );
+            let [finding] = file.warnings() else { panic!("{case}: {:?}", file.warnings()) };
             assert_eq!((finding.code, finding.severity), ("scda-023", Severity::Warning), "{case}");
             assert!(finding.message.len() < 1000, "{case}");
             let report = Scda.check(file.source(), &limits, true).unwrap();
-            assert_eq!(&report.findings, file.findings(), "{case}");
+            assert_eq!(report.findings, file.warnings(), "{case}");
             let answers = Threads::run(2, |comm| {
                 let file = Restart::open(comm, &path, &limits).unwrap();
                 file.find("nothing").unwrap_err().to_string()
@@ -355,7 +365,7 @@ fn an_odd_description_never_hides_the_file() {
 fn sections_and_sizes_are_charged_before_they_are_built() {
     let folder = tempfile::tempdir().unwrap();
     let opens = |path: &Path, memory: u64| {
-        let opened = File::open(path, &Limits::default().with_memory(memory));
+        let opened = open(path, &Limits::default().with_memory(memory));
         opened.map(drop).map_err(|e| e.kind())
     };
     // About 1 KiB per section.
@@ -370,8 +380,9 @@ fn sections_and_sizes_are_charged_before_they_are_built() {
     // 8 bytes per element.
     let path = folder.path().join("sizes");
     let mut file = Writer::create(&Serial, &path, b"", Options::default()).unwrap();
-    let data = Elements::Contiguous(&[0; 100_000]);
-    file.varray(b"v", &[100_000], &[1; 100_000], data, false).unwrap();
+    let bytes = vec![0; 100_000];
+    let data = Elements::Contiguous(&bytes);
+    file.varray(b"v", &[100_000], &vec![1; 100_000], data, false).unwrap();
     file.close().unwrap();
     assert_eq!(opens(&path, 790_000), Err(ErrorKind::Limit));
     assert_eq!(opens(&path, 810_000), Ok(()));

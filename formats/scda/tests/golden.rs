@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
-use spile_core::format::Format as _;
+use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::source::Source;

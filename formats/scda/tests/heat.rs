@@ -5,11 +5,13 @@
 mod heat;
 
 use heat::Plate;
+use spile_core::Dataset;
 use spile_core::comm::{Serial, Threads};
 use spile_core::error::Result;
-use spile_core::format::Reader as _;
+use spile_core::format::OpenOptions;
 use spile_core::limits::Limits;
-use spile_scda::File;
+use spile_core::tree::Attrs;
+use spile_scda::{File, Scda};
 
 fn bits(rows: &[f64]) -> Vec<u64> {
     rows.iter().map(|value| value.to_bits()).collect()
@@ -59,7 +61,7 @@ fn a_checkpoint_shows_its_fields() {
     for compressed in [false, true] {
         let path = folder.path().join(compressed.to_string());
         Plate::new(&Serial, vec![96]).save(&Serial, &path, compressed).unwrap();
-        let file = File::open(&path, &Limits::default()).unwrap();
+        let file = Dataset::open_path(&Scda, &path, &OpenOptions::default()).unwrap();
         let tree = file.tree();
         let attrs: Vec<String> = tree.attrs().iter().map(|(n, v)| format!("{n}={v}")).collect();
         assert_eq!(attrs, ["name=heat", "version=1", "step=0"]);
@@ -70,11 +72,9 @@ fn a_checkpoint_shows_its_fields() {
             (array.dtype.to_string(), array.shape.to_string()),
             ("float64".into(), "96 x 128".into())
         );
-        assert_eq!(
-            (&array.dims[..], &node.attrs[..]),
-            (&["y".into(), "x".into()][..], &[("units".into(), "K".into())][..])
-        );
+        assert_eq!(array.dims, ["y", "x"]);
+        assert_eq!(node.attrs, Attrs::from([("units", "K".into())]));
         // The native view lists all sections.
-        assert_eq!(file.sections().len(), 4);
+        assert_eq!(File::open(&path, &Limits::default()).unwrap().sections().len(), 4);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use spile_core::comm::Serial;
 use spile_core::error::ErrorKind;
-use spile_core::format::Format as _;
+use spile_core::format::Checker as _;
 use spile_core::limits::Limits;
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;

@@ -21,7 +21,7 @@ fn read_all(path: &Path) -> (Vec<u8>, Vec<Item>) {
     let file = File::open(path, &Limits::default()).unwrap();
     let items = file.sections().iter().map(|section| {
         let array = file.array(section).unwrap();
-        let data = array.read(&Selection::all(), Axes::Stored).unwrap();
+        let data = array.read_bytes(&Selection::all(), Axes::Stored).unwrap();
         let content = match section.kind {
             Kind::Inline => Content::Inline(data.try_into().unwrap()),
             Kind::Block => Content::Block(data),

@@ -1,7 +1,7 @@
 //! Findings about a file. Codes up to taf-009 are errors that prevent reading (see `wire.rs`), codes
 //! from taf-010 on are findings about readable files.
 
-use spile_core::error::Result;
+use spile_core::error::{Hint, Result};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -62,7 +62,10 @@ fn check_header(file: &File, source: &Source, strict: bool, report: &mut Report)
         let object = format!("dimension {}", k + 1);
         if !d.start.is_finite() || !d.step.is_finite() {
             let finding = report.warn("taf-018", "the grid is not finite");
-            finding.in_object(object).at(at + 8).hint("set a new grid with `spile taf adjust`");
+            finding
+                .in_object(object)
+                .at(at + 8)
+                .hint(Hint::operation("taf adjust", "sets a new grid"));
         } else if d.step == 0.0 && d.length > 1 {
             report.warn("taf-019", "the grid step is 0").in_object(object).at(at + 16);
         } else if d.length > 0 && !d.grid_value(d.length - 1).is_finite() {

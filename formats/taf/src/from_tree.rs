@@ -2,16 +2,16 @@
 
 use std::io::Write as _;
 
-use spile_core::dtype::Kind;
-use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
+use spile_core::Dataset;
+use spile_core::dtype::{DType, Kind};
+use spile_core::error::{Error, Hint, Result};
+use spile_core::format::{Loss, LossKind};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::{NodeId, Value};
+use spile_core::tree::{NodeId, ROOT, Value};
 
 use crate::metadata;
 use crate::to_tree::COMMENTS;
@@ -19,61 +19,110 @@ use crate::wire::{Dimension, Header, TYPES};
 use crate::write::{pad_dimensions, write_array};
 
 /// Writes the only main array of `content` with its uniform coordinates, and the comments. Metadata
-/// that the header cannot express is written as JSON in the last comment line.
+/// that the header cannot express is written as JSON in the last comment line. Returns coordinates that
+/// turned out not to be uniform.
 ///
 /// # Errors
 /// An element type that TAF does not have (taf-030); no array, several arrays or frames (taf-031).
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let tree = content.tree();
-    let (id, desc, mut comments) = array_and_comments(content, limits)?;
-    let resolved = tree.resolve(desc)?;
-    let dtype = TYPES
-        .iter()
-        .map(|(_, dtype)| *dtype)
-        .find(|d| (d.kind(), d.size()) == (resolved.dtype.kind(), resolved.dtype.size()))
-        .ok_or_else(|| {
-            let message = format!("TAF has no {} element type", resolved.dtype);
-            Error::unsupported("taf-030", message)
-        })?;
-    let array = Array::open(content.source(), tree, desc, limits)?;
-    let dimensions = dimensions(content, desc, limits)?;
-    if let Some(line) = metadata::line(content, id, &dimensions, limits)? {
+pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+    let (id, desc, comments) = array_and_comments(content)?;
+    let dtype = element_type(content, desc)?;
+    let mut comments = match comments {
+        Comments::None => Vec::new(),
+        Comments::Attribute(Value::Text(text)) => text.clone().into_bytes(),
+        Comments::Attribute(Value::Bytes(bytes)) => bytes.clone(),
+        Comments::Attribute(other) => other.to_string().into_bytes(),
+        Comments::Array(id) => content.array_at(id)?.read_bytes(&Selection::all(), Axes::Stored)?,
+    };
+    let array = content.array_at(id)?;
+    let (dimensions, losses) = dimensions(content, id, desc)?;
+    if let Some(line) = metadata::line(content, id, &dimensions)? {
         if comments.last().is_some_and(|last| *last != b'\n') {
             comments.push(b'\n');
         }
         comments.extend(line.bytes());
     }
-    let header = Header::new(dtype, array.map(), dimensions);
+    let map = array.map().map(|map| {
+        let (intercept, slope) = map.coefficients();
+        spile_core::layout::Linear::new(intercept, slope)
+    });
+    let header = Header::new(dtype, map, dimensions);
     let selected = array.select(&Selection::all(), Axes::Order(Order::F))?;
     write_array(sink, &header, &selected)?;
     sink.write_all(&comments)?;
-    Ok(())
+    Ok(losses)
+}
+
+/// What [`write_tree`] does not keep: coordinate arrays and the mesh are separate objects, and groups
+/// other than those above the array are not written. Whether a coordinate array is uniform is found
+/// while writing.
+pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
+    let tree = content.tree();
+    let (id, desc, comments) = array_and_comments(content)?;
+    element_type(content, desc)?;
+    let mut above = vec![id];
+    let mut parent = tree.node(id).parent;
+    while parent != ROOT {
+        above.push(parent);
+        parent = tree.node(parent).parent;
+    }
+    let mut losses = Vec::new();
+    let comment_array = match comments {
+        Comments::Array(id) => Some(id),
+        _ => None,
+    };
+    for (other, node) in tree.iter().filter(|(other, _)| !above.contains(other)) {
+        if node.array.is_none() {
+            losses.push(Loss::new(&node.path, LossKind::Group, "TAF has no groups"));
+        } else if Some(other) != comment_array {
+            let reason = "TAF stores one array; only uniform coordinates are kept, as its grid";
+            losses.push(Loss::new(&node.path, LossKind::Array, reason));
+        }
+    }
+    if desc.semantics().mesh.is_some() {
+        let reason = "TAF stores one array and no mesh";
+        losses.push(Loss::new(&tree.node(id).path, LossKind::Meaning, reason));
+    }
+    if desc.map.is_some_and(|map| map.origin != 0.0) {
+        let reason = "TAF has two coefficients: the origin is rounded into the intercept";
+        losses.push(Loss::new(&tree.node(id).path, LossKind::Scaling, reason));
+    }
+    Ok(losses)
+}
+
+/// The element type of TAF for an array.
+fn element_type(content: &Dataset, desc: &ArrayDesc) -> Result<DType> {
+    let stored = content.tree().resolve(desc)?.dtype;
+    let same = |d: &DType| (d.kind(), d.size()) == (stored.kind(), stored.size());
+    TYPES
+        .iter()
+        .map(|(_, dtype)| *dtype)
+        .find(same)
+        .ok_or_else(|| Error::unsupported("taf-030", format!("TAF has no {stored} element type")))
+}
+
+enum Comments<'a> {
+    None,
+    Attribute(&'a Value),
+    Array(NodeId),
 }
 
 /// Finds the only array that is not a coordinate, and the comments: the root attribute or the array
 /// with that name.
-fn array_and_comments<'a>(
-    content: &'a dyn Reader,
-    limits: &Limits,
-) -> Result<(NodeId, &'a ArrayDesc, Vec<u8>)> {
+fn array_and_comments(content: &Dataset) -> Result<(NodeId, &ArrayDesc, Comments<'_>)> {
     let tree = content.tree();
-    let mut comments = match tree.attrs().iter().find(|(name, _)| name == COMMENTS) {
-        Some((_, Value::Text(text))) => text.clone().into_bytes(),
-        Some((_, Value::Bytes(bytes))) => bytes.clone(),
-        _ => Vec::new(),
-    };
+    let mut comments = tree.attrs().get(COMMENTS).map_or(Comments::None, Comments::Attribute);
     let mut found = None;
     for (id, node, desc) in tree.main_arrays() {
-        if node.path == COMMENTS && comments.is_empty() {
-            let array = Array::open(content.source(), tree, desc, limits)?;
-            comments = array.read(&Selection::all(), Axes::Stored)?;
+        if node.path == COMMENTS && matches!(comments, Comments::None) {
+            comments = Comments::Array(id);
         } else if found.is_none() && !matches!(desc.layout, Layout::PerFrame(_)) {
             found = Some((id, desc));
         } else {
             let message = "a TAF file stores one array without frames";
             return Err(Error::unsupported("taf-031", message)
                 .in_object(format!("array \"{}\"", node.path))
-                .hint("select one array with --select"));
+                .hint(Hint::SelectArrays));
         }
     }
     let (id, desc) =
@@ -81,38 +130,42 @@ fn array_and_comments<'a>(
     Ok((id, desc, comments))
 }
 
-/// Dimensions of an array. The grid is the coordinate if that is uniform, otherwise 1, 2, 3, ...
-fn dimensions(content: &dyn Reader, desc: &ArrayDesc, limits: &Limits) -> Result<Vec<Dimension>> {
-    let mut dimensions = Vec::new();
+/// Dimensions of an array. The grid is the coordinate if that is uniform, otherwise 1, 2, 3, ...;
+/// coordinates that are not uniform are returned as losses.
+fn dimensions(
+    content: &Dataset,
+    array: NodeId,
+    desc: &ArrayDesc,
+) -> Result<(Vec<Dimension>, Vec<Loss>)> {
+    let (mut dimensions, mut losses) = (Vec::new(), Vec::new());
     for (length, coord) in desc.shape.lengths().iter().zip(&desc.coords) {
         let grid = match coord {
             Coord::Uniform { start, step } => Some((*start, *step)),
-            Coord::Node(id) => uniform_grid(content, *id, *length, limits)?,
+            Coord::Node(id) => uniform_grid(content, *id, *length)?,
             Coord::None => None,
         };
+        if let (None, Coord::Node(id)) = (grid, coord) {
+            let reason = format!("\"{}\" is not uniform", content.tree().node(*id).path);
+            let path = &content.tree().node(array).path;
+            losses.push(Loss::new(path, LossKind::Coordinates, reason));
+        }
         dimensions.push(match grid {
             Some((start, step)) => Dimension { length: *length, start, step },
             None => Dimension::with_default_grid(*length),
         });
     }
-    Ok(pad_dimensions(dimensions))
+    Ok((pad_dimensions(dimensions), losses))
 }
 
 /// Start and step of the coordinate array `id`; `None` if it is not real, has another length than
 /// `length`, or is not uniform.
-fn uniform_grid(
-    content: &dyn Reader,
-    id: NodeId,
-    length: u64,
-    limits: &Limits,
-) -> Result<Option<(f64, f64)>> {
+fn uniform_grid(content: &Dataset, id: NodeId, length: u64) -> Result<Option<(f64, f64)>> {
     let Some(desc) = &content.tree().node(id).array else { return Ok(None) };
     let real = matches!(desc.dtype.kind(), Kind::Float | Kind::Int | Kind::UInt);
-    let framed = matches!(content.tree().resolve(desc)?.layout, Layout::PerFrame(_));
-    if desc.shape.lengths() != [length] || !real || framed {
+    let per_frame = spile_core::dataset::is_per_frame(content.tree(), desc);
+    if desc.shape.lengths() != [length] || !real || per_frame {
         return Ok(None);
     }
-    let array = Array::open(content.source(), content.tree(), desc, limits)?;
-    let points = array.read_f64(&Selection::all(), Axes::Stored)?;
+    let points = content.array_at(id)?.read_f64(&Selection::all(), Axes::Stored)?;
     Ok(Coord::spacing(&points).ok())
 }

@@ -44,8 +44,14 @@ mod write;
 
 pub use read::File;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Salvage, Salvager, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
@@ -81,18 +87,32 @@ impl Format for Taf {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::from_source(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        to_tree::parsed(File::from_source(source, &options.limits)?)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self)
+    }
+}
+
+impl Checker for Taf {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
     }
+}
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+impl FormatWriter for Taf {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
     }
 
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)
+    }
+}
+
+impl Salvager for Taf {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         salvage::salvage(source, target, limits)
     }

@@ -1,18 +1,16 @@
 //! JSON metadata in the comments.
 //!
 //! Names, attributes and dimension names that the header cannot express are written as the last
-//! comment line, `spile: ` followed by a [description](spile_core::description) in JSON. Lengths,
+//! comment line, `spile: ` followed by a [metadata](spile_core::metadata) in JSON. Lengths,
 //! grids and the map are always those of the header, so the operations of TAF can ignore the line.
 
 use std::collections::HashMap;
 
-use spile_core::description::Description;
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::Reader;
 use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::limits::Limits;
-use spile_core::shape::Shape;
-use spile_core::source::Source;
+use spile_core::metadata::Metadata;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
 use crate::to_tree::{COMMENTS, DATA};
@@ -24,12 +22,11 @@ const PREFIX: &str = "spile: ";
 /// Metadata line for the array `id` of `content`, including the newline; `None` if the header
 /// expresses everything. `dimensions` are those of the file to be written.
 pub(crate) fn line(
-    content: &dyn Reader,
+    content: &Dataset,
     id: NodeId,
     dimensions: &[Dimension],
-    limits: &Limits,
 ) -> Result<Option<String>> {
-    let source_tree = content.tree();
+    let (source_tree, limits) = (content.tree(), content.limits());
     let (node, mut tree) = (source_tree.node(id), Tree::new(limits));
     let Some(own) = &node.array else { return Ok(None) };
     let mut array = source_tree.resolve(own)?.clone();
@@ -43,13 +40,19 @@ pub(crate) fn line(
         _ => Coord::Uniform { start: dimension.start, step: dimension.step },
     };
     array.coords = own.coords.iter().zip(dimensions).map(grid).collect();
-    let default_dims = ArrayDesc::new(array.dtype, array.shape.clone(), array.layout.clone()).dims;
-    let others = source_tree.attrs().iter().filter(|(name, _)| name != COMMENTS);
-    tree.node_mut(ROOT).attrs = others.cloned().collect();
+    // The mesh of a field is another object and is not written.
+    array.meaning = own.meaning.clone();
+    if let Some(meaning) = &mut array.meaning {
+        meaning.mesh = None;
+    }
+    let mut others = source_tree.attrs().clone();
+    others.remove(COMMENTS);
+    tree.set_attrs(ROOT, others)?;
     let expressible = node.path == DATA
         && node.attrs.is_empty()
         && node.id.is_none()
-        && array.dims == default_dims
+        && array.dims == ArrayDesc::default_dims(array.dims.len())
+        && *array.semantics() == Semantics::role(Role::Trace)
         && array.coords.iter().all(|coord| *coord != Coord::None)
         && array.shape.rank() == dimensions.len()
         && tree.attrs().is_empty();
@@ -57,10 +60,10 @@ pub(crate) fn line(
         return Ok(None);
     }
     let copy = copy_with_groups(source_tree, node, array, &mut tree)?;
-    let mut description = Description::of(&tree);
+    let mut metadata = Metadata::of(&tree);
     let path = tree.node(copy).path.clone();
-    description.moved(&HashMap::from([(path, DATA.to_string())]));
-    Ok(Some(format!("{PREFIX}{}\n", description.text(limits)?)))
+    metadata.rename(&HashMap::from([(path, DATA.to_string())]));
+    Ok(Some(format!("{PREFIX}{}\n", metadata.text(limits)?)))
 }
 
 /// Copies `node` and its parent groups into `target`, with `array` as its array.
@@ -79,12 +82,12 @@ fn copy_with_groups(
     let mut parent = ROOT;
     for group in groups.into_iter().rev() {
         parent = target.add_group(parent, &group.name)?;
-        let copy = target.node_mut(parent);
-        (copy.id, copy.attrs) = (group.id.clone(), group.attrs.clone());
+        target.node_mut(parent).id.clone_from(&group.id);
+        target.set_attrs(parent, group.attrs.clone())?;
     }
     let id = target.add_array(parent, &node.name, array)?;
-    let copy = target.node_mut(id);
-    (copy.id, copy.attrs) = (node.id.clone(), node.attrs.clone());
+    target.node_mut(id).id.clone_from(&node.id);
+    target.set_attrs(id, node.attrs.clone())?;
     Ok(id)
 }
 
@@ -106,44 +109,4 @@ pub(crate) fn split(comments: &str) -> (String, Option<&str>) {
             (rest, Some(comments[line][PREFIX.len()..].trim_end()))
         }
     }
-}
-
-/// Returns `plain`, the tree of the header, with the metadata of `json` applied.
-///
-/// # Errors
-/// Invalid JSON, or metadata that does not match the array.
-pub(crate) fn apply(json: &str, source: &Source, plain: &Tree, limits: &Limits) -> Result<Tree> {
-    let description = Description::parse(json.as_bytes(), limits)?;
-    let mut plain = plain.clone();
-    let attrs = std::mem::take(&mut plain.node_mut(ROOT).attrs);
-    let mut native = None;
-    if let Some(id) = plain.at(DATA)
-        && let Some(array) = &mut plain.node_mut(id).array
-    {
-        // The header has at least two dimensions; those of length 1 that were added are removed.
-        let rank = description.rank_at(DATA).unwrap_or(array.shape.rank());
-        let lengths = array.shape.lengths();
-        if rank < lengths.len() && lengths[rank..].iter().all(|n| *n == 1) {
-            array.shape = Shape::new(&lengths[..rank]);
-            array.dims.truncate(rank);
-            array.coords.truncate(rank);
-        }
-        native = Some(array.clone());
-    }
-    let mut tree = description.dress(source, &plain, limits)?;
-    let described = tree.main_arrays().next().map(|(id, ..)| id);
-    if let (Some(native), Some(id)) = (native, described)
-        && let Some(array) = &mut tree.node_mut(id).array
-        && array.shape == native.shape
-    {
-        for (coord, header) in array.coords.iter_mut().zip(&native.coords) {
-            let default = *header == Coord::Uniform { start: 1.0, step: 1.0 };
-            if *coord != Coord::None || !default {
-                coord.clone_from(header);
-            }
-        }
-        array.map = native.map;
-    }
-    tree.node_mut(ROOT).attrs.extend(attrs);
-    Ok(tree)
 }

@@ -2,29 +2,26 @@
 
 use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::reduce::{Envelope, Stats, envelope, statistics};
-use spile_core::report::{Finding, Report};
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::Shape;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::Tree;
 
 use crate::metadata;
-use crate::to_tree::{COMMENTS, DATA, MAX_COMMENT_ATTRIBUTE, array_desc, to_tree};
-use crate::wire::{HEADER_OFFSET, Header, dimension_offset, type_name};
+use crate::to_tree::{MAX_COMMENT_ATTRIBUTE, array_desc};
+use crate::wire::Header;
 
-/// An open TAF file. Opening reads the header and short comments, but no elements (`probe` in
+/// An open TAF file. Opening reads the header (`probe` in
 /// Table 3-1).
 pub struct File {
     source: Source,
     header: Header,
-    tree: Tree,
-    report: Report,
     limits: Limits,
 }
 
@@ -42,8 +39,17 @@ impl File {
     /// Opens a TAF file given as a [`Source`]. Fails like [`File::open`].
     pub fn from_source(source: Source, limits: &Limits) -> Result<Self> {
         let header = Header::read(&source, limits)?;
-        let (tree, report) = to_tree(&source, &header, limits)?;
-        Ok(Self { source, header, tree, report, limits: *limits })
+        Ok(Self { source, header, limits: *limits })
+    }
+
+    /// The bytes of the file.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The limits that the file was opened with.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Opening and header.
@@ -82,7 +88,8 @@ impl File {
 
     /// The array, for reading, streaming and selections. [`Array::view_as`] is `map` in Table 3-1.
     pub fn array(&self) -> Result<Array> {
-        Array::open(&self.source, &self.tree, &array_desc(&self.header), &self.limits)
+        let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
+        dataset.open_array(&array_desc(&self.header))
     }
 
     /// Reads the selected elements as mapped `f64` values, first index fastest, and the selected
@@ -142,88 +149,5 @@ impl File {
         }
         let array = self.array()?;
         envelope(&array.select(&self.column(column), Axes::Stored)?, buckets)
-    }
-}
-
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.report.findings
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        let header = &self.header;
-        let mut rows: Vec<(String, Value)> = vec![
-            ("version".into(), format!("{}.{}", header.version.0, header.version.1).into()),
-            ("type code".into(), u64::from(header.type_code).into()),
-            ("stored as".into(), type_name(header.dtype).into()),
-            ("shape".into(), header.shape().to_string().into()),
-        ];
-        if let Some(map) = header.map() {
-            rows.push(("intercept".into(), map.intercept.into()));
-            rows.push(("slope".into(), map.slope.into()));
-        }
-        for (k, d) in header.dimensions.iter().enumerate() {
-            let end = match d.length {
-                0 => String::new(),
-                n => format!(", end {}", Value::Float(d.grid_value(n - 1))),
-            };
-            let text =
-                format!("start {}, step {}{end}", Value::Float(d.start), Value::Float(d.step));
-            rows.push((format!("grid {}", k + 1), text.into()));
-        }
-        let (offset, len) = self.comment_range();
-        rows.push(("array at byte".into(), header.data_offset().into()));
-        rows.push(("comments at byte".into(), offset.into()));
-        rows.push(("comment bytes".into(), len.into()));
-        // Long comments are an array, not an attribute, and are not shown.
-        rows.extend(self.tree.attrs().iter().filter(|(name, _)| name == COMMENTS).cloned());
-        rows
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let header = &self.header;
-        let mut emit = |offset, len, role, name: &str, value: String| {
-            each(Region { offset, len, role, name: name.into(), value })
-        };
-        let float = |x: f64| Value::Float(x).to_string();
-        let magic = format!(
-            "version {}.{}, type code {}",
-            header.version.0, header.version.1, header.type_code
-        );
-        emit(0, 8, Role::Header, "magic", magic)?;
-        emit(8, HEADER_OFFSET - 8, Role::Text, "synopsis", String::new())?;
-        emit(HEADER_OFFSET, 8, Role::Header, "element type", type_name(header.dtype).into())?;
-        emit(HEADER_OFFSET + 8, 8, Role::Header, "intercept", float(header.intercept))?;
-        emit(HEADER_OFFSET + 16, 8, Role::Header, "slope", float(header.slope))?;
-        let rank = header.dimensions.len();
-        emit(HEADER_OFFSET + 24, 8, Role::Header, "dimensions", rank.to_string())?;
-        for (k, d) in header.dimensions.iter().enumerate() {
-            let at = dimension_offset(k);
-            let name = |field: &str| format!("dimension {} {field}", k + 1);
-            emit(at, 8, Role::Header, &name("length"), d.length.to_string())?;
-            emit(at + 8, 8, Role::Header, &name("grid start"), float(d.start))?;
-            emit(at + 16, 8, Role::Header, &name("grid step"), float(d.step))?;
-        }
-        let (offset, len) = self.comment_range();
-        let value = format!("{} {}", header.shape(), type_name(header.dtype));
-        emit(header.data_offset(), offset - header.data_offset(), Role::Data, "array", value)?;
-        if len > 0 {
-            emit(offset, len, Role::Text, "comments", String::new())?;
-        }
-        Ok(())
-    }
-
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let kind = type_name(self.header.dtype).to_string();
-        let array = array_desc(&self.header);
-        each(Object { path: DATA.into(), id: None, frame: None, kind, array })
     }
 }

@@ -1,11 +1,11 @@
 //! Recovery of files that end inside the array: all complete slabs along the slowest dimension with
 //! more than one element.
 
+use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::format::Salvage;
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
@@ -51,7 +51,7 @@ fn salvage_truncated(source: &Source, target: &mut Sink, limits: &Limits) -> Res
         Layout::Plain { extents: Extents::one(header.data_offset(), bytes), order: Order::F };
     let mut desc = ArrayDesc::new(header.dtype, shape.clone(), layout);
     desc.map = header.map();
-    let array = Array::open(source, &Tree::new(limits), &desc, limits)?;
+    let array = Dataset::new(source.clone(), Tree::new(limits)).open_array(&desc)?;
     write_array(target, &header, &array.all()?)?;
     Ok(Salvage {
         kept: vec![format!("array {shape}")],

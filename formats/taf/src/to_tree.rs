@@ -1,16 +1,18 @@
 //! TAF file to `Tree`: the array `data` and the comments.
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
-use spile_core::error::{ErrorKind, Result};
+use spile_core::error::Result;
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
-use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::metadata::StoredMetadata;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
-use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, ROOT, Tree, Value};
 
 use crate::metadata;
-use crate::wire::{Dimension, Header};
+use crate::read::File;
+use crate::wire::{Dimension, HEADER_OFFSET, Header, dimension_offset, type_name};
 
 /// Name of the array in the tree.
 pub(crate) const DATA: &str = "data";
@@ -22,45 +24,119 @@ pub(crate) const COMMENTS: &str = "comments";
 /// interrupted append, are a byte array that is read on demand.
 pub(crate) const MAX_COMMENT_ATTRIBUTE: u64 = 1 << 20;
 
-/// Builds the tree of a file and returns it with the warnings collected on the way. JSON metadata in
-/// the comments is applied; if that fails, the tree is the plain one and the report has taf-032.
-pub(crate) fn to_tree(source: &Source, header: &Header, limits: &Limits) -> Result<(Tree, Report)> {
-    let mut report = Report::default();
-    let mut tree = Tree::new(limits);
-    tree.add_array(ROOT, DATA, array_desc(header))?;
-    let offset = header.comment_offset();
-    let len = source.len().saturating_sub(offset);
+/// The tree, summary and stored metadata of a file.
+pub(crate) fn parsed(file: File) -> Result<Parsed> {
+    let mut tree = Tree::new(file.limits());
+    tree.add_array(ROOT, DATA, array_desc(file.header()))?;
+    let stored = add_comments(&file, &mut tree)?;
+    let (source, summary) = (file.source().clone(), summary(&file, &tree));
+    let parsed = Parsed::new(source, tree).with_summary(summary);
+    Ok(parsed.with_metadata(stored).with_native(file))
+}
+
+/// Adds the comments as an attribute, or as an array if they are long. Returns the metadata line.
+fn add_comments(file: &File, tree: &mut Tree) -> Result<Option<StoredMetadata>> {
+    let (offset, len) = file.comment_range();
     if len == 0 {
-        return Ok((tree, report));
+        return Ok(None);
     }
     if len > MAX_COMMENT_ATTRIBUTE {
         let layout = Layout::Plain { extents: Extents::one(offset, len), order: Order::C };
-        tree.add_array(ROOT, COMMENTS, ArrayDesc::new(DType::U8, Shape::new([len]), layout))?;
-        return Ok((tree, report));
+        let desc = ArrayDesc::new(DType::U8, Shape::new([len]), layout);
+        tree.add_array(ROOT, COMMENTS, desc.with_semantics(Semantics::role(Role::Text)))?;
+        return Ok(None);
     }
-    limits.allow(len, "the comments")?;
-    let text = match String::from_utf8(source.read_vec(offset, len)?) {
+    let text = match String::from_utf8(file.comments()?) {
         Ok(text) => text,
         Err(error) => {
-            let value = Value::Bytes(error.into_bytes());
-            tree.node_mut(ROOT).attrs.push((COMMENTS.into(), value));
-            return Ok((tree, report));
+            tree.push_attr(ROOT, COMMENTS, Value::Bytes(error.into_bytes()))?;
+            return Ok(None);
         }
     };
     let (comments, json) = metadata::split(&text);
     if !comments.is_empty() {
-        tree.node_mut(ROOT).attrs.push((COMMENTS.into(), Value::Text(comments)));
+        tree.push_attr(ROOT, COMMENTS, comments)?;
     }
-    let Some(json) = json else { return Ok((tree, report)) };
-    match metadata::apply(json, source, &tree, limits) {
-        Ok(tree) => Ok((tree, report)),
-        Err(error) if error.kind() == ErrorKind::Limit => Err(error),
-        Err(error) => {
-            let message = format!("metadata ignored: {}", error.message());
-            report.warn("taf-032", message).at(offset);
-            tree.node_mut(ROOT).attrs = vec![(COMMENTS.into(), Value::Text(text))];
-            Ok((tree, report))
+    Ok(json.map(|json| {
+        let stored = StoredMetadata::new(json, "comments").at(offset);
+        let if_ignored = Attrs::from([(COMMENTS, text.as_str().into())]);
+        StoredMetadata { native_grid: true, if_ignored, ..stored }
+    }))
+}
+
+fn summary(file: &File, tree: &Tree) -> Attrs {
+    let header = file.header();
+    let mut rows = Attrs::from([
+        ("version", format!("{}.{}", header.version.0, header.version.1).into()),
+        ("type code", u64::from(header.type_code).into()),
+        ("stored as", type_name(header.dtype).into()),
+        ("shape", header.shape().to_string().into()),
+    ]);
+    if let Some(map) = header.map() {
+        rows.push("intercept", map.intercept);
+        rows.push("slope", map.slope);
+    }
+    for (k, d) in header.dimensions.iter().enumerate() {
+        let end = match d.length {
+            0 => String::new(),
+            n => format!(", end {}", Value::Float(d.grid_value(n - 1))),
+        };
+        let text = format!("start {}, step {}{end}", Value::Float(d.start), Value::Float(d.step));
+        rows.push(format!("grid {}", k + 1), text);
+    }
+    let (offset, len) = file.comment_range();
+    rows.push("array at byte", header.data_offset());
+    rows.push("comments at byte", offset);
+    rows.push("comment bytes", len);
+    // Long comments are an array, not an attribute, and are not shown.
+    rows.extend(tree.attrs().get(COMMENTS).map(|comments| (COMMENTS, comments.clone())));
+    rows
+}
+
+impl Native for File {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let header = self.header();
+        let mut emit = |offset, len, kind, name: &str, value: String| {
+            each(Region { offset, len, kind, name: name.into(), value })
+        };
+        let float = |x: f64| Value::Float(x).to_string();
+        let magic = format!(
+            "version {}.{}, type code {}",
+            header.version.0, header.version.1, header.type_code
+        );
+        emit(0, 8, RegionKind::Header, "magic", magic)?;
+        emit(8, HEADER_OFFSET - 8, RegionKind::Text, "synopsis", String::new())?;
+        emit(HEADER_OFFSET, 8, RegionKind::Header, "element type", type_name(header.dtype).into())?;
+        emit(HEADER_OFFSET + 8, 8, RegionKind::Header, "intercept", float(header.intercept))?;
+        emit(HEADER_OFFSET + 16, 8, RegionKind::Header, "slope", float(header.slope))?;
+        let rank = header.dimensions.len();
+        emit(HEADER_OFFSET + 24, 8, RegionKind::Header, "dimensions", rank.to_string())?;
+        for (k, d) in header.dimensions.iter().enumerate() {
+            let at = dimension_offset(k);
+            let name = |field: &str| format!("dimension {} {field}", k + 1);
+            emit(at, 8, RegionKind::Header, &name("length"), d.length.to_string())?;
+            emit(at + 8, 8, RegionKind::Header, &name("grid start"), float(d.start))?;
+            emit(at + 16, 8, RegionKind::Header, &name("grid step"), float(d.step))?;
         }
+        let (offset, len) = self.comment_range();
+        let value = format!("{} {}", header.shape(), type_name(header.dtype));
+        emit(
+            header.data_offset(),
+            offset - header.data_offset(),
+            RegionKind::Data,
+            "array",
+            value,
+        )?;
+        if len > 0 {
+            emit(offset, len, RegionKind::Text, "comments", String::new())?;
+        }
+        Ok(())
+    }
+
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        let kind = type_name(self.header().dtype).to_string();
+        let array = array_desc(self.header());
+        each(Object { path: DATA.into(), id: None, frame: None, kind, array })
     }
 }
 
@@ -73,5 +149,5 @@ pub(crate) fn array_desc(header: &Header) -> ArrayDesc {
     let grid = |d: &Dimension| Coord::Uniform { start: d.start, step: d.step };
     desc.coords = header.dimensions.iter().map(grid).collect();
     desc.map = header.map();
-    desc
+    desc.with_semantics(Semantics::role(Role::Trace))
 }

@@ -1,7 +1,7 @@
 //! On-disk structures: opening and header (report sections 2.1 and 2.2).
 
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result, human_bytes};
+use spile_core::error::{Error, Hint, Result, human_bytes};
 use spile_core::layout::Linear;
 use spile_core::limits::Limits;
 use spile_core::shape::Shape;
@@ -226,7 +226,7 @@ impl Header {
             )
             .in_object("array")
             .at(self.data_offset())
-            .hint("`spile salvage` recovers the complete columns")),
+            .hint(Hint::salvage("recovers the complete columns"))),
             None => {
                 // The first dimension at which the size in bytes exceeds 64 bits.
                 let mut product = self.dtype.size() as u128;

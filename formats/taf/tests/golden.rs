@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
+use spile_core::format::{Checker as _, FormatWriter as _};
 use spile_core::layout::Linear;
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
+use spile_core::{Dataset, OpenOptions};
 use spile_taf::wire::Spelling;
 use spile_taf::{File, Taf};
 
@@ -64,7 +65,7 @@ fn every_good_file_matches_the_manifest() {
         assert_eq!(hex(&file.comments().unwrap()), want["comment_hex"].as_str().unwrap(), "{name}");
 
         let array = file.array().unwrap();
-        let raw = array.read(&Selection::all(), Axes::Stored).unwrap();
+        let raw = array.read_bytes(&Selection::all(), Axes::Stored).unwrap();
         assert_eq!(hex(&Sha256::digest(&raw)), want["sha256_raw"].as_str().unwrap(), "{name}");
         let (values, _) = file.read(&Selection::all()).unwrap();
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -82,7 +83,8 @@ fn every_good_file_is_written_back_byte_for_byte() {
         let file = File::open(&path, &limits).unwrap();
         let copy = temp.path().join(&name);
         let mut sink = Sink::create(&copy, Overwrite::Never).unwrap();
-        Taf.write(&file, &mut sink, &limits).unwrap();
+        let dataset = Dataset::open_path(&Taf, &path, &OpenOptions::default()).unwrap();
+        Taf.write(&dataset, &mut sink).unwrap();
         sink.commit().unwrap();
         // Canonical type name, current version, and infinity for unmapped data.
         let header = file.header();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
 use spile_core::layout::{ArrayDesc, Layout};
@@ -23,7 +24,7 @@ const LIMITS: Limits = Limits { memory: 64 << 20, nodes: 100, depth: 10 };
 fn array(dtype: DType, lengths: &[u64], bytes: Vec<u8>) -> Array {
     let layout = Layout::Inline(bytes.into(), Order::F);
     let desc = ArrayDesc::new(dtype, Shape::new(lengths), layout);
-    Array::open(&Source::memory([]), &Tree::new(&LIMITS), &desc, &LIMITS).unwrap()
+    Dataset::new(Source::memory([]), Tree::new(&LIMITS)).open_array(&desc).unwrap()
 }
 
 fn doubles(lengths: &[u64], values: &[f64]) -> Array {
@@ -395,7 +396,7 @@ fn exported_text_restores_the_same_numbers() {
 
 #[test]
 fn salvage_recovers_the_complete_columns_of_a_truncated_file() {
-    use spile_core::format::Format as _;
+    use spile_core::format::Salvager as _;
     use spile_core::sink::Sink;
     let temp = Temp::new();
     let path = temp.counting(DType::U16, &[10, 5]);

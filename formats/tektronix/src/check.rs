@@ -1,7 +1,6 @@
 //! Checksums. They are only verified by `check`, because that reads the entire file.
 
 use spile_core::error::Result;
-use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -17,7 +16,7 @@ const CHUNK_BYTES: u64 = 256 << 10;
 pub(crate) fn check(source: &Source, limits: &Limits) -> Result<Report> {
     let mut report = Report::default();
     match open(source.clone(), limits) {
-        Ok(file) => report.findings.extend_from_slice(file.findings()),
+        Ok(file) => report.findings = file.parsed().warnings,
         Err(error) => {
             report.absorb(error)?;
             return Ok(report);

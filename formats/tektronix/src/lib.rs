@@ -11,15 +11,14 @@
 //! | `semantics` | unit codes, storage types, trigger times |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! let mut bytes = b":WFMPRE:BYT_NR 1;BN_FMT RI;BYT_OR MSB;NR_PT 2;XINCR 1E-9;YMULT 0.5;:CURVE #12".to_vec();
 //! bytes.extend([10, 0xff]);
-//! let limits = Limits::default();
-//! let file = spile_tektronix::Tektronix.open(Source::memory(bytes), &limits)?;
-//! let (_, _, desc) = file.tree().arrays().next().unwrap();
-//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [5.0, -0.5]);
+//! let file = Dataset::open(&spile_tektronix::Tektronix, Source::memory(bytes), &OpenOptions::default())?;
+//! let (id, ..) = file.arrays().next().unwrap();
+//! let values: Vec<f64> = file.array_at(id)?.read("...")?;
+//! assert_eq!(values, [5.0, -0.5]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -30,7 +29,9 @@ mod semantics;
 mod wire;
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -65,10 +66,16 @@ impl Format for Tektronix {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(read::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        Ok(read::open(source, &options.limits)?.parsed())
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().checker(self)
+    }
+}
+
+impl Checker for Tektronix {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         check::check(source, limits)
     }

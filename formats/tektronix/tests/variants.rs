@@ -5,7 +5,7 @@ mod recordings;
 
 use recordings::{folder, read};
 use spile_core::error::ErrorKind;
-use spile_core::format::Format as _;
+use spile_core::format::{Checker as _, Format as _, OpenOptions};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
@@ -20,7 +20,7 @@ fn isf(preamble: &str, samples: &[u8]) -> Source {
 }
 
 fn code(source: Source) -> (&'static str, ErrorKind) {
-    let error = Tektronix.open(source, &Limits::default()).err().unwrap();
+    let error = Tektronix.open(source, &OpenOptions::default()).err().unwrap();
     assert!(error.offset().is_some(), "{error}");
     (error.code(), error.kind())
 }
@@ -339,7 +339,7 @@ fn llwfm_files_have_an_optional_colon_and_a_checksum() {
     let colon = [b":".to_vec(), plain.clone()].concat();
     let [a, b] = [&plain, &colon].map(|bytes| read(&Tektronix, Source::memory(&bytes[..])));
     assert_eq!((a[0].values.len(), &a[0].values, a[0].grid()), (1000, &b[0].values, b[0].grid()));
-    assert_eq!((a[0].said("units"), a[0].said("time_units")), (Some("V".into()), Some("s".into())));
+    assert_eq!((a[0].attr("units"), a[0].attr("time_units")), (Some("V".into()), Some("s".into())));
     for bytes in [&plain, &colon] {
         assert!(check(&Source::memory(&bytes[..])).findings.is_empty());
     }

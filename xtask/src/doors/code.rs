@@ -38,7 +38,6 @@ const PENDING: [Pending; 2] = [
             ("crates/ops/src/", 3),
             ("formats/gsd/src/", 12),
             ("formats/iotk/src/", 1),
-            ("formats/scda/src/", 1),
             ("formats/sdf/src/", 2),
             ("formats/taf/src/", 5),
         ],

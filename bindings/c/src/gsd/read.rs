@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use spile::error::Error;
+use spile_core::error::Error;
 use spile_gsd::Chunk;
 use spile_gsd::wire::Type;
 

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use spile::error::{Error, Result};
-use spile::limits::Limits;
+use spile_core::error::{Error, Result};
+use spile_core::limits::Limits;
 use spile_gsd::wire::Type;
 use spile_gsd::{Commit, Mode, Writer};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use spile::error::{Error, Result};
+use spile_core::error::{Error, Result};
 use spile_scda::Slots;
 
 use super::{Handle, ScdaFile, to_rank, with};

@@ -50,13 +50,13 @@ class Array(Node):
     >>> field[2, ..., ::-3].shape
     (10, 3)
 
-    Values are what is meant: numbers with a linear map (TAF mappings, SDF multipliers) are
-    ``float64``; `stored` gives the numbers of the file. Where a file has frames, the first dimension
+    Values are physical: scaled numbers (TAF mappings, SDF multipliers, CF scale factors) are
+    ``float64``, missing ones NaN; `stored` gives the numbers of the file. Where a file has frames, the first dimension
     is ``frame``. Elements, or frames, of different lengths make an array `ragged`: it has one
     dimension, its elements are arrays, and `offsets` and `values` have all of them end to end.
     """
 
-    __slots__ = ("_about", "_at", "_raw", "_rows")
+    __slots__ = ("_info", "_at", "_raw", "_rows")
 
     def __init__(
         self, handle: Handle, number: int, at: int | None = None, raw: bool = False
@@ -64,7 +64,7 @@ class Array(Node):
         super().__init__(handle, number)
         self._at = at
         self._raw = raw
-        self._about = handle.open.array(number)
+        self._info = handle.open.array(number)
         self._rows: tuple[np.ndarray, tuple[int, ...] | None] | None = None
 
     # What it is.
@@ -75,14 +75,45 @@ class Array(Node):
         return self.attrs.get("units")
 
     @property
+    def long_name(self) -> str | None:
+        """Descriptive name, where known."""
+        return self.attrs.get("long_name")
+
+    @property
+    def role(self) -> str:
+        """What it is: ``field``, ``mesh``, ``points``, ``log``, ``trace``, ``table``, ``text``,
+        ``cell`` or ``data``."""
+        return self._info.role
+
+    @property
+    def mesh(self) -> str | None:
+        """Path of the mesh of a field, or of the positions of points."""
+        return self._info.mesh
+
+    @property
+    def centring(self) -> str | None:
+        """Where the values of a field are: ``node``, ``cell``, ``face`` or ``edge``."""
+        return self._info.centring
+
+    @property
+    def component(self) -> tuple[str, int] | None:
+        """Name of the vector and number of the component, for components of a vector."""
+        return self._info.component
+
+    @property
+    def point_set(self) -> str | None:
+        """The species or other set of points that the values belong to."""
+        return self._info.point_set
+
+    @property
     def frames(self) -> int | None:
         """Number of frames; `None` where the array is the same in all."""
-        return None if self._at is not None else self._about[6]
+        return None if self._at is not None else self._info.frames
 
     @property
     def ragged(self) -> bool:
         """Elements, or frames, have lengths of their own."""
-        if self._about[7]:
+        if self._info.ragged:
             return True
         return self.frames is not None and self._lengths()[1] is None
 
@@ -92,19 +123,19 @@ class Array(Node):
         if self.frames is not None:
             rest = self._lengths()[1]
             return (self.frames,) if rest is None else (self.frames, *rest)
-        if self._at is not None and self._about[6] is not None:
+        if self._at is not None and self._info.frames is not None:
             shape = self._handle.open.shape(self._number, self._at)
             if shape is None:
                 raise KeyError(f"{self.path} is not in frame {self._at}")
             return tuple(shape)
-        return self._about[2]
+        return self._info.shape
 
     @property
     def dims(self) -> tuple[str, ...]:
         """Names of the dimensions."""
         if self.frames is None:
-            return self._about[3]
-        return ("frame",) if self.ragged else ("frame", *self._about[3])
+            return self._info.dims
+        return ("frame",) if self.ragged else ("frame", *self._info.dims)
 
     @property
     def ndim(self) -> int:
@@ -122,21 +153,21 @@ class Array(Node):
     @property
     def dtype(self) -> np.dtype:
         """Element type, in the byte order of the file."""
-        if self._mapped or self._about[1] is None:
+        if self._mapped or self._info.numpy is None:
             return np.dtype("f8")
         if self._bool:
             return np.dtype("?")
-        return np.dtype(self._about[1])
+        return np.dtype(self._info.numpy)
 
     @property
     def type(self) -> str:
         """Element type in spile's words, such as ``float64-be`` or ``text[32]``."""
-        return self._about[0]
+        return self._info.dtype
 
     @property
     def map(self) -> tuple[float, float] | None:
-        """``(intercept, slope)`` from stored to meant values, or `None`."""
-        return self._about[5]
+        """``(intercept, slope)`` from stored to physical values, or `None`."""
+        return self._info.scaling
 
     @property
     def stored(self) -> Array:
@@ -152,7 +183,7 @@ class Array(Node):
         'm'
         """
         points: dict[str, Array | np.ndarray] = {}
-        for name, coord, length in zip(self._about[3], self._about[4], self._about[2]):
+        for name, coord, length in zip(self._info.dims, self._info.coords, self._info.shape):
             if isinstance(coord, tuple):
                 start, step = coord
                 if length > MOST_POINTS:
@@ -165,7 +196,7 @@ class Array(Node):
     @property
     def grid(self) -> dict[str, tuple[float, float]]:
         """``(start, step)`` of the dimensions whose points are evenly spaced."""
-        found = zip(self._about[3], self._about[4])
+        found = zip(self._info.dims, self._info.coords)
         return {name: coord for name, coord in found if isinstance(coord, tuple)}
 
     @property
@@ -192,7 +223,7 @@ class Array(Node):
     def read(self, key: Any = (), *, native: bool = False) -> Any:
         """What stands at `key`: whole numbers, slices, ``...``. With `native` in the byte order of the
         machine, otherwise in that of the file."""
-        if self._about[7]:
+        if self._info.ragged:
             return self._elements(key)
         if self.frames is not None:
             return self._stack(key, native)
@@ -212,11 +243,11 @@ class Array(Node):
     def view(self) -> np.ndarray:
         """The array without a copy, read-only: where its bytes lie together in memory or in a file
         that was opened with ``mmap=True``, and mean what they say."""
-        changed = self._mapped or self._bool or self._about[1] is None or self._about[7]
+        changed = self._mapped or self._bool or self._info.numpy is None or self._info.ragged
         if not changed and self.frames is None and self.dtype.itemsize:
             seen = self._handle.open.view(self._number, frame=self._at)
             if seen is not None:
-                return seen.view(self.dtype).reshape(self.shape, order=_ORDER[self._about[8]])
+                return seen.view(self.dtype).reshape(self.shape, order=_ORDER[self._info.fortran])
         hint = "open(..., mmap=True) maps files; index the array for a copy"
         raise ArgumentError(f"{self.path} cannot be had without a copy\nhint: {hint}", hint=hint)
 
@@ -244,7 +275,7 @@ class Array(Node):
         if not shape:
             yield self.read()
             return
-        fortran = self._about[8] and self.frames is None
+        fortran = self._info.fortran and self.frames is None
         axis = len(shape) - 1 if fortran else 0
         row = self.dtype.itemsize * math.prod(shape) // max(shape[axis], 1)
         rows = max(1, chunk // max(row, 1))
@@ -255,7 +286,7 @@ class Array(Node):
     @property
     def offsets(self) -> np.ndarray:
         """Of a ragged array: where each element begins in `values`, and where the last one ends."""
-        if self._about[7]:
+        if self._info.ragged:
             return self._handle.open.offsets(self._number)
         if self.frames is None:
             raise ArgumentError(f"{self.path} is not ragged")
@@ -265,7 +296,7 @@ class Array(Node):
     @property
     def values(self) -> np.ndarray:
         """All elements; of a ragged array end to end."""
-        if self._about[7]:
+        if self._info.ragged:
             return self._part((), self._at, False)
         if not self.ragged:
             return self.read()
@@ -309,29 +340,30 @@ class Array(Node):
 
     @property
     def _mapped(self) -> bool:
-        return self._about[5] is not None and not self._raw and self._about[0][0] not in "ct"
+        scaled = self._info.scaling is not None or self._info.has_missing
+        return scaled and not self._raw and self._info.dtype[0] not in "ct"
 
     @property
     def _bool(self) -> bool:
-        return self._about[0].startswith("bool")
+        return self._info.dtype.startswith("bool")
 
     def _lengths(self) -> tuple[np.ndarray, tuple[int, ...] | None]:
         """Rows in each frame, and the lengths all frames have, if they have the same."""
         if self._rows is None:
             rows, even = self._handle.open.rows(self._number)
-            shape = self._about[2]
+            shape = self._info.shape
             same = even and (len(rows) == 0 or ((rows == rows[0]).all() and rows[0] >= 0))
             self._rows = rows, shape if same else None
         return self._rows
 
     def _part(self, key: Any, frame: int | None, native: bool) -> Any:
-        meant = self._mapped or self._about[1] is None
-        found = self._handle.open.read(self._number, key, frame=frame, meant=meant, native=native)
+        physical = self._mapped or self._info.numpy is None
+        found = self._handle.open.read(self._number, key, frame=frame, physical=physical, native=native)
         if found is None:
             return None
         data, shape, fortran = found
-        if not meant:
-            dtype = np.dtype(self._about[1])
+        if not physical:
+            dtype = np.dtype(self._info.numpy)
             data = (
                 data.view(dtype.newbyteorder("=") if native else dtype)
                 if data.size

@@ -89,7 +89,7 @@ class _Wanted:
 
     def variable(self, array, about):
         kind = about.get("sdf_type", "")
-        if array._about[7]:
+        if array._info.ragged:
             ragged(self.builder, self.builder.name(array.path), array)
             return
         full = about.get("sdf_name", array.path)
@@ -111,7 +111,7 @@ class _Wanted:
         if self.lead and array.frames is not None:
             if array.ragged:
                 # Where frames only lack the array, its dimensions are what they are.
-                array, usual = Padded(array), array._about[2]
+                array, usual = Padded(array), array._info.shape
                 dims = [
                     dim if most == length else self.builder.dim(f"{dim}_most", most)
                     for dim, most, length in zip(dims, array.shape[1:], usual)
@@ -121,23 +121,23 @@ class _Wanted:
 
     def points(self, mesh, array):
         """The dimension of particles."""
-        length = array._about[2][0] if array._about[2] else 1
-        species = array._about[3][0]
+        length = array._info.shape[0] if array._info.shape else 1
+        species = array._info.dims[0]
         other = f"ID_{mesh.name}" if mesh else None
         return self.builder.dim(plain_name(f"ID_{species}"), length, other)
 
     def grid(self, array, about):
         """The dimensions of a variable on a mesh, or of anything else."""
-        place = about.get("mesh"), array._about[3], array._about[2]
+        place = about.get("mesh"), array._info.dims, array._info.shape
         if place not in self.known:
             self.known[place] = self.dimensions(array, self.by_id.get(place[0]))
         return self.known[place]
 
     def dimensions(self, array, mesh):
         dims = []
-        for label, length in zip(array._about[3], array._about[2]):
+        for label, length in zip(array._info.dims, array._info.shape):
             axis = mesh.axes.get(label) if mesh else None
-            nodes = axis._about[2][0] if axis is not None and len(axis._about[2]) == 1 else None
+            nodes = axis._info.shape[0] if axis is not None and len(axis._info.shape) == 1 else None
             if nodes == length:
                 name = f"{label}_{mesh.name}"
             elif nodes == length + 1:
@@ -192,7 +192,7 @@ class Padded(Lazy):
     def __init__(self, array):
         self.array = array
         rows = np.maximum(array._lengths()[0], 0)
-        lengths = array._about[2]
+        lengths = array._info.shape
         most = (int(rows.max(initial=0)), *lengths[1:]) if lengths else ()
         self.shape = (len(rows), *most)
         self.dtype = array.dtype.newbyteorder("=")
@@ -259,7 +259,7 @@ def gsd(builder, group, **options):
     builder.add("box_part", xr.Variable(("box_part",), parts), coord=True)
     log = _Log(trajectory)
     for path, array in arrays.items():
-        if path.startswith("log/") and array._about[7] is False:
+        if path.startswith("log/") and array._info.ragged is False:
             shape = _log_shape(array, frames)
             dims = ["frame"]
             dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
@@ -285,7 +285,7 @@ def _counts(array, frames):
 
 def _log_shape(array, frames):
     """As ``read_log`` has it: no dimensions for a single value."""
-    rows = list(array._about[2])
+    rows = list(array._info.shape)
     if rows in ([1], [1, 1]):
         return (frames,)
     if len(rows) == 2 and rows[1] == 1:

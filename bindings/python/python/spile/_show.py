@@ -17,8 +17,8 @@ def _size(number):
 
 def _shape(array):
     """Names and lengths, without looking at every frame."""
-    about = array._about
-    lengths = [f"{name}: {length}" for name, length in zip(about[3], about[2])]
+    about = array._info
+    lengths = [f"{name}: {length}" for name, length in zip(about.dims, about.shape)]
     if array.frames is not None:
         lengths.insert(0, f"frame: {array.frames}")
     return ", ".join(lengths) if lengths else "scalar"

@@ -164,7 +164,7 @@ def plain(builder, group, **_):
 
 def variable(builder, name, array, dims, coord=False):
     """An array along dimensions of these names."""
-    if array._about[7]:
+    if array._info.ragged:
         ragged(builder, name, array)
     elif array.frames is not None and array.ragged:
         by_frame(builder, name, array, dims)
@@ -204,7 +204,7 @@ class Joined(Lazy):
 
     def __init__(self, array, rows):
         self.array = array
-        self.shape = (rows, *array._about[2][1:])
+        self.shape = (rows, *array._info.shape[1:])
         self.dtype = array.dtype.newbyteorder("=")
 
     def _read(self, key):

@@ -22,7 +22,7 @@ fn array(block: &Block<'_>) -> Result<Array> {
     let limits = limits(None);
     let (dtype, cell) = block.cell()?;
     let desc = ArrayDesc::new(dtype, cell.shape, cell.layout);
-    Ok(Array::open(&Source::memory(Vec::new()), &Tree::new(&limits), &desc, &limits)?)
+    Ok(Dataset::new(Source::memory(Vec::new()), Tree::new(&limits)).open_array(&desc)?)
 }
 
 fn overwrite(allowed: bool) -> Overwrite {

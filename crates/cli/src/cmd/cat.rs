@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use spile::Dataset;
 use spile::error::{Error, ErrorKind, Result};
-use spile::format::Opened;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -23,98 +23,140 @@ const NAMES: usize = 5;
 /// Print the values of an array, or of a part of it.
 ///
 /// A selection is written as in Python, with commas between dimensions: '0:100, 3', '::10', '-5:',
-/// '..., 0'. Indices count from zero. Rows are lines, columns are separated by tabs; whatever the
-/// order in the file, the last index runs fastest.
+/// '..., 0'. Indices count from 0. Frames are the first dimension of an array that has frames: '-1' is
+/// its last frame, '0:10, :, 2' a column of the first ten. Rows are lines, columns are separated by tabs;
+/// the last index runs fastest, whatever the order in the file.
 #[derive(Debug, Args)]
 pub(crate) struct CatArgs {
     /// The file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The array; a file with only one needs no name
+    /// Path or id of the array; not needed for a file with one array
     // Two arguments of one value each: a list that allows hyphens would swallow options.
     #[arg(value_name = "NAME", allow_hyphen_values = true)]
     name: Option<String>,
-    /// The part of it
+    /// Part of the array
     #[arg(value_name = "SELECTION", allow_hyphen_values = true)]
     selection: Option<String>,
     /// Write little-endian bytes instead of text
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// The frame, of an array that has frames
-    #[arg(long, value_name = "N")]
-    frame: Option<u64>,
-    /// Several frames, as a slice: 0:100, ::10; a single value is a line with the frame's number
+    /// One frame; the selection is then about that frame
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    frame: Option<i64>,
+    /// Several frames, as a slice: 0:100, ::10; the selection is then about each of them
     #[arg(long, value_name = "A:B:C", conflicts_with = "frame", allow_hyphen_values = true)]
     frames: Option<String>,
-    /// One element, counted from zero, of an array whose elements have different lengths too
+    /// One element, counted from 0, also of an array whose elements have different lengths
     #[arg(long, value_name = "N", conflicts_with = "selection")]
     element: Option<u64>,
-    /// Values as stored, before any linear map
+    /// Print stored values, without scaling
     #[arg(long)]
     stored: bool,
+}
+
+impl CatArgs {
+    /// The positional arguments that may begin with a hyphen.
+    pub(crate) fn words(&self) -> [Option<&str>; 2] {
+        [self.name.as_deref(), self.selection.as_deref()]
+    }
 }
 
 pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(std::slice::from_ref(&args.file), out, |entry, out| {
         let file = context.open(entry.path)?;
-        let Some(frames) = &args.frames else {
-            print(args, entry, &file, args.frame, context, out)?;
+        let tree = file.tree();
+        let (node, desc, mut selection) =
+            choose(tree, args.name.as_deref(), args.selection.as_deref())?;
+        let table = match &tree.resolve(desc)?.layout {
+            Layout::PerFrame(table) => Some(table),
+            _ => None,
+        };
+        let Some(table) = table else {
+            if args.frame.is_some() || args.frames.is_some() {
+                return Err(Error::argument(format!("\"{}\" has no frames", node.path)));
+            }
+            if let Some(number) = args.element {
+                selection = element(tree.resolve(desc)?, number)?;
+            }
+            let array = file.open_array(desc).map_err(|e| locate(e, node))?;
+            print(args, entry, &file, node, None, &array, &selection, context, out)?;
             return Ok(Exit::Yes);
         };
-        let tree = file.reader.tree();
-        let (_, desc, _) = choose(tree, args.name.as_deref(), args.selection.as_deref())?;
-        let Layout::PerFrame(table) = &tree.resolve(desc)?.layout else {
-            return Err(Error::argument("this array has no frames").hint("leave --frames away"));
+        let frames: Pick = match (args.frame, &args.frames) {
+            (Some(frame), _) => Pick::default().with_frames(&frame.to_string())?,
+            (None, Some(frames)) => Pick::default().with_frames(frames)?,
+            // The first dimension is that of the frames.
+            (None, None) => match split_frames(&mut selection) {
+                Some(slice) => Pick::default().with_frame_slice(slice),
+                None => Pick::default(),
+            },
         };
-        for frame in Pick::default().with_frames(frames)?.frames(table.len())? {
-            // Not every frame has every array.
-            let Some(cell) = table.cell(frame)? else { continue };
-            if !args.raw && !context.json {
-                match cell.shape.rank() {
+        let single = frames.is_one_frame() || table.len() == 1;
+        for frame in frames.frames(table.len())? {
+            let array = file.open_array_in_frame(desc, frame).map_err(|e| locate(e, node))?;
+            let Some(array) = array else {
+                if single {
+                    let message = format!("frame {frame} does not have \"{}\"", node.path);
+                    return Err(Error::argument(message));
+                }
+                continue;
+            };
+            if !single && !args.raw && !context.json {
+                match array.shape().rank() {
                     0 => write!(out, "{frame}\t")?,
                     _ => writeln!(out, "# frame {frame}")?,
                 }
             }
-            print(args, entry, &file, Some(frame), context, out)?;
+            print(args, entry, &file, node, Some(frame), &array, &selection, context, out)?;
         }
         Ok(Exit::Yes)
     })
 }
 
+/// Removes the slice of the frames, which comes first, from a selection.
+fn split_frames(selection: &mut Selection) -> Option<Slice> {
+    match selection.0.first() {
+        None | Some(Slice::Rest) => None,
+        Some(_) => Some(selection.0.remove(0)),
+    }
+}
+
+/// Adds the array to an error that is about its content.
+fn locate(error: Error, node: &Node) -> Error {
+    match error.kind() {
+        ErrorKind::Argument | ErrorKind::Io => error,
+        _ => error.in_object(format!("\"{}\"", node.path)),
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // One call, with everything that a document has.
 fn print(
     args: &CatArgs,
     entry: Entry<'_>,
-    file: &Opened,
+    file: &Dataset,
+    node: &Node,
     frame: Option<u64>,
+    array: &Array,
+    selection: &Selection,
     context: &Context,
     out: &mut Output,
 ) -> Result<()> {
-    let tree = file.reader.tree();
-    let (node, desc, mut selection) =
-        choose(tree, args.name.as_deref(), args.selection.as_deref())?;
-    if let Some(number) = args.element {
-        selection = element(tree.resolve(desc)?, number)?;
-    }
-    // A wrong selection and a full disk are not the array's fault.
-    let place = |e: Error| match e.kind() {
-        ErrorKind::Argument | ErrorKind::Io => e,
-        _ => e.in_object(format!("\"{}\"", node.path)),
-    };
-    let (frame, array) = open(file, desc, frame, context).map_err(place)?;
     let values = if args.stored { Values::Stored } else { Values::Mapped };
     if context.json {
-        let shape = array.select(&selection, Axes::Stored)?.shape();
+        let shape = array.select(selection, Axes::Stored)?.shape();
         let mut document = out.document_of(entry, file)?;
         document.field("path", &node.path)?;
         document.some("id", node.id.as_ref())?;
         document.some("frame", frame.as_ref())?;
-        document.field("dtype", &cat::dtype(&array, values).to_string())?;
+        document.field("dtype", &cat::dtype(array, values).to_string())?;
         document.field("shape", shape.lengths())?;
-        document.raw("values", |out| cat::json(&array, &selection, values, out)).map_err(place)?;
+        let values = document.raw("values", |out| cat::json(array, selection, values, out));
+        values.map_err(|e| locate(e, node))?;
         return document.end();
     }
     let write = if args.raw { cat::raw } else { cat::text };
-    write(&array, &selection, values, out).map_err(place)
+    write(array, selection, values, out).map_err(|e| locate(e, node))
 }
 
 /// The selection that is one element. Elements of different lengths are handed out as one run of
@@ -122,14 +164,14 @@ fn print(
 fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
     let count = desc.shape.lengths().first().copied().unwrap_or(0);
     if number >= count {
-        let message = format!("there is no element {number}, the array has {count}");
+        let message = format!("no element {number}: the array has {count}");
         return Err(Error::argument(message));
     }
     let Some(starts) = desc.ragged() else {
         return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))]));
     };
     let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());
-    let [from, to] = range.ok_or_else(|| Error::argument("the table of elements is too short"))?;
+    let [from, to] = range.ok_or_else(|| Error::argument("the size table is too short"))?;
     Ok(Selection(vec![Slice::range(*from, *to)]))
 }
 
@@ -188,32 +230,30 @@ fn which<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Error 
     error.hint(format!("for example {}{}", names.join(", "), if more { ", ..." } else { "" }))
 }
 
-/// The array, in the frame that was asked for or in the only one there is.
+/// The array in frame `frame`, which may be negative, or in the only frame there is.
 pub(super) fn open(
-    file: &Opened,
+    file: &Dataset,
     desc: &ArrayDesc,
-    frame: Option<u64>,
-    context: &Context,
+    frame: Option<i64>,
 ) -> Result<(Option<u64>, Array)> {
-    let (source, tree) = (file.reader.source(), file.reader.tree());
-    let table = match &tree.resolve(desc)?.layout {
-        Layout::PerFrame(table) => Some(table),
-        _ => None,
+    let count = match &file.tree().resolve(desc)?.layout {
+        Layout::PerFrame(table) => table.len(),
+        _ if frame.is_some() => return Err(Error::argument("the array has no frames")),
+        _ => return Ok((None, file.open_array(desc)?)),
     };
-    let frame = match (table.map(|table| table.len()), frame) {
-        (None, None) => return Ok((None, Array::open(source, tree, desc, &context.limits)?)),
-        (None, Some(_)) => {
-            return Err(Error::argument("this array has no frames").hint("leave --frame away"));
+    let frame = match frame {
+        None if count == 1 => 0,
+        None => {
+            return Err(Error::argument(format!("the array has {count} frames; name one"))
+                .hint("for example --frame 0, or --frame -1 for the last"));
         }
-        (Some(_), Some(frame)) => frame,
-        (Some(1), None) => 0,
-        (Some(n), None) => {
-            return Err(Error::argument(format!("this array has {n} frames; name one"))
-                .hint("for example --frame 0; `cat` prints several with --frames 0:10"));
+        Some(frame) => {
+            let all = Pick::default().with_frames(&frame.to_string())?.frames(count)?;
+            all.into_iter().next().unwrap_or(0)
         }
     };
-    if let Some(array) = Array::open_frame(source, tree, desc, frame, &context.limits)? {
-        return Ok((Some(frame), array));
-    }
-    Err(Error::argument(format!("frame {frame} does not have this array")))
+    let array = file.open_array_in_frame(desc, frame)?;
+    let array =
+        array.ok_or_else(|| Error::argument(format!("frame {frame} does not have the array")))?;
+    Ok((Some(frame), array))
 }

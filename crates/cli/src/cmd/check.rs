@@ -13,6 +13,7 @@ use spile_ops::check::{Check, Row, check_folder};
 use crate::batch::{Batch, Tally};
 use crate::context::{Context, Entry};
 use crate::exit::Exit;
+use crate::hint;
 use crate::print::{Align, Output, Table, style, text};
 use crate::progress;
 
@@ -35,15 +36,15 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn run(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let limits = &context.limits;
+    let options = context.options();
     let is_many = |file: &PathBuf| {
-        Ok::<_, Error>(file.is_dir() && spile::REGISTRY.folder_format(file, limits)?.is_none())
+        Ok::<_, Error>(file.is_dir() && spile::REGISTRY.folder_format(file, &options)?.is_none())
     };
     if args.summary || args.files.iter().map(is_many).collect::<Result<Vec<_>>>()?.contains(&true) {
         return batch(args, context, out);
     }
     context.each_file(&args.files, out, |entry, out| {
-        let folder = spile::REGISTRY.folder_format(entry.path, limits)?;
+        let folder = spile::REGISTRY.folder_format(entry.path, &options)?;
         let check = examine(args, entry.path, folder, context)?;
         if context.json {
             out.json(&Body { file: entry.name(), check: &check })?;
@@ -152,7 +153,7 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
         let severity = out.paint(colour, finding.severity);
         writeln!(out, "{name}: {severity}: {}", text::clean(&sentence(finding)))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "  hint: {}", text::clean(hint))?;
+            writeln!(out, "  hint: {}", text::clean(&hint::render(hint)))?;
         }
     }
     let counts: Vec<String> =

@@ -6,34 +6,34 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use spile::error::{Error, Result, human_bytes};
-use spile::format::{Format, Reader};
-use spile_ops::convert::{self, Plan, convert};
+use spile::Dataset;
+use spile::format::{Format, Loss};
+use spile_ops::convert::{self, LossRow, Plan, convert};
 use spile_ops::diff::Row;
-use spile_ops::subset::Subset;
+use spile_ops::subset::subset;
 
 use super::{diff, not_standard_output, overwrite};
-use crate::args::PickArgs;
+use crate::args::{OutputArgs, PickArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
 
-/// The speed of what is over sooner says nothing.
-const WORTH_TELLING: Duration = Duration::from_millis(700);
+/// Shorter conversions are reported without a speed.
+const MEASURABLE: Duration = Duration::from_millis(700);
 
-/// Write a file as another format.
+/// Convert a file to another format.
 ///
-/// The new file's format is that of its name's ending, or -t. What the format has no words for is kept in
-/// a description beside the arrays, and is there again when spile reads the file; what is lost all the same
-/// is told before anything is written. --dry-run tells only that, --strict refuses it. The new file appears whole or not
-/// at all. --verify reads it again and compares every value.
+/// The format of the output follows from its extension, or -t. Metadata that the target cannot express is
+/// stored as JSON next to the arrays and restored on reading. Everything that will not arrive is reported;
+/// --dry-run only reports, --strict refuses. Writes are atomic. --verify compares the output with the
+/// source, values included.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
     /// The file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The new file
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     how: HowArgs,
 }
@@ -42,16 +42,16 @@ pub(crate) struct ConvertArgs {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
 pub(super) struct HowArgs {
-    /// The format of the new file
+    /// Output format
     #[arg(short, long, value_name = "FORMAT")]
     to: Option<String>,
-    /// Tell what would be done and lost; write nothing
+    /// Report what would be written and lost; write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Refuse to lose anything
+    /// Fail if anything would be lost
     #[arg(long)]
     strict: bool,
-    /// Read the new file and compare
+    /// Read the output and compare it with the source
     #[arg(long)]
     verify: bool,
     /// Replace the output file if it exists
@@ -59,16 +59,16 @@ pub(super) struct HowArgs {
     overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
-    /// Only a part of a dimension, by its name: X=0:100, 'Y=::2'
+    /// Part of a dimension, by its name: X=0:100, 'Y=::2'
     #[arg(long, value_name = "DIM=A:B:C")]
     slice: Vec<String>,
 }
 
 pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let format = args.how.target(&args.output)?;
+    let format = args.how.target(args.output.path())?;
     let opened = context.open(&args.file).map_err(|e| e.with_path(&args.file))?;
-    let job = Job { from: &args.file, to: &args.output, format, how: &args.how };
-    job.run(&*opened.reader, context, out)
+    let job = Job { from: &args.file, to: args.output.path(), format, how: &args.how };
+    job.run(&opened, context, out)
 }
 
 impl HowArgs {
@@ -91,7 +91,7 @@ impl Job<'_> {
     /// Plans, writes, verifies and tells.
     pub(super) fn run(
         &self,
-        content: &dyn Reader,
+        content: &Dataset,
         context: &Context,
         out: &mut Output,
     ) -> Result<Exit> {
@@ -100,21 +100,21 @@ impl Job<'_> {
         if pick.is_all() {
             return self.write(content, context, out);
         }
-        let part = Subset::new(content, &pick, &context.limits);
+        let part = subset(content, &pick);
         self.write(&part.map_err(|e| e.with_path(self.from))?, context, out)
     }
 
-    fn write(&self, content: &dyn Reader, context: &Context, out: &mut Output) -> Result<Exit> {
+    fn write(&self, content: &Dataset, context: &Context, out: &mut Output) -> Result<Exit> {
         let Self { from, to, format, how } = *self;
         let place = |e: Error| e.with_path(from);
-        let plan = convert::plan(format, content, to, &context.limits).map_err(place)?;
-        let losses = &plan.losses;
-        if how.strict && !losses.is_empty() {
+        let mut plan = convert::plan(format, content, to).map_err(place)?;
+        if how.strict && !plan.losses.is_empty() {
+            let losses = &plan.losses;
             let name = format.info().name;
             let lost = text::count(losses.len() as u64, "thing");
             return Err(Error::argument(format!(
                 "{lost} would be lost in {name}, first {}",
-                told(&losses[0])
+                loss_text(&losses[0])
             ))
             .with_path(from)
             .hint("--dry-run lists all of them; without --strict they are left out"));
@@ -124,10 +124,11 @@ impl Job<'_> {
         if !how.dry_run {
             let replace = overwrite(how.overwrite);
             let start = Instant::now();
-            convert(format, content, &plan, to, replace, &context.limits).map_err(place)?;
+            let found = convert(format, content, &plan, to, replace, how.strict).map_err(place)?;
+            plan.losses.extend(found);
             took = start.elapsed();
             if how.verify {
-                let found = convert::verify(format, content, &plan, to, &context.limits)?;
+                let found = convert::verify(format, content, &plan, to)?;
                 differences = found.differences;
             }
         }
@@ -153,35 +154,30 @@ impl Job<'_> {
             document.field("written", &!how.dry_run)?;
             document.field("arrays", &plan.arrays)?;
             document.field("seconds", &took.as_secs_f64())?;
-            document.field("described", &plan.described)?;
-            document.field("steps", &plan.steps)?;
-            document.field("lost", &plan.losses)?;
+            document.field("described", &plan.flattened)?;
+            let lost: Vec<LossRow<'_>> = plan.losses.iter().map(LossRow::from).collect();
+            document.field("lost", &lost)?;
             document.field("differences", differences)?;
             return document.end();
         }
-        if how.dry_run || context.verbose {
-            for step in &plan.steps {
-                writeln!(out, "{}", text::clean(&format!("{}: {}", step.path, step.how)))?;
-            }
-        }
         for loss in &plan.losses {
-            context.warn(from, &format!("lost: {}", told(loss)));
+            context.warn(from, &format!("not written: {}", loss_text(loss)));
         }
         for difference in differences {
             let word = out.paint(style::BAD, "differs:");
-            writeln!(out, "{word} {}", text::clean(&told(difference)))?;
+            writeln!(out, "{word} {}", text::clean(&difference_text(difference)))?;
         }
         if !context.quiet {
             let name = shown(to);
             let what = text::count(plan.arrays, "array");
             let title = format.info().name;
-            let described = if plan.described { ", with a description" } else { "" };
+            let described = if plan.flattened { ", with metadata as JSON" } else { "" };
             match (how.dry_run, bytes) {
                 (false, Some(bytes)) => {
                     let checked =
                         if how.verify && differences.is_empty() { ", verified" } else { "" };
                     let size = text::size(bytes);
-                    let rate = if took > WORTH_TELLING {
+                    let rate = if took > MEASURABLE {
                         let rate = bytes as f64 / took.as_secs_f64();
                         format!(" at {}/s", human_bytes(rate as u64))
                     } else {
@@ -196,9 +192,20 @@ impl Job<'_> {
     }
 }
 
-fn told(row: &Row) -> String {
+/// `Electric Field/Ex: coordinates (VTK has no ...)`.
+fn loss_text(loss: &Loss) -> String {
+    let Loss { path, kind, name, reason } = loss;
+    let path = if path.is_empty() { "the file" } else { path };
+    let what = match name {
+        Some(name) => format!("{} {name}", kind.name()),
+        None => kind.name().to_string(),
+    };
+    format!("{path}: {what} ({reason})").replace('\n', "\\n")
+}
+
+fn difference_text(row: &Row) -> String {
     let path = if row.path.is_empty() { "the file" } else { &row.path };
-    // A text of several lines is told in one.
+    // Text of several lines is shown on one.
     format!("{path}: {}", diff::sentence(row)).replace('\n', "\\n")
 }
 

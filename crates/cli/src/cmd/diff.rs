@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Output) -> Resul
     };
     let open = |path: &PathBuf| context.open(path).map_err(|e: Error| e.with_path(path));
     let (first, second) = (open(&args.first)?, open(&args.second)?);
-    let diff = spile_ops::diff(&*first.reader, &*second.reader, &rules, &context.limits)?;
+    let diff = spile_ops::diff(&first, &second, &rules)?;
     let same = diff.differences.is_empty();
     if context.json {
         #[derive(Serialize)]

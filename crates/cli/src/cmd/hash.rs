@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spile::error::Result;
-use spile::format::Opened;
+use spile::Dataset;
 
 use crate::args::PickArgs;
 use crate::context::{Context, Entry};
@@ -34,59 +34,58 @@ pub(crate) fn run(args: &HashArgs, context: &Context, out: &mut Output) -> Resul
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
         match (args.native, context.json) {
-            (true, true) => native_json(entry, &file, context, out)?,
+            (true, true) => native_json(entry, &file, out)?,
             (true, false) => {
                 out.heading(entry)?;
-                spile_ops::hash::native(&*file.reader, &context.limits, &mut |row| {
+                spile_ops::hash::native(&file, &mut |row| {
                     line(&row.sha256, &row.path, row.frame, out)
                 })?;
             }
-            (false, true) => json(args, entry, &file, context, out)?,
+            (false, true) => json(args, entry, &file, out)?,
             (false, false) => show(args, entry, &file, context, out)?,
         }
         Ok(Exit::Yes)
     })
 }
 
-fn native_json(entry: Entry<'_>, file: &Opened, context: &Context, out: &mut Output) -> Result<()> {
+fn native_json(entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()> {
     let mut document = out.document_of(entry, file)?;
-    document.list("objects", |add| spile_ops::hash::native(&*file.reader, &context.limits, add))?;
+    document.list("objects", |add| spile_ops::hash::native(file, add))?;
     document.end()
 }
 
 fn json(
     args: &HashArgs,
     entry: Entry<'_>,
-    file: &Opened,
-    context: &Context,
+    file: &Dataset,
     out: &mut Output,
 ) -> Result<()> {
-    let (pick, limits) = (args.pick.pick()?, &context.limits);
+    let pick = args.pick.pick()?;
     let mut document = out.document_of(entry, file)?;
     if pick.is_all() {
-        document.field("digest", &spile_ops::content(&*file.reader, limits)?)?;
+        document.field("digest", &spile_ops::content(file)?)?;
     }
-    document.list("arrays", |add| spile_ops::hash(&*file.reader, &pick, limits, add))?;
+    document.list("arrays", |add| spile_ops::hash(file, &pick, add))?;
     document.end()
 }
 
 fn show(
     args: &HashArgs,
     entry: Entry<'_>,
-    file: &Opened,
+    file: &Dataset,
     context: &Context,
     out: &mut Output,
 ) -> Result<()> {
-    let (pick, limits) = (args.pick.pick()?, &context.limits);
+    let pick = args.pick.pick()?;
     if pick.is_all() {
-        line(&spile_ops::content(&*file.reader, limits)?, &entry.name(), None, out)?;
+        line(&spile_ops::content(file)?, &entry.name(), None, out)?;
         if !context.verbose {
             return Ok(());
         }
     } else {
         out.heading(entry)?;
     }
-    spile_ops::hash(&*file.reader, &pick, limits, &mut |row| {
+    spile_ops::hash(file, &pick, &mut |row| {
         line(&row.sha256, &row.path, row.frame, out)
     })
 }

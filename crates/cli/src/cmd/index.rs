@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spile::error::{Error, Result};
-use spile::format::Reader;
+use spile::Dataset;
+use spile::format::{Writer, writer_of};
 use spile::index::{Indexed, write_h5};
-use spile::limits::Limits;
 use spile::sink::{FolderSink, Sink};
 use spile_ops::index::{DOCUMENTS, LeftOut};
-use spile_ops::subset::Subset;
+use spile_ops::subset::subset;
 
 use super::{not_standard_output, overwrite};
-use crate::args::PickArgs;
+use crate::args::{OutputArgs, PickArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
@@ -31,9 +31,8 @@ pub(crate) struct IndexArgs {
     /// The file, or a folder that is one dataset
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The new index
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// As HDF5 with external storage
     #[arg(long, conflicts_with = "parquet")]
     h5: bool,
@@ -59,28 +58,25 @@ struct Done {
 }
 
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "an index")?;
+    not_standard_output(args.output.path(), "an index")?;
     let place = |e: Error| e.with_path(&args.file);
     let opened = context.open(&args.file).map_err(place)?;
     let pick = args.pick.pick()?;
-    let subset;
-    let content: &dyn Reader = if pick.is_all() {
-        &*opened.reader
-    } else {
-        subset = Subset::new(&*opened.reader, &pick, &context.limits)?;
-        &subset
+    let content = if pick.is_all() { opened } else { subset(&opened, &pick)? };
+    let place = |e: Error| match content.format() {
+        Some(format) => place(e).with_format(format.name),
+        None => place(e),
     };
-    let place = |e: Error| place(e).with_format(opened.format.info().name);
     let done = if args.parquet {
         let folder = folder(args)?;
-        let done = tables(content, &folder, &context.limits).map_err(place)?;
+        let done = tables(&content, &folder).map_err(place)?;
         refuse(args, &done)?;
         folder.commit()?;
         done
     } else {
-        let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
+        let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
         let form = if args.h5 { hdf5 } else { kerchunk };
-        let done = form(content, &mut sink, &context.limits).map_err(place)?;
+        let done = form(&content, &mut sink).map_err(place)?;
         refuse(args, &done)?;
         sink.commit()?;
         done
@@ -101,7 +97,7 @@ fn refuse(args: &IndexArgs, done: &Done) -> Result<()> {
 
 /// The new folder. One that is there is replaced with everything in it, so it has to be an index.
 fn folder(args: &IndexArgs) -> Result<FolderSink> {
-    let output = &args.output;
+    let output = args.output.path();
     if args.overwrite && output.is_dir() && !output.join(DOCUMENTS).is_file() {
         return Err(Error::argument("is a folder of other files, no index; it is not replaced")
             .with_path(output));
@@ -110,21 +106,23 @@ fn folder(args: &IndexArgs) -> Result<FolderSink> {
 }
 
 /// Kerchunk's tables.
-fn tables(content: &dyn Reader, folder: &FolderSink, limits: &Limits) -> Result<Done> {
-    let index = spile_ops::index(content, limits)?;
-    let parquet = spile::REGISTRY.named("parquet")?;
+fn tables(content: &Dataset, folder: &FolderSink) -> Result<Done> {
+    let index = spile_ops::index(content)?;
+    let Writer::File(parquet) = writer_of(spile::REGISTRY.named("parquet")?)? else {
+        return Err(Error::unsupported("", "Parquet is not written as a file"));
+    };
     let documents = index.documents().to_string();
     folder.file(DOCUMENTS)?.write_all(documents.as_bytes())?;
-    for table in index.tables(limits) {
+    for table in index.tables(content.limits()) {
         let (name, table) = table?;
-        parquet.write(&table, &mut folder.file(&name)?, limits)?;
+        parquet.write(&table, &mut folder.file(&name)?)?;
     }
     Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
 }
 
 /// Kerchunk's JSON.
-fn kerchunk(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
-    let index = spile_ops::index(content, limits)?;
+fn kerchunk(content: &Dataset, sink: &mut Sink) -> Result<Done> {
+    let index = spile_ops::index(content)?;
     let mut buffered = BufWriter::new(sink);
     index.write(&mut buffered)?;
     buffered.flush()?;
@@ -132,8 +130,8 @@ fn kerchunk(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Do
 }
 
 /// HDF5 with external storage.
-fn hdf5(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<Done> {
-    let Indexed { arrays, skipped } = write_h5(content, sink, limits)?;
+fn hdf5(content: &Dataset, sink: &mut Sink) -> Result<Done> {
+    let Indexed { arrays, skipped } = write_h5(content, sink)?;
     let left_out = skipped.into_iter().map(|array| LeftOut { path: array.path, why: array.reason });
     Ok(Done { arrays: arrays as u64, bytes: None, left_out: left_out.collect() })
 }
@@ -142,7 +140,7 @@ fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) ->
     if context.json {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
-        document.field("output", &args.output.to_string_lossy())?;
+        document.field("output", &args.output.path().to_string_lossy())?;
         document.field("arrays", &done.arrays)?;
         document.field("bytes", &done.bytes)?;
         document.field("left_out", &done.left_out)?;
@@ -152,7 +150,7 @@ fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) ->
         context.warn(&args.file, &format!("left out: {}: {}", left.path, left.why));
     }
     if !context.quiet {
-        let name = text::clean(&args.output.to_string_lossy()).into_owned();
+        let name = text::clean(&args.output.path().to_string_lossy()).into_owned();
         let arrays = text::count(done.arrays, "array");
         let size = done.bytes.map_or(String::new(), |bytes| format!(", {}", text::size(bytes)));
         writeln!(out, "{name}: {arrays}{size} in place")?;

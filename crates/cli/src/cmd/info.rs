@@ -1,12 +1,15 @@
-//! `spile info`, and `spile FILE`.
+//! `spile info`, and `spile FILE`, which also lists the arrays.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
 use spile::error::Result;
+use spile_ops::Pick;
 use spile_ops::info::{Info, Moment};
 
+use super::ls;
 use crate::context::{Context, Entry};
 use crate::exit::Exit;
 use crate::print::{Output, text};
@@ -14,16 +17,23 @@ use crate::print::{Output, text};
 /// Lines of a long text that are shown without `-v`.
 const LINES: usize = 8;
 
+/// Arrays listed by `spile FILE` without `-v`.
+const ARRAYS: usize = 40;
+
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
     /// Files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// List the arrays too, as `spile FILE` does
+    #[arg(short, long)]
+    arrays: bool,
 }
 
 pub(crate) fn run(args: &InfoArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
-        let info = spile_ops::info(&context.open(entry.path)?)?;
+        let file = context.open(entry.path)?;
+        let info = spile_ops::info(&file)?;
         if context.json {
             #[derive(Serialize)]
             struct Body<'a> {
@@ -34,6 +44,17 @@ pub(crate) fn run(args: &InfoArgs, context: &Context, out: &mut Output) -> Resul
             out.json(&Body { file: entry.name(), info: &info })?;
         } else {
             show(entry, &info, context, out)?;
+            if args.arrays {
+                let rows = spile_ops::list(file.tree(), &Pick::default(), None)?;
+                let arrays: Vec<_> = rows.into_iter().filter(|row| row.array.is_some()).collect();
+                let shown = if context.verbose { arrays.len() } else { ARRAYS.min(arrays.len()) };
+                writeln!(out)?;
+                ls::long(&arrays[..shown], false, out)?;
+                if shown < arrays.len() {
+                    let more = text::count((arrays.len() - shown) as u64, "more array");
+                    writeln!(out, "({more}; `spile ls -l` lists all)")?;
+                }
+            }
         }
         Ok(Exit::Yes)
     })
@@ -59,7 +80,7 @@ fn show(entry: Entry<'_>, info: &Info, context: &Context, out: &mut Output) -> R
         };
         fields.push(("frames".to_string(), format!("{}{range}", frames.count)));
     }
-    fields.extend(info.summary.0.iter().map(|(name, value)| (name.clone(), value.to_string())));
+    fields.extend(info.summary.0.iter().map(|(name, value)| (name.into(), value.to_string())));
     text::fields(&fields, if context.verbose { usize::MAX } else { LINES }, out)
 }
 

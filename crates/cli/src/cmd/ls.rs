@@ -37,7 +37,7 @@ pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<
     let pick = args.pick.pick()?;
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
-        let rows = spile_ops::list(file.reader.tree(), &pick, args.depth)?;
+        let rows = spile_ops::list(file.tree(), &pick, args.depth)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document.field("objects", &rows)?;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &LsArgs, context: &Context, out: &mut Output) -> Result<
 fn short(rows: &[Row], out: &mut Output) -> Result<()> {
     for row in rows {
         let (name, style) = name(row, &row.path);
-        let name = out.paint(style, &text::clean(&name));
+        let name = out.paint(style, &text::one_line(&name));
         writeln!(out, "{name}")?;
     }
     Ok(())
@@ -83,7 +83,7 @@ fn shape(array: &ArrayRow) -> String {
     }
 }
 
-fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
+pub(super) fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
     let mut columns = vec![("type", Align::Left), ("shape", Align::Right), ("size", Align::Right)];
     // Names of the format's own, where it has some: they work wherever a path does.
     let ids = rows.iter().any(|row| row.id.is_some());
@@ -135,10 +135,10 @@ fn details(row: &Row, out: &mut Output) -> Result<()> {
         }
         if let Some(map) = array.map {
             let (a, b) = (text::short(map.intercept.0), text::short(map.slope.0));
-            fields.push(("map".into(), format!("{a} + {b} * stored")));
+            fields.push(("scaling".into(), format!("{a} + {b} * stored")));
         }
     }
-    fields.extend(row.attrs.0.iter().map(|(name, value)| (name.clone(), value.to_string())));
+    fields.extend(row.attrs.0.iter().map(|(name, value)| (name.into(), value.to_string())));
     text::fields(&fields, usize::MAX, out)
 }
 

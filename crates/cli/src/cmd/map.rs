@@ -22,10 +22,9 @@ pub(crate) struct MapArgs {
 pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(std::slice::from_ref(&args.file), out, |entry, out| {
         let file = context.open(entry.path)?;
-        let reader = &*file.reader;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
-            let totals = document.list("parts", |add| spile_ops::map(reader, add))?;
+            let totals = document.list("parts", |add| spile_ops::map(&file, add))?;
             document.field("bytes", &totals.bytes)?;
             document.field("roles", &totals.roles)?;
             document.field("overlapping", &totals.overlapping)?;
@@ -41,7 +40,7 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
             ("value", Align::Left),
         ];
         let mut table = Table::new(&columns);
-        let totals = spile_ops::map(reader, &mut |part| table.styled(cells(part), out))?;
+        let totals = spile_ops::map(&file, &mut |part| table.styled(cells(part), out))?;
         table.print(out)?;
         if context.quiet {
             return Ok(Exit::Yes);

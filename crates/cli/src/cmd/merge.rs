@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use spile::error::{Error, Result};
 use spile::format::Format;
-use spile::{series, sink::Overwrite, source::Source};
+use spile::{Dataset, Source};
 
 use super::convert::{HowArgs, Job};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// Join the files of a run to one, a file a frame.
+/// Combine the files of a run; each input becomes one frame.
 ///
-/// Dumps become frames in the order of their times; arrays may come and go and change their lengths. GSD
-/// files have frames of their own, which follow each other. The new file is written as `convert` writes it.
+/// Frames are sorted by time. Arrays may be missing in some files and change their lengths. Files with
+/// frames of their own (GSD) are concatenated. Options are those of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// Files of one format
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The new file
+    /// Output file
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -32,18 +32,17 @@ pub(crate) fn run(args: &MergeArgs, context: &Context, out: &mut Output) -> Resu
     let target = args.how.target(&args.output)?;
     let format = common_format(&args.files)?;
     let job = Job { from: &args.files[0], to: &args.output, format: target, how: &args.how };
-    if format.info().name == "gsd" {
-        // Frames of a GSD file may stand for what its first frame says: its own library's rules join
-        // them, and what they give is written as anything.
+    if let Some(concatenator) = format.abilities().concatenator {
+        // Files with frames of their own are concatenated by the rules of their format.
         let folder = tempfile::tempdir_in(parent(&args.output))?;
-        let whole = folder.path().join("merged.gsd");
-        spile_gsd::ops::merge(&args.files, &whole, Overwrite::Never, &context.limits)?;
-        let merged = context.open(&whole).map_err(Error::without_path)?;
-        return job.run(&*merged.reader, context, out);
+        let target = folder.path().join("merged");
+        concatenator.concatenate(&args.files, &target, &context.limits)?;
+        let merged = context.open(&target).map_err(Error::without_path)?;
+        return job.run(&merged, context, out);
     }
     let folder = parent(&args.files[0]);
-    let merged = series::open(format, folder, &args.files, &context.limits)?;
-    context.tell(folder, &merged.findings);
+    let merged = Dataset::open_series(format, folder, &args.files, &context.options())?;
+    context.print_warnings(folder, merged.warnings());
     job.run(&merged, context, out)
 }
 

@@ -88,7 +88,11 @@ fn save(args: &SalvageArgs, item: &Item, target: &Path, context: &Context) -> Re
     }
     let mut sink = Sink::create(target, overwrite(args.overwrite))?;
     let format = spile::REGISTRY.probe(&source)?;
-    let saved = format
+    let salvager = format.abilities().salvager.ok_or_else(|| {
+        let message = format!("salvaging {} files is not supported", format.info().name);
+        Error::unsupported("", message).with_path(file)
+    })?;
+    let saved = salvager
         .salvage(&source, &mut sink, &context.limits)
         .map_err(|e| e.with_path(file).with_format(format.info().name))?;
     sink.commit()?;

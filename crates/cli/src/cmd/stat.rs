@@ -15,9 +15,9 @@ use crate::print::{Align, Output, Table, style, text};
 
 /// Count, minimum, maximum, mean and deviation of every array.
 ///
-/// Values are mapped where the array has a linear map. NaN and infinities are counted and left
-/// out of everything else; the deviation is that of a sample (n - 1). Text shows six digits,
-/// --json all of them.
+/// Values are physical (scaled). NaN and infinities are counted and excluded from everything else; the
+/// standard deviation is that of a sample (n - 1). An array with frames has one row for all frames; with
+/// --frames one per frame. Text shows six digits, --json all of them.
 #[derive(Debug, Args)]
 pub(crate) struct StatArgs {
     /// Files; - is standard input
@@ -25,13 +25,13 @@ pub(crate) struct StatArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     pick: PickArgs,
-    /// Draw how many values are where; the file is read twice
+    /// Draw a histogram; the file is read twice
     #[arg(long)]
     hist: bool,
     /// Bins of the histogram [default: 20]
     #[arg(long, value_name = "N", requires = "hist")]
     bins: Option<usize>,
-    /// A row for every index of a short last dimension, too: x, y and z of positions
+    /// Add a row for every index of a short last dimension: x, y and z of positions
     #[arg(long)]
     components: bool,
 }
@@ -48,11 +48,10 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
     let more = More { components: args.components, bins };
     context.each_file(&args.files, out, |entry, out| {
         let file = context.open(entry.path)?;
-        let reader = &*file.reader;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
             document
-                .list("arrays", |add| spile_ops::stat(reader, &pick, more, &context.limits, add))?;
+                .list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
             document.end()?;
             return Ok(Exit::Yes);
         }
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         let mut table = Table::new(&columns);
         out.heading(entry)?;
         let mut first = true;
-        spile_ops::stat(reader, &pick, more, &context.limits, &mut |row| {
+        spile_ops::stat(&file, &pick, more, &mut |row| {
             // Every histogram stands below its own row.
             if args.hist && !std::mem::replace(&mut first, false) {
                 writeln!(out)?;
@@ -114,6 +113,9 @@ fn cells(row: &Row, numbers: Option<&Numbers>, component: Option<usize>) -> [Str
     let mut name = row.path.clone();
     if let Some(frame) = row.frame {
         name = format!("{name} [{frame}]");
+    }
+    if let Some(frames) = row.frames {
+        name = format!("{name} ({})", text::count(frames, "frame"));
     }
     let mut count = row.count;
     if let (Some(k), Some(last)) = (component, row.shape.last()) {

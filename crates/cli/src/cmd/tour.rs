@@ -147,7 +147,7 @@ fn signal(path: &Path, context: &Context) -> Result<()> {
     let layout = Layout::Inline(samples.collect::<Vec<u8>>().into(), Order::F);
     let desc = ArrayDesc::new(DType::F32, Shape::new([SAMPLES]), layout);
     let limits = &context.limits;
-    let array = Array::open(&Source::memory([]), &Tree::new(limits), &desc, limits)?;
+    let array = Dataset::new(Source::memory([]), Tree::new(limits)).open_array(&desc)?;
     let options = Create {
         dtype: DType::U8,
         grids: vec![(-4e-4, 1e-9)],

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use spile::error::{Error, Result};
-use spile::format::{Folder, Reader};
+use spile::Dataset;
+use spile::format::Folder;
 use spile_ops::watch::{Frame, frames, watch};
 
 use super::info::moment;
@@ -15,21 +16,20 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Follow a run: a line for every frame that comes, until it is interrupted.
+/// Follow a run: print a line for every new frame until interrupted.
 ///
-/// Of a GSD file, frames that their writer is still committing are not shown. Of a folder of dumps, a dump
-/// is shown when it no longer changes.
+/// Frames of a trajectory are shown once they are committed; a dump in a folder once it no longer changes.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// A GSD file, or a folder with the dumps of a run
+    /// Trajectory, or folder with the dumps of a run
     file: PathBuf,
-    /// Seconds between two looks
+    /// Polling interval in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Begin with the frames that are there already
+    /// Start with the existing frames
     #[arg(long)]
     all: bool,
-    /// End after this many frames
+    /// Stop after this many frames
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
@@ -55,20 +55,20 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     let path = &args.file;
     let pause = Duration::try_from_secs_f64(args.interval.clamp(0.001, 86_400.0))
         .unwrap_or(Duration::from_secs(1));
-    let open = || -> Result<Box<dyn Reader>> { Ok(spile::open(path, &context.limits)?.reader) };
+    let open = || spile::open_with(path, &context.options());
     let (mut which, mut seen) = (stamp(path)?.0, stamps(path)?);
-    let mut reader = open()?;
+    let mut dataset = open()?;
     // What it looked like when it was opened; `seen` is what it looked like a moment ago.
     let mut opened = seen.clone();
-    let count = |reader: &dyn Reader| frames(reader).map_err(|e| e.with_path(path));
-    let mut next = if args.all { 0 } else { count(&*reader)? };
+    let count = |dataset: &Dataset| frames(dataset).map_err(|e| e.with_path(path));
+    let mut next = if args.all { 0 } else { count(&dataset)? };
     let mut left = args.count.unwrap_or(u64::MAX);
     loop {
-        let frames = count(&*reader)?;
+        let frames = count(&dataset)?;
         // Frames may also have been taken away.
         next = next.min(frames);
         while next < frames && left > 0 {
-            let frame = watch(&*reader, next).map_err(|e| e.with_path(path))?;
+            let frame = watch(&dataset, next).map_err(|e| e.with_path(path))?;
             show(&frame, context, out)?;
             next += 1;
             left -= 1;
@@ -82,13 +82,11 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
         if !same {
             // Another one has taken its place.
             (which, next) = (stamp(path)?.0, 0);
-            (reader, opened) = (open()?, now.clone());
-        } else if let Some(newer) =
-            reader.refreshed(&context.limits).map_err(|e| e.with_path(path))?
-        {
-            reader = newer;
+            (dataset, opened) = (open()?, now.clone());
+        } else if dataset.refresh().map_err(|e| e.with_path(path))? {
+            // The dataset has the new frames.
         } else if now != opened && now == seen {
-            (reader, opened) = (open()?, now.clone());
+            (dataset, opened) = (open()?, now.clone());
         }
         seen = now;
     }

@@ -11,7 +11,7 @@ use std::os::fd::AsFd as _;
 use anstyle::Style;
 use serde::Serialize;
 use spile::error::{Error, Result};
-use spile::format::Opened;
+use spile::Dataset;
 
 use crate::context::{Context, Entry};
 use crate::progress;
@@ -96,10 +96,10 @@ impl Output {
     }
 
     /// One about a file: its name and its format come first.
-    pub(crate) fn document_of(&mut self, entry: Entry<'_>, file: &Opened) -> Result<Document<'_>> {
+    pub(crate) fn document_of(&mut self, entry: Entry<'_>, file: &Dataset) -> Result<Document<'_>> {
         let mut document = self.document()?;
         document.field("file", &entry.name())?;
-        document.field("format", file.format.info().name)?;
+        document.field("format", file.format().map_or("", |format| format.name))?;
         Ok(document)
     }
 

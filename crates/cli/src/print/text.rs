@@ -28,6 +28,14 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
+/// Text from a file on one line: control characters and line breaks are escaped.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    match clean(text) {
+        clean if clean.contains('\n') => clean.replace('\n', "\\n").into(),
+        clean => clean,
+    }
+}
+
 /// The beginning of `text` in at most `room` characters, on one line.
 pub(crate) fn cut(text: &str, room: usize) -> Cow<'_, str> {
     let line = text.lines().next().unwrap_or("");

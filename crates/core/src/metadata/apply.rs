@@ -23,6 +23,7 @@ use crate::wire::ByteOrder;
 /// Applies the metadata stored in a file: `stored` by the format, or the array called [`ARRAY`].
 /// Metadata that does not fit is a warning and the arrays stay as they are; only an I/O error fails.
 pub fn restore(plain: Dataset, stored: Option<StoredMetadata>) -> Result<Dataset> {
+    let if_ignored = stored.as_ref().map_or_else(Attrs::new, |stored| stored.if_ignored.clone());
     let applied = find(&plain, stored).and_then(|stored| {
         let Some(stored) = stored else { return Ok(None) };
         let applied = apply(&plain, &stored);
@@ -41,7 +42,11 @@ pub fn restore(plain: Dataset, stored: Option<StoredMetadata>) -> Result<Dataset
             let finding = report.warn("core-metadata", message);
             finding.in_object(e.object().unwrap_or(ARRAY));
             finding.offset = e.offset();
-            Ok(plain.with_warnings(report.findings))
+            let mut tree = plain.tree().clone();
+            for (name, value) in if_ignored {
+                tree.node_mut(ROOT).attrs.set(name, value);
+            }
+            Ok(plain.with_tree(tree).with_warnings(report.findings))
         }
     }
 }

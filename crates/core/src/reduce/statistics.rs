@@ -96,6 +96,44 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
 }
 
 impl Stats {
+    /// Statistics of the values of both (Chan, Golub and LeVeque).
+    pub fn merge(self, other: Self) -> Self {
+        let (a, b) = match (self.finite, other.finite) {
+            (_, 0) => (self, None),
+            (0, _) => (other, None),
+            _ => (self, Some(other)),
+        };
+        let (mut mean, mut std, mut min, mut max) = (a.mean, a.std, a.min, a.max);
+        if let Some(b) = b {
+            let (n, m) = (a.finite as f64, b.finite as f64);
+            let squares = |s: &Self| if s.finite > 1 { s.std * s.std * (s.finite - 1) as f64 } else { 0.0 };
+            let gap = b.mean - a.mean;
+            let total = squares(&a) + squares(&b) + gap * gap * (n / (n + m)) * m;
+            (mean, std) = (a.mean + gap * (m / (n + m)), (total / (n + m - 1.0)).sqrt());
+            (min, max) = (a.min.min(b.min), a.max.max(b.max));
+        }
+        let exact = match (self.exact, other.exact) {
+            (Some(a), Some(b)) if self.count > 0 && other.count > 0 => Some(ExactRange {
+                min: a.min.min(b.min),
+                max: a.max.max(b.max),
+                sum: a.sum.saturating_add(b.sum),
+            }),
+            (a, b) => if self.count > 0 { a } else { b },
+        };
+        Self {
+            count: self.count + other.count,
+            finite: self.finite + other.finite,
+            nan: self.nan + other.nan,
+            positive_infinity: self.positive_infinity + other.positive_infinity,
+            negative_infinity: self.negative_infinity + other.negative_infinity,
+            min,
+            max,
+            mean,
+            std,
+            exact,
+        }
+    }
+
     /// Squares were infinite.
     fn too_large(&self) -> bool {
         self.finite > 1 && !self.std.is_finite()

@@ -1,5 +1,6 @@
 //! Attributes of a node: named values in file order, found by name in constant time.
 
+use std::fmt;
 use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -10,7 +11,7 @@ use super::Value;
 const LINEAR: usize = 8;
 
 /// Named values in the order of the file. Names may repeat; look-ups return the first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Attrs {
     list: Vec<(String, Value)>,
     index: Option<Box<Index>>,
@@ -158,6 +159,12 @@ impl Attrs {
     pub fn cost(name: &str, value: &Value) -> u64 {
         let slot = size_of::<(String, Value)>() + size_of::<u32>() + name.len();
         slot as u64 + value.memory()
+    }
+}
+
+impl fmt::Debug for Attrs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Validation of index entries: every check that an entry must pass before its data are read.
 
-use spile_core::error::{Error, Result, human_bytes};
+use spile_core::error::{Error, Hint, Result, human_bytes};
 
 use super::Index;
 use crate::wire::{Block, Entry, SLOT, Type};
@@ -66,7 +66,7 @@ impl Index {
             let message =
                 format!("{} at byte {offset}: the file ends after {file}", human_bytes(len));
             return Err(Error::truncated("gsd-009", message)
-                .hint("`spile salvage` recovers every complete frame"));
+                .hint(Hint::salvage("recovers every complete frame")));
         }
         Ok(DataRange { kind, offset, len })
     }

@@ -79,7 +79,7 @@ impl Index {
     }
 
     /// Calls `each` with the number and the content of the entries of `range`, in order.
-    fn each_entry(
+    pub(crate) fn each_entry(
         &self,
         range: Range<u64>,
         mut each: impl FnMut(u64, Entry) -> Result<()>,
@@ -94,15 +94,6 @@ impl Index {
             k = end;
         }
         Ok(())
-    }
-
-    /// Calls `each` with the number and the content of all entries of a frame, in index order.
-    pub(crate) fn each_of_frame(
-        &self,
-        frame: u64,
-        each: impl FnMut(u64, Entry) -> Result<()>,
-    ) -> Result<()> {
-        self.each_entry(self.frame_range(frame)?, each)
     }
 
     /// The last entry of `frame` with name `id` for which `accept` holds, and its number. Fails if there

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 
 use super::Index;
 use crate::wire::Entry;
@@ -113,7 +113,7 @@ impl Index {
             Ok(entry) => {
                 let message = format!("frame {} after frame {before}", entry.frame);
                 let error =
-                    Error::malformed("gsd-012", message).hint("`spile salvage` sorts the frames");
+                    Error::malformed("gsd-012", message).hint(Hint::salvage("sorts the frames"));
                 self.add_context(k, &entry, error)
             }
             Err(error) => error,

@@ -138,6 +138,11 @@ impl Field {
         let name = self.per?;
         GROUPS.iter().position(|group| *group == name)
     }
+
+    /// Default of a field of strings.
+    pub(super) fn default_names(&self) -> Vec<String> {
+        self.default_names.iter().map(ToString::to_string).collect()
+    }
 }
 
 /// A frame without this chunk has the value of frame 0.

@@ -138,28 +138,28 @@ impl Trajectory {
     fn counts(&self, frame: u64, chunks: &FrameChunks, mut counts: Counts) -> Result<Counts> {
         for (count, at) in counts.iter_mut().zip(COUNTS) {
             if let Some(chunk) = &chunks.fields[at] {
-                *count = self.read_count(frame, chunk)?;
+                *count = read_count(&self.file, frame, chunk)?;
             }
         }
         Ok(counts)
     }
+}
 
-    /// Reads a count of any integer type.
-    fn read_count(&self, frame: u64, chunk: &Chunk) -> Result<u64> {
-        let size = chunk.data.kind.size();
-        let bad = |message: String| Err(field_error(&self.file, frame, chunk, "gsd-041", message));
-        if chunk.data.len < size {
-            return bad("expected 1 element, found 0".into());
-        }
-        let mut bytes = [0; 8];
-        let bytes = &mut bytes[..size as usize];
-        self.file.source().read_exact_at(chunk.data.offset, bytes)?;
-        let number = convert::element_f64(chunk.data.kind.dtype(), bytes);
-        if !(0.0..=f64::from(u32::MAX)).contains(&number) {
-            return bad(format!("expected a count, found {number}"));
-        }
-        Ok(number as u64)
+/// Reads a count of any integer type.
+pub(super) fn read_count(file: &File, frame: u64, chunk: &Chunk) -> Result<u64> {
+    let size = chunk.data.kind.size();
+    let bad = |message: String| Err(field_error(file, frame, chunk, "gsd-041", message));
+    if chunk.data.len < size {
+        return bad("expected 1 element, found 0".into());
     }
+    let mut bytes = [0; 8];
+    let bytes = &mut bytes[..size as usize];
+    file.source().read_exact_at(chunk.data.offset, bytes)?;
+    let number = convert::element_f64(chunk.data.kind.dtype(), bytes);
+    if !(0.0..=f64::from(u32::MAX)).contains(&number) {
+        return bad(format!("expected a count, found {number}"));
+    }
+    Ok(number as u64)
 }
 
 /// Where the values of a field come from.
@@ -220,7 +220,7 @@ impl Resolved<'_> {
     pub(super) fn strings(&self, at: usize) -> Result<Vec<String>> {
         match self.field(at) {
             Some(chunk) => Ok(strings(&self.trajectory.file.read_chunk(chunk)?, chunk.entry.m)),
-            None => Ok(FIELDS[at].default_names.iter().map(ToString::to_string).collect()),
+            None => Ok(FIELDS[at].default_names()),
         }
     }
 

@@ -130,9 +130,7 @@ impl Snapshot {
         let n = particles as usize;
         let real = |name: &str| -> Column<f64> { default(name, n).into() };
         let integer = |name: &str| default(name, n).into_iter().map(|x| x as i32);
-        let names = |name: &str| -> Vec<String> {
-            FIELDS[position(name)].default_names.iter().map(ToString::to_string).collect()
-        };
+        let names = |name: &str| FIELDS[position(name)].default_names();
         let mut box_ = [0.0; 6];
         box_.copy_from_slice(&default("configuration/box", 1));
         let particles = Particles {

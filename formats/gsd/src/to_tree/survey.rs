@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spile_core::error::Result;
+use spile_core::error::{Error, Hint, Result};
 use spile_core::limits::Limits;
+use spile_core::report::{Finding, Report};
 use spile_core::shape::Shape;
 
 use crate::index::{Index, sample};
-use crate::read::shape;
+use crate::read::{is_damage, shape};
 use crate::wire::{Entry, Type};
 
 /// Memory of an array of the tree in bytes.
@@ -28,6 +29,30 @@ pub(super) struct Column {
     pub(super) columns: bool,
 }
 
+/// Chunks of one name that cannot be read.
+#[derive(Clone)]
+pub(super) struct Damage {
+    /// Number of chunks.
+    pub(super) chunks: u64,
+    /// Why the first one cannot be read.
+    first: Finding,
+}
+
+impl Damage {
+    /// The finding for the array at `path`; `complete` if all chunks were examined.
+    pub(super) fn finding(&self, path: &str, complete: bool) -> Finding {
+        let mut finding = self.first.clone();
+        if self.chunks > 1 || !complete {
+            let bound = if complete { "" } else { "at least " };
+            let unit = if self.chunks == 1 { "chunk" } else { "chunks" };
+            let (count, first) = (self.chunks, &self.first.message);
+            finding.message = format!("{bound}{count} {unit} cannot be read; the first: {first}");
+        }
+        finding.in_object(path).hint(Hint::salvage("recovers every complete frame"));
+        finding
+    }
+}
+
 /// Content of the index entries that were read.
 #[derive(Clone)]
 pub(super) struct Survey {
@@ -35,18 +60,16 @@ pub(super) struct Survey {
     pub(super) entries: u64,
     frame: u64,
     pub(super) columns: BTreeMap<(u32, Type), Column>,
-    /// Name ids of entries with an invalid type, size or name.
-    pub(super) damaged: BTreeSet<u32>,
-    /// Number of invalid entries.
-    pub(super) invalid: u64,
+    /// Invalid entries by name id.
+    pub(super) damaged: BTreeMap<u32, Damage>,
     /// All entries were read.
     pub(super) complete: bool,
 }
 
 impl Survey {
     pub(super) fn new() -> Self {
-        let (columns, damaged) = (BTreeMap::new(), BTreeSet::new());
-        Self { entries: 0, frame: 0, columns, damaged, invalid: 0, complete: true }
+        let (columns, damaged) = (BTreeMap::new(), BTreeMap::new());
+        Self { entries: 0, frame: 0, columns, damaged, complete: true }
     }
 
     /// Adds the entries from `self.entries` on. Fails with gsd-012 if the frames of those it reads are
@@ -60,7 +83,9 @@ impl Survey {
                     return Err(index.order_error(k, self.frame));
                 }
                 self.frame = entry.frame;
-                self.invalid += u64::from(index.locate(k, &entry).is_err());
+                if let Err(error) = index.locate(k, &entry) {
+                    self.add_damage(entry.id, error)?;
+                }
                 self.add(index, &entry, limits)
             })?;
         }
@@ -71,10 +96,9 @@ impl Survey {
     fn add(&mut self, index: &Index, entry: &Entry, limits: &Limits) -> Result<()> {
         let kind = entry.kind(index.form()).filter(|_| entry.bytes(index.form()).is_some());
         let Some(kind) = kind.filter(|_| index.names.contains(entry.id)) else {
-            self.damaged.insert(entry.id);
             return Ok(());
         };
-        let known = self.columns.len() as u64;
+        let known = (self.columns.len() + self.damaged.len()) as u64;
         let column = self
             .columns
             .entry((entry.id, kind))
@@ -86,6 +110,21 @@ impl Survey {
         Ok(())
     }
 
+    fn add_damage(&mut self, id: u32, error: Error) -> Result<()> {
+        if !is_damage(&error) {
+            return Err(error);
+        }
+        if let Some(damage) = self.damaged.get_mut(&id) {
+            damage.chunks += 1;
+            return Ok(());
+        }
+        let mut report = Report::default();
+        report.absorb(error)?;
+        let findings = report.findings.into_iter();
+        self.damaged.extend(findings.map(|first| (id, Damage { chunks: 1, first })));
+        Ok(())
+    }
+
     /// Searches the names that were not in the sample.
     fn find_missing(&mut self, index: &Index, limits: &Limits) -> Result<()> {
         let ids = 0..index.names.len() as u32;
@@ -94,8 +133,14 @@ impl Survey {
         let mut start = 0;
         while start < index.count && !missing.is_empty() {
             let end = index.count.min(start + STEP);
-            index.scan(start..end, |_, entry| {
+            index.scan(start..end, |k, entry| {
                 if missing.contains(&entry.id) {
+                    // Invalid entries of the sample are already counted.
+                    if !self.damaged.contains_key(&entry.id)
+                        && let Err(error) = index.locate(k, &entry)
+                    {
+                        self.add_damage(entry.id, error)?;
+                    }
                     self.add(index, &entry, limits)?;
                     if self.kinds(entry.id).next().is_some() {
                         missing.remove(&entry.id);

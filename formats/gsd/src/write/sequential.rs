@@ -10,6 +10,25 @@ use crate::wire::{About, Entry, Form, Header, SLOT, Type, tables_for};
 /// Bytes of the index that are written at once.
 const PART: usize = 256 << 10;
 
+/// Fails with gsd-034 if there are too many names for a file of version 2.1.
+pub(crate) fn check_names(names: &Names) -> Result<()> {
+    let (_, max) = Form::V2.name_limits();
+    if names.len() <= max {
+        return Ok(());
+    }
+    let message = format!("expected at most {max} names, found {}", names.len());
+    Err(Error::unsupported("gsd-034", message).in_object("name list"))
+}
+
+/// Returns the code of the element type of a chunk. Fails with gsd-034 if version 2.1 cannot store it.
+pub(crate) fn check_chunk(kind: Type, n: u64, m: u64) -> Result<u8> {
+    let code = kind.code(Form::V2).filter(|_| u32::try_from(m).is_ok());
+    code.ok_or_else(|| {
+        let message = format!("version 2.1 cannot store {n} x {m} {}", kind.name());
+        Error::unsupported("gsd-034", message)
+    })
+}
+
 /// A new file that is written to a sink.
 pub(crate) struct SequentialWriter<'a> {
     sink: &'a mut Sink,
@@ -29,11 +48,7 @@ impl<'a> SequentialWriter<'a> {
         entries: u64,
         frames: u64,
     ) -> Result<Self> {
-        let (_, max) = Form::V2.name_limits();
-        if names.len() > max {
-            let message = format!("expected at most {max} names, found {}", names.len());
-            return Err(Error::unsupported("gsd-034", message).in_object("name list"));
-        }
+        check_names(names)?;
         let header = Header::new(Form::V2, 2 << 16 | 1, about);
         let mut list = names.encode(Form::V2, 0);
         let (index, block) = tables_for(header.index.location, entries, frames, list.len() as u64);
@@ -55,11 +70,7 @@ impl<'a> SequentialWriter<'a> {
         if self.frame.first().is_some_and(|e| e.frame != frame) {
             self.end_frame()?;
         }
-        let code = kind.code(Form::V2).filter(|_| u32::try_from(m).is_ok());
-        let Some(code) = code else {
-            let message = format!("version 2.1 cannot store {n} x {m} {}", kind.name());
-            return Err(Error::unsupported("gsd-034", message).in_frame(frame));
-        };
+        let code = check_chunk(kind, n, m).map_err(|e| e.in_frame(frame))?;
         let location = self.sink.position();
         write(self.sink)?;
         let expected = n.saturating_mul(m).saturating_mul(kind.size());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spile_core::format::{Format as _, Salvage};
+use spile_core::format::{Checker as _, Salvage, Salvager as _};
 use spile_core::limits::Limits;
 use spile_core::report::Severity;
 use spile_core::sink::{Overwrite, Sink};

@@ -2,12 +2,12 @@
 
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::Role;
+use spile_core::format::RegionKind;
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 
 use crate::semantics::{iso_time, unit_of_code};
 use crate::wire::{Buffer, FileHeader, Waveform};
@@ -20,13 +20,13 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
         let message = format!("expected a file of {} bytes, found {}", header.size, source.len());
         report.warn("keysight-010", message).at(4);
     }
-    let mut headers = vec![region(0, header.len, Role::Header, "file header", "")];
+    let mut headers = vec![region(0, header.len, RegionKind::Header, "file header", "")];
     let mut records = Vec::new();
     let mut at = header.len;
     for number in 1..=header.waveforms {
         let wave = Waveform::read(&source, at)
             .map_err(|e| recording::in_header(e.in_object(format!("waveform {number}"))))?;
-        headers.push(region(at, wave.len, Role::Header, "waveform header", wave.label.as_str()));
+        headers.push(region(at, wave.len, RegionKind::Header, "waveform header", wave.label.as_str()));
         at = at.saturating_add(wave.len);
         for k in 1..=wave.buffers {
             recording::allow(records.len() as u64 + headers.len() as u64, limits)?;
@@ -34,7 +34,7 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
                 recording::in_header(e.in_object(format!("waveform {number}, buffer {k}")))
             };
             let buffer = Buffer::read(&source, at, header.wide).map_err(located)?;
-            headers.push(region(at, buffer.len, Role::Header, "buffer header", ""));
+            headers.push(region(at, buffer.len, RegionKind::Header, "buffer header", ""));
             let data = at.saturating_add(buffer.len);
             records.push(record(&source, &wave, &buffer, k, data, &mut report).map_err(located)?);
             at = data.saturating_add(buffer.bytes);
@@ -46,10 +46,10 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
             .note("keysight-011", format!("{} bytes after the last buffer", source.len() - at))
             .at(at);
     }
-    let summary = vec![
-        ("version".to_string(), Value::from(format!("AG{}", header.version))),
-        ("waveforms".into(), u64::from(header.waveforms).into()),
-    ];
+    let summary = Attrs::from([
+        ("version", Value::from(format!("AG{}", header.version))),
+        ("waveforms", u64::from(header.waveforms).into()),
+    ]);
     let file = Recording::new(source, records, headers, limits)?;
     Ok(file.with_summary(summary).with_findings(report))
 }
@@ -106,12 +106,12 @@ fn record(
     let record = Record::new(wave.label.as_str(), array)
         .part(part.join("_"))
         .on_grid(wave.start, wave.step, unit_of_code(wave.x_units))
-        .say("units", if dtype == DType::U8 { "" } else { unit_of_code(wave.y_units) })
-        .say("label", wave.label.as_str())
-        .say("instrument", instrument)
-        .say("serial", serial)
-        .say("trigger_time", iso_time(&wave.date, &wave.time))
-        .say("acquisition", acquisition)
-        .say("acquisitions", u64::from(wave.count));
-    Ok(if wave.segment > 0 { record.say("time_tag", wave.time_tag) } else { record })
+        .attr("units", if dtype == DType::U8 { "" } else { unit_of_code(wave.y_units) })
+        .attr("label", wave.label.as_str())
+        .attr("instrument", instrument)
+        .attr("serial", serial)
+        .attr("trigger_time", iso_time(&wave.date, &wave.time))
+        .attr("acquisition", acquisition)
+        .attr("acquisitions", u64::from(wave.count));
+    Ok(if wave.segment > 0 { record.attr("time_tag", wave.time_tag) } else { record })
 }

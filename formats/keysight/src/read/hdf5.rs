@@ -1,15 +1,15 @@
 //! HDF5 file as a recording. The group `Waveforms` has one group per channel, which has one array per segment.
 
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
+use spile_core::Dataset;
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::recording::{self, Record, Recording};
 use spile_core::report::Report;
 use spile_core::select::Selection;
 use spile_core::shape::Shape;
-use spile_core::tree::{Node, NodeId, Tree, Value};
+use spile_core::tree::{Attrs, Node, NodeId, Tree, Value};
 
 use crate::semantics::{iso_time, unit_of_name};
 
@@ -18,24 +18,22 @@ const WAVEFORMS: &str = "Waveforms";
 /// Whether a tree has the group `Waveforms` with the attribute `NumWaveforms`.
 pub(crate) fn has_waveforms(tree: &Tree) -> bool {
     let group = tree.at(WAVEFORMS).map(|id| tree.node(id));
-    group.is_some_and(|g| {
-        g.array.is_none() && g.attrs.iter().any(|(name, _)| name == "NumWaveforms")
-    })
+    group.is_some_and(|g| g.array.is_none() && g.attrs.contains("NumWaveforms"))
 }
 
 /// The waveforms of an HDF5 file as a recording. Findings and regions of the file are kept.
-pub(crate) fn to_recording(file: &dyn Reader, limits: &Limits) -> Result<Recording> {
-    let tree = file.tree();
+pub(crate) fn to_recording(file: &Dataset) -> Result<Recording> {
+    let (tree, limits) = (file.tree(), file.limits());
     let Some(top) = tree.at(WAVEFORMS).filter(|_| has_waveforms(tree)) else {
         let message = "no group \"Waveforms\" with the attribute NumWaveforms";
         return Err(Error::not_this_format("keysight-001", message).in_object(WAVEFORMS));
     };
     let mut report = Report::default();
-    report.findings.extend_from_slice(file.findings());
-    let date = text(file, "Frame/TheFrame/Date", limits);
+    report.findings.extend_from_slice(file.warnings());
+    let date = text(file, "Frame/TheFrame/Date");
     let instrument = Instrument {
-        model: text(file, "Frame/TheFrame/Model", limits),
-        serial: text(file, "Frame/TheFrame/Serial", limits),
+        model: text(file, "Frame/TheFrame/Model"),
+        serial: text(file, "Frame/TheFrame/Serial"),
         trigger_time: match date.split_once(' ') {
             Some((date, time)) => iso_time(date, time),
             None => date,
@@ -69,7 +67,7 @@ pub(crate) fn to_recording(file: &dyn Reader, limits: &Limits) -> Result<Recordi
         regions.push(region);
         Ok(())
     })?;
-    let summary = vec![("kind".to_string(), Value::from("HDF5"))];
+    let summary = Attrs::from([("kind", Value::from("HDF5"))]);
     let recording = Recording::new(file.source().clone(), records, regions, limits)?;
     Ok(recording.with_summary(summary).with_findings(report))
 }
@@ -82,13 +80,10 @@ struct Instrument {
 }
 
 /// A string stored as a scalar array; empty if absent or unreadable.
-fn text(file: &dyn Reader, path: &str, limits: &Limits) -> String {
-    let tree = file.tree();
-    let desc = tree.at(path).and_then(|id| tree.node(id).array.as_ref());
-    let read = |desc: &ArrayDesc| {
-        Array::open(file.source(), tree, desc, limits)?.read(&Selection::all(), Axes::Stored)
-    };
-    let bytes = desc.and_then(|desc| read(desc).ok()).unwrap_or_default();
+fn text(file: &Dataset, path: &str) -> String {
+    let array = file.tree().at(path).and_then(|id| file.array_at(id).ok());
+    let bytes = array.and_then(|array| array.read_bytes(&Selection::all(), Axes::Stored).ok());
+    let bytes = bytes.unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim_end_matches(['\0', ' ']).to_string()
 }
 
@@ -101,7 +96,7 @@ struct Channel<'a> {
 
 impl<'a> Channel<'a> {
     fn read(node: &'a Node, report: &mut Report) -> Self {
-        let number = |name: &str| number(attr(node, name)?);
+        let number = |name: &str| number(node.attrs.get(name)?);
         let grid = number("XOrg").zip(number("XInc"));
         if grid.is_none() {
             let message = "no XOrg or XInc; the record has no grid";
@@ -112,7 +107,7 @@ impl<'a> Channel<'a> {
 
     /// Warns if the length of an array is not `NumPoints`.
     fn check_length(&self, desc: &ArrayDesc, report: &mut Report) {
-        let expected = attr(self.node, "NumPoints").and_then(number);
+        let expected = self.node.attrs.get("NumPoints").and_then(number);
         let found = desc.shape.lengths().last().copied().unwrap_or(0) as f64;
         if let Some(expected) = expected.filter(|n| *n != found) {
             let message = format!("expected {expected} samples, found {found}");
@@ -121,7 +116,7 @@ impl<'a> Channel<'a> {
     }
 
     fn record(&self, array: ArrayDesc, part: String, instrument: &Instrument) -> Record {
-        let unit = |name: &str| match attr(self.node, name) {
+        let unit = |name: &str| match self.node.attrs.get(name) {
             Some(Value::Text(text)) => unit_of_name(text).to_string(),
             _ => String::new(),
         };
@@ -135,16 +130,12 @@ impl<'a> Channel<'a> {
             record = record.on_grid(start, step, &unit("XUnits"));
         }
         record
-            .say("units", unit("YUnits"))
-            .say("label", self.node.name.as_str())
-            .say("instrument", instrument.model.as_str())
-            .say("serial", instrument.serial.as_str())
-            .say("trigger_time", instrument.trigger_time.as_str())
+            .attr("units", unit("YUnits"))
+            .attr("label", self.node.name.as_str())
+            .attr("instrument", instrument.model.as_str())
+            .attr("serial", instrument.serial.as_str())
+            .attr("trigger_time", instrument.trigger_time.as_str())
     }
-}
-
-fn attr<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
-    node.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
 /// A number, or the first one of a list.

@@ -8,7 +8,7 @@ use spile_core::comm::{Comm, agree_alike};
 use spile_core::convert::{self, Number};
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
@@ -57,7 +57,7 @@ impl<'c> Checkpoint<'c> {
     ) -> Result<Self> {
         let writer = Writer::create(comm, path, name.as_bytes(), options)?;
         let mut file = Self { comm, writer, names: HashSet::new() };
-        let attrs = vec![("name".into(), name.into()), ("version".into(), version.into())];
+        let attrs = Attrs::from([("name", name.into()), ("version", version.into())]);
         let group = Group { group: String::new(), attrs };
         describe(comm, &mut file.writer, Ok(Description::Group(group)))?;
         Ok(file)
@@ -67,7 +67,7 @@ impl<'c> Checkpoint<'c> {
     /// with slashes the part before the last slash is the group.
     pub fn value(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
         let (group, last) = name.rsplit_once('/').unwrap_or(("", name));
-        let attrs = vec![(last.into(), value.into())];
+        let attrs = Attrs::from([(last, value.into())]);
         let group = Description::Group(Group { group: group.into(), attrs });
         let checked = if last.is_empty() {
             Err(Error::argument("the name of a value is empty"))

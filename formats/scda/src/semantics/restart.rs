@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use spile_core::comm::{Comm, agree, agree_alike};
 use spile_core::convert::{self, Number};
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::limits::Limits;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::limits::{Budget, Limits};
 use spile_core::shape::Shape;
 use spile_core::tree::{Attrs, Value, closest};
 use spile_core::wire::ByteOrder;
@@ -14,7 +14,6 @@ use zerocopy::IntoBytes;
 
 use super::checkpoint::check_type;
 use super::{Description, Field, Group, Visitor, shorten, visit};
-use crate::budget::Budget;
 use crate::buffers::Slots;
 use crate::read_parallel::Cursor;
 use crate::section::SectionHeader;
@@ -131,9 +130,9 @@ impl<'c> Restart<'c> {
         let error = Error::argument(format!("no {what} named \"{name}\""));
         let near = closest(name, names);
         match &self.rejected {
-            _ if !near.is_empty() => error.hint(format!("did you mean {}?", near.join(" or "))),
+            _ if !near.is_empty() => error.hint(Hint::DidYouMean(near)),
             Some(why) => error.hint(format!("a description cannot be used: {why}")),
-            None => error.hint("`spile ls` lists the arrays"),
+            None => error.hint(Hint::ListObjects),
         }
     }
 
@@ -227,8 +226,8 @@ impl<'c> Restart<'c> {
         });
         let error = error.in_object(field.title());
         Err(match stored.kind {
-            Kind::Array => error.hint("use `read`"),
-            Kind::Varray => error.hint("use `read_ragged`"),
+            Kind::Array => error.hint("read it as a field with elements of equal size"),
+            Kind::Varray => error.hint("read it as a ragged field"),
             _ => error,
         })
     }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
 use spile_core::select::Selection;

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
 use spile_core::layout::{ArrayDesc, Layout, Linear};
@@ -153,7 +154,7 @@ pub fn example(path: &Path, dimensions: u32, overwrite: Overwrite) -> Result<()>
     let desc =
         ArrayDesc::new(DType::F32, Shape::new(shape), Layout::Inline(bytes.into(), Order::F));
     let limits = Limits::default();
-    let array = Array::open(&Source::memory([]), &Tree::new(&limits), &desc, &limits)?;
+    let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc)?;
     let options = Create {
         grids: vec![(0.0, 0.01)],
         comments: format!("{dimensions}D example\n").into_bytes(),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use spile_core::convert;
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 use spile_core::read::Axes;
 use spile_core::select::{Selection, Slice};
 
@@ -23,7 +23,7 @@ pub fn export(file: &File, out: &mut dyn Write) -> Result<()> {
     let rank = file.header().dimensions.len();
     if rank != 2 {
         return Err(Error::argument(format!("expected 2 dimensions, found {rank}"))
-            .hint("`spile taf read` prints arrays of any number of dimensions"));
+            .hint(Hint::operation("taf read", "prints arrays of any number of dimensions")));
     }
     let comments = file.comments()?;
     let comments = String::from_utf8_lossy(&comments);

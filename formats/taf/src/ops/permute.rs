@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use spile_core::error::{Error, Result};
+use spile_core::error::{Error, Hint, Result};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::select::Selection;
@@ -76,7 +76,9 @@ pub fn transpose(path: &Path, target: &Target, limits: &Limits) -> Result<Shape>
     let rank = File::open(path, limits)?.header().dimensions.len();
     if rank != 2 {
         let error = Error::argument(format!("expected 2 dimensions, found {rank}"));
-        return Err(error.with_path(path).hint("use `spile taf permute` for more dimensions"));
+        return Err(error
+            .with_path(path)
+            .hint(Hint::operation("taf permute", "reorders more dimensions")));
     }
     permute(path, &[2, 1], target, limits)
 }

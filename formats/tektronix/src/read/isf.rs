@@ -1,14 +1,14 @@
 //! `.isf`: one record per preamble.
 
 use spile_core::error::Result;
-use spile_core::format::Role;
+use spile_core::format::RegionKind;
 use spile_core::layout::{ArrayDesc, Coord, Linear};
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
 use spile_core::shape::Shape;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::fetch;
 
 use super::isf_text::TextSamples;
@@ -24,7 +24,7 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
         let (preamble, curve) = Preamble::read(&source, at)?;
         let samples = Samples::find(&source, curve)?;
         let (start, len) = samples.range();
-        headers.push(region(at, start - at, Role::Header, "preamble", ""));
+        headers.push(region(at, start - at, RegionKind::Header, "preamble", ""));
         records.push(record(&preamble, &samples, &source, &mut report)?);
         at = start + len;
         // White space, semicolons and another preamble can follow.
@@ -35,7 +35,7 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
             break;
         }
     }
-    let summary = vec![("kind".to_string(), Value::from("ISF"))];
+    let summary = Attrs::from([("kind", Value::from("ISF"))]);
     let file = Recording::new(source, records, headers, limits)?;
     Ok(file.with_summary(summary).with_findings(report))
 }
@@ -107,9 +107,9 @@ fn record(
     let id = text("WFI", "WFID");
     let channel = id.split(',').next().unwrap_or_default().trim();
     Ok(Record::new(channel, array)
-        .mapped(Linear::around(origin, zero, slope))
+        .mapped(Linear { intercept: zero, slope, origin })
         .on_grid(start, if envelope { 2.0 * step } else { step }, text("XUN", "XUNIT"))
-        .say("units", text("YUN", "YUNIT"))
-        .say("label", id)
-        .say("point_format", if envelope { "envelope: smallest, largest" } else { "" }))
+        .attr("units", text("YUN", "YUNIT"))
+        .attr("label", id)
+        .attr("point_format", if envelope { "envelope: smallest, largest" } else { "" }))
 }

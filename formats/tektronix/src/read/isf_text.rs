@@ -105,7 +105,7 @@ impl TextSamples {
         };
         let dtype = [declared, DType::I16, DType::I32, DType::I64].into_iter().find(|d| fits(*d));
         let dtype = dtype.unwrap_or(DType::F64).with_order(ByteOrder::Little);
-        let layout = Layout::Text {
+        let layout = Layout::EncodedWhole {
             extents: Extents::one(self.start, self.len),
             codec: Arc::new(Parser { dtype }),
             order: Order::C,

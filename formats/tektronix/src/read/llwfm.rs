@@ -2,12 +2,12 @@
 
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::Role;
+use spile_core::format::RegionKind;
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples};
 use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::ByteOrder;
 
 use crate::semantics::unit_of_code;
@@ -24,7 +24,7 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     let record = Record::new("", array)
         .scaled(header.offset - header.position * header.gain, slope)
         .on_grid(start, header.step, &unit_of_code(header.x_unit))
-        .say("units", unit_of_code(header.unit));
+        .attr("units", unit_of_code(header.unit));
     let mut report = Report::default();
     let found = header.base.saturating_add(header.length);
     let expected = header.checksum_offset() + 2;
@@ -35,17 +35,17 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     let base = header.base;
     let postcharge = header.samples_offset() + 2 * header.count;
     let headers = vec![
-        region(0, base, Role::Text, "name and length", ""),
-        region(base, PRECHARGE_OFFSET, Role::Header, "header", ""),
-        region(base + PRECHARGE_OFFSET, CHARGE_BYTES, Role::Unknown, "precharge", ""),
-        region(postcharge, CHARGE_BYTES, Role::Unknown, "postcharge", ""),
-        region(header.checksum_offset(), 2, Role::Header, "checksum", ""),
+        region(0, base, RegionKind::Text, "name and length", ""),
+        region(base, PRECHARGE_OFFSET, RegionKind::Header, "header", ""),
+        region(base + PRECHARGE_OFFSET, CHARGE_BYTES, RegionKind::Unknown, "precharge", ""),
+        region(postcharge, CHARGE_BYTES, RegionKind::Unknown, "postcharge", ""),
+        region(header.checksum_offset(), 2, RegionKind::Header, "checksum", ""),
     ];
-    let summary = vec![
-        ("kind".to_string(), Value::from("LLWFM")),
-        ("magic".into(), i64::from(header.magic).into()),
-        ("samples".into(), header.count.into()),
-    ];
+    let summary = Attrs::from([
+        ("kind", Value::from("LLWFM")),
+        ("magic", i64::from(header.magic).into()),
+        ("samples", header.count.into()),
+    ]);
     let file = Recording::new(source, vec![record], headers, limits)?;
     Ok(file.with_summary(summary).with_findings(report))
 }

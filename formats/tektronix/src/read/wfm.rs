@@ -4,12 +4,12 @@
 //! curve specifications, and the samples: one slot per frame, all with the length of the first.
 
 use spile_core::error::{Error, Result};
-use spile_core::format::Role;
+use spile_core::format::RegionKind;
 use spile_core::limits::Limits;
 use spile_core::recording::{self, Record, Recording, region, samples, within};
 use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::Wire;
 
 use crate::semantics::{iso_time, storage_type};
@@ -41,10 +41,10 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
         let record = Record::new(header.label.as_str(), array)
             .scaled(header.offset, header.scale)
             .on_grid(header.start, header.step, &header.time_units)
-            .say("units", header.units.as_str())
-            .say("label", header.label.as_str())
-            .say("trigger_time", iso_time(update.seconds, update.fraction))
-            .say("storage", storage_type(header.storage));
+            .attr("units", header.units.as_str())
+            .attr("label", header.label.as_str())
+            .attr("trigger_time", iso_time(update.seconds, update.fraction))
+            .attr("storage", storage_type(header.storage));
         let part = if header.frames > 1 { format!("segment{}", k + 1) } else { String::new() };
         records.push(record.part(part));
     }
@@ -54,27 +54,27 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
         report.error("tektronix-011", message).at(source.len());
     }
     let mut headers = vec![
-        region(0, 78, Role::Header, "file information", ""),
-        region(78, header.tables_offset - 78, Role::Header, "waveform header", ""),
+        region(0, 78, RegionKind::Header, "file information", ""),
+        region(78, header.tables_offset - 78, RegionKind::Header, "waveform header", ""),
         region(
             header.tables_offset,
             header.table_bytes(),
-            Role::Header,
+            RegionKind::Header,
             "frame specifications",
             "",
         ),
     ];
     if header.end >= 8 && header.end <= source.len() {
-        headers.push(region(header.end - 8, 8, Role::Header, "checksum", ""));
+        headers.push(region(header.end - 8, 8, RegionKind::Header, "checksum", ""));
     }
     let order = format!("{:?} endian", header.order).to_lowercase();
-    let summary = vec![
-        ("kind".to_string(), Value::from(format!("WFM#00{}", header.version))),
-        ("byte order".into(), order.into()),
-        ("frames".into(), header.frames.into()),
-        ("summary frame".into(), u64::from(header.summary_frame).into()),
-        ("digital".into(), (header.data_type == 6).into()),
-    ];
+    let summary = Attrs::from([
+        ("kind", Value::from(format!("WFM#00{}", header.version))),
+        ("byte order", order.into()),
+        ("frames", header.frames.into()),
+        ("summary frame", u64::from(header.summary_frame).into()),
+        ("digital", (header.data_type == 6).into()),
+    ]);
     let file = Recording::new(source, records, headers, limits)?;
     Ok(file.with_summary(summary).with_findings(report))
 }

@@ -30,7 +30,7 @@ impl Random {
 pub(super) fn make(folder: &Path, scale: f64) -> Result<Values> {
     let scaled = |n: f64| (n * scale).max(1.0) as u64;
     // The window has the same size at every scale.
-    let (bytes, words) = (scaled(1e9).max(4 * WINDOW), scaled(1e8).max(WINDOW));
+    let (bytes, shorts) = (scaled(1e9).max(4 * WINDOW), scaled(1e8).max(WINDOW));
     let (side, lines) = ((20_000.0 * scale.sqrt()).max(16.0) as u64, scaled(2e6).max(1000));
     let mut values = paths(
         folder,
@@ -46,7 +46,7 @@ pub(super) fn make(folder: &Path, scale: f64) -> Result<Values> {
     );
     write_u8(&values["u8"], bytes)?;
     write_u8(&values["small"], 2 * WINDOW)?;
-    write_i16(&values["i16"], words)?;
+    write_i16(&values["i16"], shorts)?;
     write_i16(&values["text"], lines)?;
     write_f32(&values["f32"], side)?;
     let numbers = [
@@ -56,7 +56,7 @@ pub(super) fn make(folder: &Path, scale: f64) -> Result<Values> {
         ("half", bytes / 2),
         ("half-end", bytes / 2 + WINDOW),
         ("u8-count", bytes),
-        ("i16-count", words),
+        ("i16-count", shorts),
         ("text-count", lines),
         ("side", side),
     ];

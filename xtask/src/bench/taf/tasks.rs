@@ -38,11 +38,11 @@ pub(super) const ANSWERS: [(&str, &str); 6] = [
 
 /// A task with one command for spile on one and on two threads.
 macro_rules! row {
-    ($name:expr, $spile:literal $(, $who:expr => $command:literal)*) => {
+    ($name:expr, $spile:literal $(, $implementation:expr => $command:literal)*) => {
         task($name, 1, &[
             (&[ONE], concat!($spile, " -j 1")),
             (&[TWO], concat!($spile, " -j 2")),
-            $((&[$who], $command)),*
+            $((&[$implementation], $command)),*
         ])
     };
 }

@@ -11,6 +11,7 @@ use spile_iotk::record::{Framing, SUBRECORD};
 use spile_iotk::{Form, Style, Target};
 
 use super::super::overwrite;
+use crate::args::OutputArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
@@ -19,9 +20,8 @@ use crate::print::Output;
 pub(super) struct ConvertArgs {
     /// The file; - is standard input
     file: PathBuf,
-    /// The file to make; - is standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// The form to write [default: the other one]
     #[arg(long, value_name = "FORM")]
     to: Option<To>,
@@ -88,23 +88,23 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         To::Binary => Target::Binary(framing, args.subrecord.unwrap_or(SUBRECORD)),
     };
     let style = if args.compat { Style::Library } else { Style::Exact };
-    let done = if args.output == Path::new("-") {
+    let done = if args.output.path() == Path::new("-") {
         let done = spile_iotk::convert(&source, target, style, &mut *out, &context.limits);
         let done = done.map_err(place)?;
         out.flush()?;
         done
     } else {
-        let mut sink = Sink::create(&args.output, overwrite(args.overwrite))?;
+        let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
         let buffer = BufWriter::with_capacity(1 << 18, &mut sink);
         let done = spile_iotk::convert(&source, target, style, buffer, &context.limits);
         let done = done.map_err(place)?;
         sink.commit()?;
         done
     };
-    if context.json && args.output != Path::new("-") {
+    if context.json && args.output.path() != Path::new("-") {
         let mut document = out.document()?;
         document.field("file", &args.file.to_string_lossy())?;
-        document.field("output", &args.output.to_string_lossy())?;
+        document.field("output", &args.output.path().to_string_lossy())?;
         document.field("elements", &done.elements)?;
         document.field("lost", &done.lost)?;
         document.end()?;

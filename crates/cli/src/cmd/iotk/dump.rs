@@ -157,7 +157,7 @@ fn values(file: &File, id: usize, most: u64) -> Result<Option<Values>> {
         if let Some(slice) = part.first_mut() {
             *slice = Slice::Range { start: Some(0), stop: Some(shown as i64), step: 1 };
         }
-        let bytes = array.read(&Selection(part), Axes::Stored).map_err(place)?;
+        let bytes = array.read_bytes(&Selection(part), Axes::Stored).map_err(place)?;
         for element in bytes.chunks(dtype.size().max(1)) {
             let mut text = String::new();
             write_element(dtype, element, &mut text);

@@ -46,9 +46,9 @@ impl Grid {
         let name = desc.dims.get(dimension).map_or("", String::as_str);
         let nameless = name == format!("dim{}", dimension + 1);
         let unit = match desc.coords.get(dimension) {
-            Some(Coord::Node(id)) => words::unit(job.file.reader.tree().node(*id)),
+            Some(Coord::Node(id)) => words::unit(job.file.tree().node(*id)),
             // An even grid is no array that could have a unit of its own.
-            _ => words::said(chosen.node, &format!("{name}_units")),
+            _ => words::attribute(chosen.node, &format!("{name}_units")),
         };
         let real = found.is_some();
         let label = match (nameless, real) {
@@ -109,7 +109,7 @@ fn around(first: f64, step: f64) -> Edges {
 /// The cells around points that are an array of their own, if they are in order.
 fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Option<Edges> {
     let Some(Coord::Node(id)) = desc.coords.get(dimension) else { return None };
-    let tree = job.file.reader.tree();
+    let tree = job.file.tree();
     let points = open(job, tree.node(*id))?;
     let length = tree.resolve(desc).ok()?.shape.lengths().get(dimension).copied()?;
     let given = points.shape().count()?;
@@ -169,7 +169,7 @@ fn evenly(span: Span, one: impl Fn(u64) -> Option<f64>) -> Option<Edges> {
 /// The nodes of the mesh, where the points are the middles between them: an array beside the
 /// points with one more element. Only these tell how wide each cell of an uneven mesh is.
 fn nodes(job: &Job<'_>, points: NodeId, length: u64, span: Span, centres: &[f64]) -> Option<Edges> {
-    let tree = job.file.reader.tree();
+    let tree = job.file.tree();
     let parent = tree.node(points).parent;
     let beside = tree.arrays().filter(|(_, node, desc)| {
         node.parent == parent && desc.shape.lengths() == [length + 1] && span.step == 1

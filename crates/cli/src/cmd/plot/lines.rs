@@ -125,7 +125,7 @@ fn along_points(
     spans: &[Span],
     series: &mut [Series],
 ) -> Option<Axis> {
-    let tree = job.file.reader.tree();
+    let tree = job.file.tree();
     let x = spans.iter().position(|s| !s.dropped)?;
     let Some(Coord::Node(id)) = desc.coords.get(x) else { return None };
     let node = tree.node(*id);
@@ -170,7 +170,7 @@ fn axis(chosen: &Chosen<'_>, dimension: usize) -> Axis {
     match desc.coords.get(dimension) {
         Some(Coord::Uniform { .. }) => {
             // An even grid is no array that could have a unit of its own.
-            let unit = words::said(chosen.node, &format!("{name}_units"));
+            let unit = words::attribute(chosen.node, &format!("{name}_units"));
             Axis::new(if nameless { "grid" } else { name }, unit)
         }
         _ => Axis::integer(if nameless { "index" } else { name }),

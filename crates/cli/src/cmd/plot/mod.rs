@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use spile::dtype::Kind;
 use spile::error::{Error, Result};
-use spile::format::Opened;
+use spile::Dataset;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::Span;
@@ -86,9 +86,9 @@ pub(crate) struct PlotArgs {
     /// Title [default: the file's name]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The frame, of an array that has frames
-    #[arg(long, value_name = "N")]
-    frame: Option<u64>,
+    /// Frame of an array that has frames; -1 is the last
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    frame: Option<i64>,
     /// Draw columns as lines, and two arrays as one line
     #[arg(long, group = "kind")]
     lines: bool,
@@ -138,6 +138,13 @@ pub(crate) struct PlotArgs {
     /// Draw in the terminal with characters
     #[arg(long, conflicts_with = "output")]
     text: bool,
+}
+
+impl PlotArgs {
+    /// The positional arguments that may begin with a hyphen.
+    pub(crate) fn words(&self) -> [Option<&str>; 2] {
+        [self.name.as_deref(), self.second.as_deref()]
+    }
 }
 
 /// `LOW:HIGH`, two different numbers.
@@ -262,7 +269,7 @@ impl Paper {
 struct Job<'a> {
     args: &'a PlotArgs,
     context: &'a Context,
-    file: &'a Opened,
+    file: &'a Dataset,
     paper: Paper,
 }
 
@@ -292,7 +299,7 @@ impl Job<'_> {
     /// What a picture of a frame is called: with its time, or its step, where the file tells.
     fn in_frame(&self, what: String, frame: Option<u64>) -> String {
         let Some(frame) = frame else { return what };
-        let axis = self.file.reader.tree().frames();
+        let axis = self.file.tree().frames();
         let time = axis.and_then(|axis| axis.time(frame).ok().flatten());
         let step = axis.and_then(|axis| axis.step(frame).ok().flatten());
         let when = match (time, step) {
@@ -306,14 +313,14 @@ impl Job<'_> {
 
     /// The array that was chosen, in its frame.
     fn open(&self, chosen: &Chosen<'_>) -> Result<(Option<u64>, Array)> {
-        if let Layout::PerFrame(table) = &self.file.reader.tree().resolve(chosen.desc)?.layout
+        if let Layout::PerFrame(table) = &self.file.tree().resolve(chosen.desc)?.layout
             && self.args.frame.is_none()
             && table.len() > 1
         {
             let message = format!("{} has {} frames; name one", chosen.node.path, table.len());
             return Err(Error::argument(message).hint("for example --frame 0"));
         }
-        let (frame, array) = cat::open(self.file, chosen.desc, self.args.frame, self.context)?;
+        let (frame, array) = cat::open(self.file, chosen.desc, self.args.frame)?;
         match array.dtype().kind() {
             Kind::Text | Kind::Opaque => {
                 let (name, dtype) = (&chosen.node.name, array.dtype());
@@ -355,7 +362,7 @@ fn draw(job: &Job<'_>) -> Result<Figure> {
         let error = Error::argument("points need two arrays");
         return Err(error.hint("the first is drawn along x, the second along y"));
     }
-    if let Layout::PerFrame(table) = &job.file.reader.tree().resolve(x.desc)?.layout
+    if let Layout::PerFrame(table) = &job.file.tree().resolve(x.desc)?.layout
         && args.frame.is_none()
         && table.len() > 1
     {

@@ -125,7 +125,7 @@ fn counting(job: &Job<'_>) -> Result<Axis> {
     let axis = match &job.args.weight {
         None => Axis::integer("count"),
         Some(word) => {
-            let weight = words::named(job.file.reader.tree(), word)?;
+            let weight = words::named(job.file.tree(), word)?;
             Axis::new(format!("sum of {}", weight.label()), words::unit(weight.node))
         }
     };
@@ -135,7 +135,7 @@ fn counting(job: &Job<'_>) -> Result<Axis> {
 /// Counts, or sums of the weight where there is one.
 fn weighted(job: &Job<'_>, axes: &[(&Selected<'_>, Bins)]) -> Result<Vec<f64>> {
     let Some(word) = &job.args.weight else { return count(axes, None) };
-    let weight = words::named(job.file.reader.tree(), word)?;
+    let weight = words::named(job.file.tree(), word)?;
     let (_, array) = job.open(&weight)?;
     let part = along(&weight, &array)?;
     let elements = axes.first().map_or(0, |(x, _)| x.count());

@@ -12,9 +12,8 @@ use super::{Job, MOST_SERIES};
 const VALUE_BYTES: u64 = 64;
 
 pub(super) fn draw(job: &Job<'_>, chosen: &Chosen<'_>, frames: u64) -> Result<Figure> {
-    let (source, tree) = (job.file.reader.source(), job.file.reader.tree());
     let limits = &job.context.limits;
-    let open = |frame: u64| Array::open_frame(source, tree, chosen.desc, frame, limits);
+    let open = |frame: u64| job.file.open_array_in_frame(chosen.desc, frame);
     // The first frame that has the array tells what there is to draw.
     let mut first = None;
     for frame in 0..frames {
@@ -89,7 +88,7 @@ fn names(array: &Array, chosen: &Chosen<'_>) -> Result<Vec<String>> {
 /// The time of every frame where the file tells, else its step, else its number.
 fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
     let numbers = || (0..frames).map(|k| k as f64).collect();
-    let Some(axis) = job.file.reader.tree().frames().filter(|axis| axis.len() == frames) else {
+    let Some(axis) = job.file.tree().frames().filter(|axis| axis.len() == frames) else {
         return Ok((numbers(), Axis::integer("frame")));
     };
     let times: Option<Vec<f64>> =
@@ -107,6 +106,6 @@ fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
 
 /// The unit of time, where the file has an array of that name.
 fn unit_of_time(job: &Job<'_>) -> String {
-    let tree = job.file.reader.tree();
+    let tree = job.file.tree();
     tree.find("time").map_or_else(|_| String::new(), |id| words::unit(tree.node(id)))
 }

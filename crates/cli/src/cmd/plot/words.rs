@@ -30,7 +30,7 @@ impl Chosen<'_> {
 
 /// The array to draw, and the second one where there are two.
 pub(super) fn choose<'a>(job: &Job<'a>) -> Result<(Chosen<'a>, Option<Chosen<'a>>)> {
-    let (args, tree) = (job.args, job.file.reader.tree());
+    let (args, tree) = (job.args, job.file.tree());
     let PlotArgs { name, second, .. } = args;
     match (name.as_deref(), second.as_deref()) {
         (None, _) => Ok((whole(main(tree)?), None)),
@@ -90,27 +90,20 @@ fn main(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
 
 /// What the file calls a column of its table.
 pub(super) fn column(chosen: &Chosen<'_>, at: &[String]) -> Option<String> {
-    let attrs = &chosen.node.attrs;
     let [number] = at else { return None };
-    let names = attrs.iter().find_map(|(name, value)| match value {
-        Value::List(names) if name == "columns" && chosen.desc.is_table() => Some(names),
-        _ => None,
-    });
-    Some(names?.get(number.parse::<usize>().ok()?)?.to_string())
+    let names = match chosen.node.attrs.get("columns") {
+        Some(Value::List(names)) if chosen.desc.is_table() => names,
+        _ => return None,
+    };
+    Some(names.get(number.parse::<usize>().ok()?)?.to_string())
 }
 
-/// The unit that a node says it has.
+/// The unit of an array; empty where unknown.
 pub(super) fn unit(node: &Node) -> String {
-    said(node, "units")
+    attribute(node, "units")
 }
 
-/// The text of an attribute; nothing where there is none.
-pub(super) fn said(node: &Node, attribute: &str) -> String {
-    node.attrs
-        .iter()
-        .find_map(|(name, value)| match value {
-            Value::Text(text) if name == attribute => Some(text.clone()),
-            _ => None,
-        })
-        .unwrap_or_default()
+/// The text of an attribute; empty where there is none.
+pub(super) fn attribute(node: &Node, name: &str) -> String {
+    node.attrs.get_str(name).unwrap_or_default().to_string()
 }

@@ -9,6 +9,7 @@ use spile_scda::{Change, Coding, Recode, changes, recode};
 
 use super::super::{not_standard_output, overwrite};
 use super::{Changes, Done, Style, open};
+use crate::args::OutputArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
@@ -23,8 +24,8 @@ use crate::print::Output;
 pub(super) struct RecodeArgs {
     /// An scda file; - is standard input
     file: PathBuf,
-    /// The file to make
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Compress all sections
     #[arg(long, conflicts_with = "decode")]
     encode: bool,
@@ -53,7 +54,7 @@ pub(super) struct RecodeArgs {
 }
 
 pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "an scda file")?;
+    not_standard_output(args.output.path(), "an scda file")?;
     let file = open(&args.file, true, context)?;
     if file.header().version != 0xa0 {
         let version = file.header().version;
@@ -71,16 +72,16 @@ pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Res
     };
     let done = if args.dry_run {
         // Started and dropped: whether the file could be written.
-        Sink::create(&args.output, how.overwrite)?;
+        Sink::create(args.output.path(), how.overwrite)?;
         changes(&file, how.coding)
     } else {
-        recode(&file, &args.output, &how)
+        recode(&file, args.output.path(), &how)
     };
     let done = done.map_err(|e| e.with_path(&args.file).with_format("scda"))?;
     let number = |change| done.iter().filter(|done| **done == change).count();
     let done = Done {
         file: Some(args.file.to_string_lossy().into_owned()),
-        output: args.output.to_string_lossy().into_owned(),
+        output: args.output.path().to_string_lossy().into_owned(),
         sections: done.len() as u64,
         data_bytes: file.sections().iter().map(|section| section.len).sum(),
         changes: Some(Changes {

@@ -64,7 +64,7 @@ fn open(path: &Path, context: &Context) -> Result<File> {
 }
 
 fn bytes(file: &File, block: &Block) -> Result<Vec<u8>> {
-    file.raw(block)?.read(&Selection::all(), Axes::Stored)
+    file.raw(block)?.read_bytes(&Selection::all(), Axes::Stored)
 }
 
 fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {

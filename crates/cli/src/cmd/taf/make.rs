@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
-use spile::format::Reader;
+use spile::Dataset;
 use spile::layout::Coord;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -19,6 +19,7 @@ use super::super::{not_standard_output, overwrite};
 use super::{Done, input, pair};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::hint;
 use crate::print::Output;
 
 #[derive(Debug, Args)]
@@ -50,7 +51,10 @@ pub(super) struct CreateArgs {
 }
 
 fn named(text: &str) -> std::result::Result<DType, String> {
-    parse_type(text).map_err(|e| format!("{}; {}", e.message(), e.hint_text().unwrap_or_default()))
+    parse_type(text).map_err(|e| {
+        let hint = e.suggestion().map(hint::render).unwrap_or_default();
+        format!("{}; {hint}", e.message())
+    })
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -120,16 +124,16 @@ pub(super) struct ConvertArgs {
 }
 
 impl ConvertArgs {
-    fn open(&self, path: &Path, context: &Context) -> Result<Box<dyn Reader>> {
+    fn open(&self, path: &Path, context: &Context) -> Result<Dataset> {
         if !self.dig_signed && !self.dig_big_endian {
-            return Ok(context.open(path)?.reader);
+            return context.open(path);
         }
         let order = if self.dig_big_endian { ByteOrder::Big } else { ByteOrder::Little };
         let stored = SampleFormat { signed: self.dig_signed, order };
-        let file = spile_dig::open(context.source(path)?, stored, &context.limits);
+        let file = spile_dig::open(context.source(path)?, stored, &context.options());
         let file = file.map_err(|e| e.with_path(path).with_format("dig"))?;
-        context.tell(path, file.findings());
-        Ok(Box::new(file))
+        context.print_warnings(path, file.warnings());
+        Ok(file)
     }
 }
 
@@ -148,7 +152,7 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
             if target == entry.path {
                 return Err(Error::argument("is a TAF file already; nothing was written"));
             }
-            let array = Array::open(file.source(), file.tree(), desc, &context.limits)?;
+            let array = file.open_array(desc)?;
             let clipped = convert_one(args, &target, &array, node, &entry.name())?;
             some = true;
             Done::new(&target).clipped(clipped).tell(context, out)?;

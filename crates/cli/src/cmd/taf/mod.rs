@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use spile::error::{Error, Result};
-use spile::format::Opened;
+use spile::Dataset;
 use spile::read::Array;
-use spile::report::Severity;
 use spile_taf::ops::{Bounds, Target};
 
 use super::{cat, overwrite, plot};
@@ -171,17 +170,11 @@ fn whole(number: f64) -> Result<u64> {
 }
 
 /// The only array of an input file.
-fn input(path: &Path, context: &Context) -> Result<(Opened, Array)> {
+fn input(path: &Path, context: &Context) -> Result<(Dataset, Array)> {
     let file = context.open(path)?;
-    let tree = file.reader.tree();
+    let tree = file.tree();
     let (_, desc) = cat::only(tree).map_err(|e| e.with_path(path))?;
-    // What is left out of the input must not go unnoticed.
-    let report = file.format.check(file.reader.source(), &context.limits, false)?;
-    report.findings.iter().filter(|f| f.severity == Severity::Warning).for_each(|finding| {
-        context.warn(path, &finding.message);
-    });
-    let array = Array::open(file.reader.source(), tree, desc, &context.limits)
-        .map_err(|e| e.with_path(path))?;
+    let array = file.open_array(desc).map_err(|e| e.with_path(path))?;
     Ok((file, array))
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use spile::error::Result;
-use spile::format::Reader as _;
+use spile::Dataset;
 use spile::reduce::Stats;
 use spile::sink::Sink;
 use spile_ops::json::{Attr, Real};
@@ -48,19 +48,19 @@ pub(super) struct ExportArgs {
 
 pub(super) fn probe(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
-        let file = File::open(entry.path, &context.limits)?;
+        let file = Dataset::open_path(&spile_taf::Taf, entry.path, &context.options())?;
         if context.json {
             let mut document = out.document()?;
             document.field("file", &entry.name())?;
             for (name, value) in file.summary() {
-                document.field(&name.replace(' ', "_"), &Attr(&value))?;
+                document.field(&name.replace(' ', "_"), &Attr(value))?;
             }
             document.end()?;
             return Ok(Exit::Yes);
         }
         out.heading(entry)?;
         let fields: Vec<(String, String)> =
-            file.summary().into_iter().map(|(name, value)| (name, value.to_string())).collect();
+            file.summary().iter().map(|(name, value)| (name.into(), value.to_string())).collect();
         text::fields(&fields, usize::MAX, out)?;
         Ok(Exit::Yes)
     })
@@ -226,9 +226,9 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
         if let Some(map) = header.map() {
             let float = |x: f64| spile::tree::Value::Float(x).to_string();
             let formula = format!("{} + {} * stored", float(map.intercept), float(map.slope));
-            fields.push(("value".into(), formula));
+            fields.push(("value", formula));
         }
-        fields.push(("in Python".into(), numpy));
+        fields.push(("in Python", numpy));
         text::fields(&fields, usize::MAX, out)?;
         Ok(Exit::Yes)
     })
