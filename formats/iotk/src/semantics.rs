@@ -10,6 +10,7 @@ use std::sync::Arc;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout};
+use spile_core::metadata;
 use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree, Value};
@@ -18,13 +19,17 @@ use crate::index::Index;
 use crate::read::File;
 
 /// The attribute of arrays that are assembled from others.
-pub(crate) const ASSEMBLED: &str = "assembled from";
+pub(crate) const ASSEMBLED: &str = "assembled_from";
 
 /// The set of all atoms of a calculation.
 const ATOMS: &str = "atoms";
 
-/// Adds the assembled arrays, and dimensions, units and roles of other arrays.
+/// Adds the assembled arrays, and dimensions, units and roles of other arrays. Stored metadata describes
+/// the arrays of a file completely, so nothing is added to such a file.
 pub(crate) fn add(tree: &mut Tree) -> Result<()> {
+    if tree.at(metadata::ARRAY).is_some() {
+        return Ok(());
+    }
     let groups: Vec<NodeId> =
         tree.iter().filter(|(_, node)| node.array.is_none()).map(|(id, _)| id).collect();
     let mut band_groups = Vec::new();
