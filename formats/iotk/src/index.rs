@@ -123,9 +123,10 @@ impl Diagnostic {
     /// Adds this to `report`.
     pub(crate) fn report<'a>(&self, report: &'a mut Report) -> &'a mut Finding {
         let message = self.message.clone();
-        let finding = match self.is_error {
-            true => report.error(self.code, message),
-            false => report.warn(self.code, message),
+        let finding = if self.is_error {
+            report.error(self.code, message)
+        } else {
+            report.warn(self.code, message)
         };
         finding.at(self.offset)
     }

@@ -315,3 +315,23 @@ fn what_cannot_be_written_fails_the_same_before_writing() {
         assert_eq!((planned.code(), planned.message()), (code, written.message()));
     }
 }
+
+#[test]
+fn a_flattened_dataset_is_restored_completely() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scaled = inline(DType::I16, &[2], &[1, 0, 2, 0], Order::C);
+    scaled.map = Some(Linear::new(0.5, 2.0));
+    scaled.dims = vec!["time".into()];
+    let opaque = inline(DType::opaque(3), &[1, 2], b"abcdef", Order::C);
+    let foreign = foreign(&[("two words", scaled), ("opaque", opaque)]);
+    for (k, content) in [foreign, open(golden("qe54_si/si.save"))].iter().enumerate() {
+        let flat = spile_interchange::flatten(content, &Iotk.capabilities().unwrap()).unwrap();
+        for extension in ["xml", "dat"] {
+            let path = folder.path().join(format!("{k}.{extension}"));
+            write_file(&Iotk, &flat, &path, Overwrite::Never).unwrap();
+            let again = open(&path);
+            assert!(again.warnings().is_empty(), "{:?}", again.warnings());
+            assert_same_content(content, &again);
+        }
+    }
+}

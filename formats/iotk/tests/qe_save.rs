@@ -110,9 +110,8 @@ fn bands_of_both_spins_are_one_array() {
     let temp = tempfile::tempdir().unwrap();
     let mut main = "<Root><EIGENVALUES>".to_string();
     for k in 1..=2 {
-        main += &format!(
-            "<K-POINT.{k}><DATAFILE.1 iotk_link='{k}1.xml'/><DATAFILE.2 iotk_link='{k}2.xml'/></K-POINT.{k}>"
-        );
+        let files = [1, 2].map(|spin| format!("<DATAFILE.{spin} iotk_link='{k}{spin}.xml'/>"));
+        main.extend([format!("<K-POINT.{k}>"), files.concat(), format!("</K-POINT.{k}>")]);
         for spin in 1..=2 {
             let text = format!(
                 "<Root><UNITS_FOR_ENERGIES UNITS='Hartree'/><EIGENVALUES type='real' size='2'>\
