@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use spile::error::{Error, Result};
 use spile::format::Format;
-use spile::limits::Limits;
+use spile::OpenOptions;
 use spile::source::Source;
 
 use crate::context::expand;
@@ -35,14 +35,14 @@ pub(crate) struct Batch {
 impl Batch {
     /// Expands patterns and searches folders, in the order of names; what begins with a dot is hidden.
     /// A folder that is a dataset is like a file.
-    pub(crate) fn new(files: &[PathBuf], limits: &Limits) -> Self {
+    pub(crate) fn new(files: &[PathBuf], options: &OpenOptions) -> Self {
         let mut batch = Self::default();
         for path in files.iter().flat_map(|file| expand(file)) {
-            match path.and_then(|path| Ok((spile::REGISTRY.folder_format(&path, limits)?, path))) {
+            match path.and_then(|path| Ok((spile::REGISTRY.folder_format(&path, options)?, path))) {
                 Ok((None, path)) if path.is_dir() => {
                     batch.searched = true;
                     let before = batch.items.len();
-                    batch.search(&path, &path, limits);
+                    batch.search(&path, &path, options);
                     // Nothing wrong was found, but nothing was looked at either.
                     if batch.items.len() == before {
                         let error = Error::argument("no file of a known format is in it");
@@ -59,7 +59,7 @@ impl Batch {
         batch
     }
 
-    fn search(&mut self, top: &Path, folder: &Path, limits: &Limits) {
+    fn search(&mut self, top: &Path, folder: &Path, options: &OpenOptions) {
         let list = || -> std::io::Result<Vec<PathBuf>> {
             let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?
                 .map(|e| Ok(e?.path()))
@@ -80,8 +80,8 @@ impl Batch {
             }
             let below = path.strip_prefix(top).unwrap_or(&path).to_path_buf();
             if meta.is_dir() {
-                match spile::REGISTRY.folder_format(&path, limits) {
-                    Ok(None) => self.search(top, &path, limits),
+                match spile::REGISTRY.folder_format(&path, options) {
+                    Ok(None) => self.search(top, &path, options),
                     Ok(folder) => self.items.push(Ok(Item { path, below, folder })),
                     Err(error) => self.items.push(Err(error)),
                 }

@@ -135,8 +135,8 @@ impl Context {
         }
     }
 
-    /// Does `work` with every file, patterns expanded. One that fails is reported and the rest
-    /// goes on; the exit is the worst of all.
+    /// Calls `work` for every file, with patterns expanded. A file that fails is reported and the others
+    /// are still processed; the exit is then partial success.
     pub(crate) fn each_file(
         &self,
         files: &[PathBuf],
@@ -147,10 +147,10 @@ impl Context {
         let many = files.len() > 1;
         let (mut worst, mut failed, mut done) = (Exit::Yes, false, false);
         for (number, file) in files.into_iter().enumerate() {
-            let done = file.and_then(|path| {
+            let result = file.and_then(|path| {
                 work(Entry { path: &path, number, many }, out).map_err(|e| e.with_path(&path))
             });
-            let exit = match done {
+            let exit = match result {
                 Ok(exit) => {
                     done = true;
                     exit
@@ -168,7 +168,7 @@ impl Context {
         Ok(if failed && done { Exit::Partial } else { worst })
     }
 
-    /// Tells about something on standard error that is no failure.
+    /// Prints a warning on standard error.
     pub(crate) fn warn(&self, path: &Path, message: &str) {
         if !self.quiet && !self.json {
             let word = paint(self.error_colour, style::WARN, "warning:");
@@ -178,7 +178,7 @@ impl Context {
         }
     }
 
-    /// Tells about a failure on standard error, in one line and a hint, or as JSON.
+    /// Prints an error on standard error: one line and a hint, or JSON.
     pub(crate) fn fail(&self, error: &Error) -> Exit {
         if is_closed_pipe(error) {
             return Exit::Yes;

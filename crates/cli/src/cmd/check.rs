@@ -71,7 +71,7 @@ fn examine(
 
 /// All files, and a table of what was found.
 fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let batch = Batch::new(&args.files, &context.limits);
+    let batch = Batch::new(&args.files, &context.options());
     let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
     let columns = [
         ("verdict", Align::Left),

@@ -37,7 +37,7 @@ pub(crate) struct SalvageArgs {
 }
 
 pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let batch = Batch::new(&args.files, &context.limits);
+    let batch = Batch::new(&args.files, &context.options());
     let alone = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
     if let Some(output) = &args.output {
         not_standard_output(output, "a new file")?;

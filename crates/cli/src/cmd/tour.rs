@@ -9,7 +9,7 @@ use spile::comm::Serial;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
-use spile::read::Array;
+use spile::Dataset;
 use spile::select::Selection;
 use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;

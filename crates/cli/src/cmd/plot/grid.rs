@@ -146,7 +146,7 @@ fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Opti
 /// A list of points, in the frame that is drawn or the same for all.
 fn open(job: &Job<'_>, node: &Node) -> Option<Array> {
     let place = node.array.as_ref()?;
-    let open = |frame| cat::open(job.file, place, frame, job.context);
+    let open = |frame| cat::open(job.file, place, frame);
     let (_, points) = open(job.args.frame).or_else(|_| open(None)).ok()?;
     (points.shape().rank() == 1).then_some(points)
 }

@@ -129,7 +129,7 @@ fn along_points(
     let x = spans.iter().position(|s| !s.dropped)?;
     let Some(Coord::Node(id)) = desc.coords.get(x) else { return None };
     let node = tree.node(*id);
-    let (_, points) = cat::open(job.file, node.array.as_ref()?, None, job.context).ok()?;
+    let (_, points) = cat::open(job.file, node.array.as_ref()?, None).ok()?;
     let span = spans[x];
     let one = |k: u64| -> Option<f64> {
         let part = Selection(vec![Slice::Index(i64::try_from(index(span, k)).ok()?)]);

@@ -226,9 +226,9 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
         if let Some(map) = header.map() {
             let float = |x: f64| spile::tree::Value::Float(x).to_string();
             let formula = format!("{} + {} * stored", float(map.intercept), float(map.slope));
-            fields.push(("value", formula));
+            fields.push(("value".into(), formula));
         }
-        fields.push(("in Python", numpy));
+        fields.push(("in Python".into(), numpy));
         text::fields(&fields, usize::MAX, out)?;
         Ok(Exit::Yes)
     })
