@@ -171,7 +171,7 @@ pub fn date_time(date: (i64, u32, u32), time: (u32, u32, f64)) -> String {
     }
     let seconds = Value::Float(second).to_string();
     let seconds = seconds.strip_suffix(".0").unwrap_or(&seconds);
-    // Two digits before the point; very few of a second would be written with an exponent.
+    // Two digits before the point; very small values would have an exponent.
     let seconds = if second < 1e-5 {
         "00".into()
     } else {

@@ -1,12 +1,11 @@
-//! Many files of one run as one dataset: a file is a frame.
+//! The files of a run as one dataset: each file is a frame.
 //!
-//! The tree has every array that any of the files has, with a table of frames. Coordinates that are
-//! the same in all files are kept once; those that move are looked up frame by frame. Numbers of
-//! particles may change from file to file, arrays may come and go. A file that cannot be opened is
-//! left out and named in [`Dataset::warnings`].
+//! The tree is the union of the trees of all files; its arrays have frame tables. Coordinates that are
+//! equal in all files have no frames. The first length of an array may differ between files, and files
+//! may lack arrays. A file that cannot be opened is skipped and reported in [`Dataset::warnings`].
 //!
-//! What is said about an array or the file is kept where all files say the same; the moment of a
-//! file, its root's attributes `step` and `time`, is the axis.
+//! Attributes are kept if they are equal in all files. The root attributes `step` and `time` of the files
+//! form the frame axis.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,16 +23,16 @@ use crate::report::Report;
 use crate::source::Source;
 use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
-/// Files that are open at once while the series is put together, and whose trees are in memory.
+/// Number of files that are opened at once while the series is built, and whose trees are in memory.
 const BATCH: usize = 64;
 
-/// Coordinates of more bytes than this are not compared from file to file.
+/// Larger coordinates, in bytes, are not compared between files.
 const SHARED_BYTES: u64 = 1 << 20;
 
-/// About what the table of an array needs for a frame.
+/// Approximate size in bytes of a frame in the table of an array.
 const CELL_BYTES: u64 = 256;
 
-/// When a file was written, and which it is.
+/// Number, step and time of a file.
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     file: usize,
@@ -41,15 +40,16 @@ struct Moment {
     time: Option<f64>,
 }
 
-/// Opens `files` as a dataset under the name of `folder`, in the order of their times (steps
-/// where there are no times, names where there is neither). Reads metadata and coordinates.
+/// Opens `files` as one dataset with the path `folder`. Frames are ordered by time, then step, then the
+/// order of `files`. Reads metadata and coordinates. Fails if no file can be opened or the memory limit is
+/// exceeded.
 pub fn open(
     format: &dyn Format,
     folder: &Path,
     files: &[PathBuf],
     options: &OpenOptions,
 ) -> Result<Parsed> {
-    // Before any is opened: a file that changes later is noticed when it is read.
+    // Created before any file is opened, so that later changes are detected on reading.
     let source = Source::joined(folder, files)?;
     let mut union = Union::new(&options.limits);
     let mut failure = None;
@@ -64,7 +64,7 @@ pub fn open(
                 Ok(member) => union.add(file, source.parts()[file].start(), &name, member)?,
                 Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
                 Err(error) => {
-                    union.report.error("core-series", left_out(&error)).in_object(name);
+                    union.report.error("core-series", skipped(&error)).in_object(name);
                     failure.get_or_insert(error.with_path(path));
                 }
             }
@@ -76,18 +76,18 @@ pub fn open(
     }
 }
 
-fn left_out(error: &Error) -> String {
+fn skipped(error: &Error) -> String {
     match error.offset() {
-        Some(at) => format!("left out: {} (at byte {at})", error.message()),
-        None => format!("left out: {}", error.message()),
+        Some(at) => format!("skipped: {} (at byte {at})", error.message()),
+        None => format!("skipped: {}", error.message()),
     }
 }
 
-/// What is learnt about a file while it is open.
+/// The metadata of one file.
 struct Member {
     tree: Tree,
     summary: Attrs,
-    /// What decides its coordinates, by path; nothing where that is known already.
+    /// Fingerprint of each coordinate, by path; `None` if it equals the known one.
     coordinates: Vec<(String, Option<Vec<u8>>)>,
 }
 
@@ -101,10 +101,10 @@ impl Member {
         let dataset = Dataset::open(format, Source::open(path)?, options)?;
         let (tree, source) = (dataset.tree(), dataset.source());
         if tree.frames().is_some() {
-            return Err(Error::unsupported("core-series", "the file has frames of its own"));
+            return Err(Error::unsupported("core-series", "a file of a series cannot have frames"));
         }
         let mut coordinates = Vec::new();
-        // Arrays beside a coordinate are coordinates, too: nodes beside the middles of cells.
+        // Arrays in the group of a coordinate are coordinates, too: nodes next to cell centres.
         let used = tree.arrays().flat_map(|(_, _, array)| &array.coords);
         let groups: HashSet<NodeId> = used
             .filter_map(
@@ -120,14 +120,14 @@ impl Member {
             if extents.len() > SHARED_BYTES {
                 continue;
             }
-            let mut decides =
+            let mut fingerprint =
                 format!("{} {} {:?} {:?}", desc.dtype, desc.shape, desc.map, desc.layout)
                     .into_bytes();
             for part in extents.parts() {
-                decides.extend(source.read_vec(part.offset, part.len)?);
+                fingerprint.extend(source.read_vec(part.offset, part.len)?);
             }
-            let new = known.get(&node.path) != Some(&decides);
-            coordinates.push((node.path.clone(), new.then_some(decides)));
+            let new = known.get(&node.path) != Some(&fingerprint);
+            coordinates.push((node.path.clone(), new.then_some(fingerprint)));
         }
         Ok(Self { tree: tree.clone(), summary: dataset.summary().clone(), coordinates })
     }
@@ -138,39 +138,39 @@ impl Member {
     }
 }
 
-/// A node of the tree that is being made.
+/// A node of the union.
 struct Entry {
     parent: usize,
     name: String,
     path: String,
     id: Option<String>,
-    /// Other files give it another identifier.
+    /// The identifier differs between files.
     mixed: bool,
     attrs: Attrs,
     array: Option<Column>,
 }
 
-/// An array over all files.
+/// An array in all files.
 struct Column {
-    /// As the first file has it, at its place among all bytes.
+    /// Description in the first file, with offsets in the joined source.
     first: ArrayDesc,
-    /// Where its coordinates are, and what it is the same as.
-    coords: Vec<Place>,
+    /// Coordinates, and the path of the array that it refers to.
+    coords: Vec<CoordRef>,
     same: Option<String>,
-    /// By file.
+    /// Shape and layout by file.
     cells: Vec<(usize, FrameCell)>,
-    /// Files in which it is a coordinate with the values of the first file.
-    alike: usize,
+    /// Number of files in which it is a coordinate with the values of the first file.
+    equal: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Place {
+enum CoordRef {
     None,
     Uniform(f64, f64),
     Path(String),
 }
 
-impl Place {
+impl CoordRef {
     fn of(coord: &Coord, tree: &Tree) -> Self {
         match coord {
             Coord::None => Self::None,
@@ -180,15 +180,15 @@ impl Place {
     }
 }
 
-/// Everything that is in any of the files.
+/// The union of the trees of all files.
 struct Union {
     limits: Limits,
     moments: Vec<Moment>,
-    /// The root first, then parents before their children.
+    /// The root first, parents before children.
     entries: Vec<Entry>,
-    /// By path, and whether they are arrays: what is an array in one file can be a group in another.
-    places: HashMap<(String, bool), usize>,
-    /// What decides the coordinates of the first file.
+    /// Entries by path and whether they are arrays: a path may be an array in one file and a group in another.
+    index: HashMap<(String, bool), usize>,
+    /// Fingerprints of the coordinates of the first file.
     coordinates: HashMap<String, Vec<u8>>,
     cells: u64,
     summary: Attrs,
@@ -204,7 +204,7 @@ impl Union {
             limits: *limits,
             moments: Vec::new(),
             entries: vec![root],
-            places: HashMap::from([((String::new(), false), 0)]),
+            index: HashMap::from([((String::new(), false), 0)]),
             coordinates: HashMap::new(),
             cells: 0,
             summary: Attrs::new(),
@@ -224,12 +224,12 @@ impl Union {
             self.summary.retain(|name, value| summary.get(name) == Some(value));
         }
         for (_, node) in tree.iter() {
-            let place = |node: &Node| (node.path.clone(), node.array.is_some());
-            let Some(&k) = self.places.get(&place(node)) else {
-                self.places.insert(place(node), self.entries.len());
+            let key = |node: &Node| (node.path.clone(), node.array.is_some());
+            let Some(&k) = self.index.get(&key(node)) else {
+            self.index.insert(key(node), self.entries.len());
                 let array = node.array.as_ref().map(|desc| Column::new(desc, &tree, start));
                 self.entries.push(Entry {
-                    parent: self.places[&place(tree.node(node.parent))],
+                    parent: self.index[&key(tree.node(node.parent))],
                     name: node.name.clone(),
                     path: node.path.clone(),
                     id: node.id.clone(),
@@ -246,28 +246,28 @@ impl Union {
             if entry.id != node.id {
                 entry.mixed = true;
                 if let (Some(first), Some(own)) = (&entry.id, &node.id) {
-                    let message = format!("\"{own}\" in {name}, \"{first}\" before: mixed by name");
+                    let message = format!("identifier \"{own}\" in {name}, \"{first}\" before; arrays are matched by path");
                     let object = format!("\"{}\"", node.path);
                     self.report.warn("core-series", message).in_object(object);
                 }
             }
             self.cell(k, file, start, name, node.array.as_ref(), &tree)?;
         }
-        for (path, decides) in coordinates {
-            if let (true, Some(decides)) = (first, &decides) {
-                self.coordinates.insert(path.clone(), decides.clone());
+        for (path, fingerprint) in coordinates {
+            if let (true, Some(fingerprint)) = (first, &fingerprint) {
+                self.coordinates.insert(path.clone(), fingerprint.clone());
             }
-            let alike = decides.is_none_or(|own| self.coordinates.get(&path) == Some(&own));
-            let entry = self.places.get(&(path, true));
+            let equal = fingerprint.is_none_or(|own| self.coordinates.get(&path) == Some(&own));
+            let entry = self.index.get(&(path, true));
             let entry = entry.and_then(|k| self.entries[*k].array.as_mut());
-            if let (Some(column), true) = (entry, alike) {
-                column.alike += 1;
+            if let (Some(column), true) = (entry, equal) {
+                column.equal += 1;
             }
         }
         Ok(())
     }
 
-    /// Notes where entry `k` is in `file`.
+    /// Adds the shape and layout of entry `k` in `file`.
     fn cell(
         &mut self,
         k: usize,
@@ -281,30 +281,30 @@ impl Union {
         let (Some(column), Some(desc)) = (array, desc) else { return Ok(()) };
         let own = tree.resolve(desc)?;
         for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
-            if *known != Place::of(coord, tree) {
-                *known = Place::None;
+            if *known != CoordRef::of(coord, tree) {
+                *known = CoordRef::None;
             }
         }
         if column.same != same_as(desc, tree) {
             column.same = None;
         }
         let (dtype, first) = (own.dtype, column.first.dtype);
-        // Single bytes have no order.
-        let alike = dtype.with_order(first.order()) == first && dtype.word() == 1;
-        let differs = if dtype != first && !alike {
-            format!("{dtype} instead of {first}")
+        // The byte order of single bytes is irrelevant.
+        let equal = dtype.with_order(first.order()) == first && dtype.word() == 1;
+        let differs = if dtype != first && !equal {
+            format!("expected {first}, found {dtype}")
         } else if own.shape.rank() != column.first.shape.rank() {
-            format!("{} elements instead of {}", own.shape, column.first.shape)
+            format!("expected {} dimensions, found {}", column.first.shape.rank(), own.shape.rank())
         } else if own.map != column.first.map {
             "different scaling".into()
         } else {
             let layout = own.layout.shifted(start)?;
             column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
             self.cells += 1;
-            self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the series")?;
+            self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the frame tables of the series")?;
             return Ok(());
         };
-        let message = format!("left out in {name}: {differs}");
+        let message = format!("skipped in {name}: {differs}");
         self.report.warn("core-series", message).in_object(format!("\"{path}\""));
         Ok(())
     }
@@ -329,7 +329,7 @@ impl Union {
                 None => tree.add_group(parent, &entry.name)?,
                 Some(column) => {
                     let (mut desc, coords) = (column.first, column.coords);
-                    let everywhere = column.alike == count && column.cells.len() == count;
+                    let everywhere = column.equal == count && column.cells.len() == count;
                     if !everywhere && column.same.is_none() {
                         let mut cells = vec![None; count];
                         for (file, cell) in column.cells {
@@ -351,12 +351,12 @@ impl Union {
             (node.id, node.attrs) = (entry.id.filter(|_| !entry.mixed), entry.attrs);
             ids.push(id);
         }
-        let find = |path: &String| self.places.get(&(path.clone(), true)).map(|k| ids[*k]);
+        let find = |path: &String| self.index.get(&(path.clone(), true)).map(|k| ids[*k]);
         for (id, coords, same) in links {
-            let coords = coords.iter().map(|place| match place {
-                Place::None => Coord::None,
-                Place::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
-                Place::Path(path) => find(path).map_or(Coord::None, Coord::Node),
+            let coords = coords.iter().map(|coord| match coord {
+                CoordRef::None => Coord::None,
+                CoordRef::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
+                CoordRef::Path(path) => find(path).map_or(Coord::None, Coord::Node),
             });
             let coords: Vec<Coord> = coords.collect();
             if let Some(desc) = &mut tree.node_mut(id).array {
@@ -387,12 +387,12 @@ impl Column {
             layout: own.layout.shifted(start)?,
             ..desc.clone()
         };
-        let coords = desc.coords.iter().map(|coord| Place::of(coord, tree)).collect();
-        Ok(Self { first, coords, same, cells: Vec::new(), alike: 0 })
+        let coords = desc.coords.iter().map(|coord| CoordRef::of(coord, tree)).collect();
+        Ok(Self { first, coords, same, cells: Vec::new(), equal: 0 })
     }
 }
 
-/// The array whose bytes it refers to.
+/// Path of the array that it refers to.
 fn same_as(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
     match desc.layout {
         Layout::Same(id) => Some(tree.node(id).path.clone()),
