@@ -48,9 +48,9 @@ impl Extents {
         let mut total = 0_u64;
         starts.push(0);
         for part in &parts {
-            total = total
-                .checked_add(part.len)
-                .ok_or_else(|| Error::limit("the total length of the byte ranges exceeds 64 bits"))?;
+            total = total.checked_add(part.len).ok_or_else(|| {
+                Error::limit("the total length of the byte ranges exceeds 64 bits")
+            })?;
             starts.push(total);
         }
         Ok(Self(match parts[..] {
@@ -66,7 +66,9 @@ impl Extents {
             offset.map(|offset| Extent { offset, len: part.len })
         };
         let parts: Option<Vec<Extent>> = self.parts().iter().map(shift).collect();
-        Self::several(parts.ok_or_else(|| Error::limit("the byte ranges exceed the largest file size"))?)
+        Self::several(
+            parts.ok_or_else(|| Error::limit("the byte ranges exceed the largest file size"))?,
+        )
     }
 
     /// Total number of bytes.
@@ -208,7 +210,10 @@ impl Layout {
             Self::Computed(computed) => *computed = Arc::new(computed.shifted(by)?),
             Self::Inline(..) | Self::Fill(_) => {}
             Self::PerFrame(_) | Self::Same(_) => {
-                return Err(Error::unsupported("core-series", "frames and references to other arrays are not supported in a series"));
+                return Err(Error::unsupported(
+                    "core-series",
+                    "frames and references to other arrays are not supported in a series",
+                ));
             }
         }
         Ok(moved)
@@ -362,7 +367,8 @@ impl Coord {
         let step = (end - start) / (points.len() - 1) as f64;
         // Tolerance for points that were computed or rounded.
         let tolerance = step.abs() * 1e-6 + start.abs().max(end.abs()) * f64::EPSILON * 4.0;
-        let uniform = |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= tolerance;
+        let uniform =
+            |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= tolerance;
         match points.iter().enumerate().position(|point| step == 0.0 || !uniform(point)) {
             None => Ok((start, step)),
             Some(odd) => Err(odd),

@@ -143,7 +143,8 @@ impl Array {
             }
             Layout::Rows { extents, stride: distance, order: own } => {
                 if *distance < dtype.size() as u64 {
-                    let message = format!("the row stride of {distance} bytes is less than the element size");
+                    let message =
+                        format!("the row stride of {distance} bytes is less than the element size");
                     return Err(Error::malformed("core-layout", message));
                 }
                 (order, stride) = (*own, Some(*distance));
@@ -178,7 +179,8 @@ impl Array {
         let mut needed = shape.bytes(dtype.size())?;
         if let (Some(stride), Some(rows @ 1..)) = (stride, shape.count()) {
             let before = stride.checked_mul(rows - 1).filter(|n| i64::try_from(*n).is_ok());
-            let before = before.ok_or_else(|| Error::limit("the rows exceed the largest file size"))?;
+            let before =
+                before.ok_or_else(|| Error::limit("the rows exceed the largest file size"))?;
             needed = before.saturating_add(dtype.size() as u64);
         }
         store.check(dtype.size(), needed)?;

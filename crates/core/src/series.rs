@@ -226,7 +226,7 @@ impl Union {
         for (_, node) in tree.iter() {
             let key = |node: &Node| (node.path.clone(), node.array.is_some());
             let Some(&k) = self.index.get(&key(node)) else {
-            self.index.insert(key(node), self.entries.len());
+                self.index.insert(key(node), self.entries.len());
                 let array = node.array.as_ref().map(|desc| Column::new(desc, &tree, start));
                 self.entries.push(Entry {
                     parent: self.index[&key(tree.node(node.parent))],
@@ -246,7 +246,9 @@ impl Union {
             if entry.id != node.id {
                 entry.mixed = true;
                 if let (Some(first), Some(own)) = (&entry.id, &node.id) {
-                    let message = format!("identifier \"{own}\" in {name}, \"{first}\" before; arrays are matched by path");
+                    let message = format!(
+                        "identifier \"{own}\" in {name}, \"{first}\" before; arrays are matched by path"
+                    );
                     let object = format!("\"{}\"", node.path);
                     self.report.warn("core-series", message).in_object(object);
                 }
@@ -301,7 +303,8 @@ impl Union {
             let layout = own.layout.shifted(start)?;
             column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
             self.cells += 1;
-            self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the frame tables of the series")?;
+            self.limits
+                .allow(self.cells.saturating_mul(CELL_BYTES), "the frame tables of the series")?;
             return Ok(());
         };
         let message = format!("skipped in {name}: {differs}");

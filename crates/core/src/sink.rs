@@ -308,7 +308,8 @@ impl Sink {
         let full = error.kind() == io::ErrorKind::StorageFull;
         let error = Error::io(&self.path, error);
         if full && self.pending.is_some() {
-            return error.hint("the target is unchanged; free some disk space and run the command again");
+            return error
+                .hint("the target is unchanged; free some disk space and run the command again");
         }
         error
     }

@@ -237,7 +237,11 @@ impl Source {
     /// shorter.
     pub fn read_vec(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         self.require(offset, len)?;
-        let mut bytes = vec![0; usize::try_from(len).map_err(|_| Error::limit("length exceeds the address space"))?];
+        let mut bytes = vec![
+            0;
+            usize::try_from(len)
+                .map_err(|_| Error::limit("length exceeds the address space"))?
+        ];
         self.read_exact_at(offset, &mut bytes)?;
         Ok(bytes)
     }

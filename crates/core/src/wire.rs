@@ -75,7 +75,8 @@ impl<'a> Wire<'a> {
     pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.position..];
         let Some(found) = rest.get(..n) else {
-            let message = format!("unexpected end of file: expected {n} bytes, found {}", rest.len());
+            let message =
+                format!("unexpected end of file: expected {n} bytes, found {}", rest.len());
             return Err(Error::truncated(self.truncated, message).at(self.offset()));
         };
         self.position += n;

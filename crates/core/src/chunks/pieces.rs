@@ -126,8 +126,11 @@ mod tests {
                         for k in 0..piece.count {
                             let inside = piece.first + k * piece.step;
                             assert!(inside < 6);
-                            let position =
-                                if piece.backwards { piece.position - k } else { piece.position + k };
+                            let position = if piece.backwards {
+                                piece.position - k
+                            } else {
+                                piece.position + k
+                            };
                             let slot = &mut found[position as usize];
                             assert!(slot.is_none());
                             *slot = Some(piece.chunk * 6 + inside);

@@ -96,7 +96,8 @@ impl Comm for Threads<'_> {
 
     fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>> {
         let all = self.allgather(if self.rank == root { mine } else { &[] })?;
-        let missing = || Error::argument(format!("no rank {root} in a job of {} ranks", self.job.size));
+        let missing =
+            || Error::argument(format!("no rank {root} in a job of {} ranks", self.job.size));
         all.get(root).cloned().ok_or_else(missing)
     }
 

@@ -81,7 +81,8 @@ impl Selected<'_> {
         let mut moving = self.spans.iter().enumerate().filter(|(_, s)| s.count != 1);
         let (one, more) = (moving.next(), moving.next());
         if end > self.count() || more.is_some() {
-            let message = format!("elements {first} to {end} are not a range of a one-dimensional selection");
+            let message =
+                format!("elements {first} to {end} are not a range of a one-dimensional selection");
             return Err(Error::argument(message));
         }
         let mut spans = self.spans.clone();
@@ -127,8 +128,7 @@ impl Selected<'_> {
             let Array { store, dtype, .. } = self.array;
             let (source, limits) = (self.array.source(), self.array.limits());
             let fill = |(at, slot): (u64, &mut [u8])| {
-                pool
-                    .with(|scratch| store.fetch(source, limits, at, slot, &mut scratch.decoded))?;
+                pool.with(|scratch| store.fetch(source, limits, at, slot, &mut scratch.decoded))?;
                 convert::to_little(*dtype, slot);
                 Ok(())
             };

@@ -1,7 +1,7 @@
 //! Statistics of an array and of each of its components (x, y and z of positions) in one pass.
 
-use super::statistics::{Moments, Stats, statistics};
 use super::integers::Integers;
+use super::statistics::{Moments, Stats, statistics};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::layout::Linear;
@@ -65,7 +65,11 @@ enum Part {
 
 impl Part {
     fn new(dtype: DType) -> Self {
-        if dtype.is_integer() { Self::Integers(Integers::new()) } else { Self::Floats(Moments::new()) }
+        if dtype.is_integer() {
+            Self::Integers(Integers::new())
+        } else {
+            Self::Floats(Moments::new())
+        }
     }
 
     fn add(&mut self, dtype: DType, map: Option<Linear>, bytes: &[u8]) {

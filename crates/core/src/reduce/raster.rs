@@ -38,7 +38,9 @@ pub fn raster(
         let length = spans.get(dimension).map(|s| s.count);
         let fits = cuts.first() == Some(&0) && cuts.last().copied() == length;
         if !fits || !cuts.is_sorted_by(|a, b| a < b) {
-            return Err(Error::argument(format!("invalid cell boundaries for dimension {dimension}")));
+            return Err(Error::argument(format!(
+                "invalid cell boundaries for dimension {dimension}"
+            )));
         }
     }
     let x_fastest = (x > y) == (array.order() == Order::C);

@@ -156,7 +156,9 @@ impl FolderSink {
             fs::set_permissions(self.part.path(), old.permissions())?;
         }
         match self.rename(RenameFlags::EXCHANGE) {
-            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => self.replace_in_two_steps(),
+            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                self.replace_in_two_steps()
+            }
             // The old target now has the temporary name.
             done => done.and_then(|()| remove(self.part.path())),
         }

@@ -75,8 +75,9 @@ pub(super) fn limits(suite: &Suite) -> Vec<String> {
         failures.extend(guard::run(suite, &name(path), cases, move |source, limits| {
             let outcome = exercise(format, &source, limits);
             let others = outcome.errors.iter().filter(|(_, e)| e.kind() != ErrorKind::Limit);
-            let mut out: Vec<String> =
-                others.map(|(stage, e)| format!("{stage}: expected a `Limit` error: {e}")).collect();
+            let mut out: Vec<String> = others
+                .map(|(stage, e)| format!("{stage}: expected a `Limit` error: {e}"))
+                .collect();
             // The root always exists.
             if outcome.nodes >= limits.nodes.max(1) || outcome.depth > u64::from(limits.depth) {
                 let Outcome { nodes, depth, .. } = outcome;

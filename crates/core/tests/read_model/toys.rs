@@ -152,7 +152,10 @@ pub(crate) struct Table(pub Vec<Option<Chunk>>);
 
 impl ChunkTable for Table {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
-        self.0.get(number as usize).cloned().ok_or_else(|| Error::argument("chunk number out of bounds"))
+        self.0
+            .get(number as usize)
+            .cloned()
+            .ok_or_else(|| Error::argument("chunk number out of bounds"))
     }
 }
 
@@ -202,7 +205,8 @@ fn chunked(
                 bytes.extend(random.bytes(size));
                 continue;
             }
-            let at_byte = at.iter().zip(shape).fold(0, |at_byte, (i, n)| at_byte * n + i) as usize * size;
+            let at_byte =
+                at.iter().zip(shape).fold(0, |at_byte, (i, n)| at_byte * n + i) as usize * size;
             if missing {
                 stored[at_byte..at_byte + size].copy_from_slice(&fill);
                 values[at_byte..at_byte + size].copy_from_slice(&plain_fill);

@@ -96,7 +96,10 @@ fn allocation_of_an_unchecked_length_is_detected() {
 #[test]
 fn wrong_errors_for_a_truncated_file_are_detected() {
     let message = failure(Fault::IoError, Suite::truncation);
-    assert_contains(&message, &["cut to 0 of 46 bytes: open: wrong error kind `io` for a damaged file"]);
+    assert_contains(
+        &message,
+        &["cut to 0 of 46 bytes: open: wrong error kind `io` for a damaged file"],
+    );
     let message = failure(Fault::NoLocation, Suite::truncation);
     assert_contains(&message, &["cut to 0 of 46 bytes: open: an error without a location"]);
 }
@@ -135,7 +138,10 @@ fn regions_outside_the_file_are_detected() {
 #[test]
 fn run_all_names_the_check_and_continues() {
     let message = failure(Fault::NoLocation, Suite::run_all);
-    assert_contains(&message, &["toy does not conform", "truncation: a: cut", "corruption: a: byte"]);
+    assert_contains(
+        &message,
+        &["toy does not conform", "truncation: a: cut", "corruption: a: byte"],
+    );
 }
 
 #[test]
