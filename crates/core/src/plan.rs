@@ -84,19 +84,19 @@ impl Plan {
             }
         }
         // Elements of 0 bytes take no memory: one block holds any number of them.
-        let wanted = block_bytes.checked_div(element).map_or(u64::MAX, |n| n.max(1) as u64);
+        let per_block = block_bytes.checked_div(element).map_or(u64::MAX, |n| n.max(1) as u64);
         // The slowest axis whose inner part fits a block is split; the axes before it are iterated.
         let mut split = merged.len().saturating_sub(1);
         let mut inner = 1_u64;
         while split > 0 {
             let next = inner.saturating_mul(merged[split].count);
-            if next > wanted {
+            if next > per_block {
                 break;
             }
             inner = next;
             split -= 1;
         }
-        let rows = (wanted / inner.max(1)).max(1);
+        let rows = (per_block / inner.max(1)).max(1);
         Self { base, axes: merged, element, elements, split, rows, inner }
     }
 

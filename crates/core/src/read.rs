@@ -294,7 +294,7 @@ impl Array {
             Order::C => (0..rank).collect(),
             Order::F => (0..rank).rev().collect(),
         };
-        let wanted: Vec<usize> = match axes {
+        let requested: Vec<usize> = match axes {
             Axes::Stored => stored.clone(),
             Axes::Order(Order::C) => (0..rank).collect(),
             Axes::Order(Order::F) => (0..rank).rev().collect(),
@@ -328,26 +328,26 @@ impl Array {
                 plan_axes[k].stride = span.step * strides[k] as i64;
             }
         }
-        let ordered: Vec<Axis> = wanted.iter().map(|k| plan_axes[*k]).collect();
+        let ordered: Vec<Axis> = requested.iter().map(|k| plan_axes[*k]).collect();
         let moving = |axes: &[usize]| -> Vec<usize> {
             axes.iter().copied().filter(|k| spans[*k].count > 1).collect()
         };
-        let reorder = moving(&stored) != moving(&wanted);
+        let reorder = moving(&stored) != moving(&requested);
         let block_bytes = |threads: usize| -> usize {
             let small = self.limits().worker_buffer(threads) as u64;
             let large = (self.limits().memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
-            let wanted = match &self.store {
+            let bytes = match &self.store {
                 _ if reorder => large,
                 // One chunk per thread if possible.
                 Store::Chunked(chunks) => chunks.chunk_bytes().clamp(small, large),
                 _ => small,
             };
-            wanted as usize
+            bytes as usize
         };
         Ok(Selected {
             array: self,
             spans,
-            slowest: wanted,
+            slowest: requested,
             axes: ordered,
             base,
             block_bytes: block_bytes(rayon::current_num_threads()),

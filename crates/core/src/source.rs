@@ -212,9 +212,9 @@ impl Source {
             }
             Bytes::Foreign(reader) => {
                 let rest = usize::try_from(self.0.len.saturating_sub(offset)).unwrap_or(usize::MAX);
-                let wanted = buffer.len().min(rest);
+                let expected = buffer.len().min(rest);
                 let read = |buffer: &mut [u8], at| reader.read_at(at, buffer);
-                let done = fill(read, offset, &mut buffer[..wanted])
+                let done = fill(read, offset, &mut buffer[..expected])
                     .map_err(|(e, at)| self.io(e).at(at))?;
                 self.count(done);
                 Ok(done)
@@ -277,7 +277,7 @@ impl Source {
         }
     }
 
-    fn short(&self, offset: u64, wanted: usize, got: usize) -> Error {
+    fn short(&self, offset: u64, expected: usize, got: usize) -> Error {
         let mut at = offset.saturating_add(got as u64);
         let mut end = self.current_len().unwrap_or(self.0.len);
         let mut path = self.path();
@@ -289,7 +289,7 @@ impl Source {
         }
         let message = format!(
             "unexpected end of file: expected {}, the file has {}",
-            human_bytes(wanted as u64),
+            human_bytes(expected as u64),
             human_bytes(end)
         );
         let error = Error::truncated("core-eof", message).at(at);

@@ -24,7 +24,7 @@ use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId, ROOT, Tree};
 
-/// Small frames are read in batches of up to this number of bytes.
+/// Small frames are read in batches of up to this many bytes.
 const BATCH: u64 = 1 << 20;
 
 /// A dataset as plain arrays.
@@ -145,7 +145,7 @@ impl Builder<'_> {
         };
         let bytes = ArrayDesc::new(DType::opaque(1), Shape::new([total]), layout);
         let new = self.tree.add_array(parent, &node.name, bytes)?;
-        let about = format!("length in bytes of each element of {}", node.path);
+        let about = format!("bytes of each element of {}", node.path);
         let sizes =
             self.add_integers(parent, &format!("{}.sizes", node.name), &sizes, "element", &about)?;
         self.metadata.set_storage(k, Storage::Sizes(sizes));
@@ -225,7 +225,7 @@ impl Builder<'_> {
         let storage = if uniform {
             Storage::Frames
         } else {
-            let about = format!("number of rows of {} in each frame, -1 if missing", node.path);
+            let about = format!("rows of {} in each frame, -1 where it is not there", node.path);
             Storage::Rows(self.add_integers(
                 parent,
                 &format!("{}.rows", node.name),

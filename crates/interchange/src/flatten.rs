@@ -105,7 +105,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     let layout = Layout::Inline(text.into(), Order::C);
     let id = tree.add_array(ROOT, metadata::ARRAY, ArrayDesc::new(holds.byte, shape, layout))?;
     let about =
-        "names, types, shapes, attributes and coordinates of the arrays in this file, as JSON";
+        "names, types, shapes, attributes and coordinates of everything in this file, as JSON";
     tree.node_mut(id).attrs.push("comment", about);
     Ok(content.with_tree(tree).with_warnings(report.findings))
 }

@@ -24,7 +24,7 @@ struct Job {
 struct State {
     /// Number of completed exchanges.
     round: u64,
-    given: Vec<Option<Vec<u8>>>,
+    contributions: Vec<Option<Vec<u8>>>,
     result: Arc<Vec<Vec<u8>>>,
     /// Number of ranks that have returned; waiting for them would block forever.
     ended: usize,
@@ -35,7 +35,7 @@ impl Threads<'_> {
     /// Runs `body` on `size` ranks concurrently and returns their results, by rank. Panics of a rank are
     /// propagated.
     pub fn run<R: Send>(size: usize, body: impl Fn(&Threads<'_>) -> R + Sync) -> Vec<R> {
-        let state = State { given: vec![None; size], ..State::default() };
+        let state = State { contributions: vec![None; size], ..State::default() };
         let job = Job { size, state: Mutex::new(state), changed: Condvar::new() };
         let one = |rank| {
             let _ended = Ended(&job);
@@ -78,9 +78,9 @@ impl Comm for Threads<'_> {
     fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>> {
         let mut state = self.state();
         let round = state.round;
-        state.given[self.rank] = Some(mine.to_vec());
-        if state.given.iter().all(Option::is_some) {
-            let all = state.given.iter_mut().filter_map(Option::take).collect();
+        state.contributions[self.rank] = Some(mine.to_vec());
+        if state.contributions.iter().all(Option::is_some) {
+            let all = state.contributions.iter_mut().filter_map(Option::take).collect();
             state.result = Arc::new(all);
             state.round += 1;
             self.job.changed.notify_all();

@@ -95,7 +95,7 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
 }
 
 impl Stats {
-    /// The squares overflowed.
+    /// Squares were infinite.
     fn too_large(&self) -> bool {
         self.finite > 1 && !self.std.is_finite()
     }

@@ -77,13 +77,13 @@ impl Joined {
             let Some(k) = self.find(at) else { break };
             let part = &self.parts[k];
             let (inside, rest) = (at - part.start, buffer.len() - done);
-            let wanted = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
+            let expected = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
             let file = self.file(k)?;
             let file = |buffer: &mut [u8], at| file.read_at(buffer, at);
-            let read = super::fill(file, inside, &mut buffer[done..done + wanted])
+            let read = super::fill(file, inside, &mut buffer[done..done + expected])
                 .map_err(|(e, at)| Error::io(&part.path, e).at(at))?;
             done += read;
-            if read < wanted {
+            if read < expected {
                 break;
             }
         }

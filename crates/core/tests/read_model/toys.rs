@@ -303,10 +303,10 @@ pub(crate) fn sample(case: &Case) -> Sample {
         Form::Ragged => ArrayDesc::new(DType::opaque(1), Shape::new([2]), layout),
         _ => ArrayDesc::new(dtype, shape, layout),
     };
-    let id = tree.add_array(ROOT, "array", desc.clone()).expect("room for one array");
+    let id = tree.add_array(ROOT, "array", desc.clone()).expect("one array fits");
     if case.form == Form::Same {
         desc.layout = Layout::Same(id);
-        tree.add_array(ROOT, "again", desc.clone()).expect("room for two");
+        tree.add_array(ROOT, "again", desc.clone()).expect("two arrays fit");
     }
     let (source, kept) = open(&file, case.via);
     let frame = (case.form == Form::PerFrame).then_some(2);
