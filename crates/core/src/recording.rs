@@ -192,7 +192,7 @@ struct Records {
     headers: Vec<Region>,
     /// Objects of the file that are not arrays of the tree.
     more: Vec<Object>,
-    records: Vec<NodeId>,
+    nodes: Vec<NodeId>,
 }
 
 impl Recording {
@@ -219,7 +219,7 @@ impl Recording {
             nodes.push(node);
         }
         let parsed = Parsed::new(source, tree).with_warnings(report.findings);
-        let native = Records { headers, more: Vec::new(), records: nodes };
+        let native = Records { headers, more: Vec::new(), nodes };
         Ok(Self { parsed, native })
     }
 
@@ -249,7 +249,7 @@ impl Recording {
 
     /// What a format returns from opening.
     pub fn parsed(mut self) -> Parsed {
-        self.parsed.summary.push("records", self.native.records.len() as u64);
+        self.parsed.summary.push("records", self.native.nodes.len() as u64);
         self.parsed.with_native(self.native)
     }
 }
@@ -286,9 +286,10 @@ impl Native for Records {
     fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut all = self.headers.clone();
         for (_, node, desc) in dataset.arrays() {
-            let extents = match &desc.layout {
-                Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. } => extents,
-                _ => continue,
+            let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) =
+                &desc.layout
+            else {
+                continue;
             };
             let what = format!("{} {}", desc.shape, desc.dtype);
             let data = |part: &Extent| {
@@ -317,7 +318,7 @@ impl Native for Records {
     }
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for id in &self.records {
+        for id in &self.nodes {
             let node = dataset.tree().node(*id);
             let Some(array) = node.array.clone() else { continue };
             let kind = array.dtype.to_string();

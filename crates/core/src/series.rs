@@ -87,7 +87,7 @@ fn skipped(error: &Error) -> String {
 struct Member {
     tree: Tree,
     summary: Attrs,
-    /// Fingerprint of each coordinate, by path; `None` if it equals the known one.
+    /// What decides its coordinates, by path; nothing where that is known already.
     coordinates: Vec<(String, Option<Vec<u8>>)>,
 }
 
@@ -120,14 +120,14 @@ impl Member {
             if extents.len() > SHARED_BYTES {
                 continue;
             }
-            let mut fingerprint =
+            let mut decides =
                 format!("{} {} {:?} {:?}", desc.dtype, desc.shape, desc.map, desc.layout)
                     .into_bytes();
             for part in extents.parts() {
-                fingerprint.extend(source.read_vec(part.offset, part.len)?);
+                decides.extend(source.read_vec(part.offset, part.len)?);
             }
-            let new = known.get(&node.path) != Some(&fingerprint);
-            coordinates.push((node.path.clone(), new.then_some(fingerprint)));
+            let new = known.get(&node.path) != Some(&decides);
+            coordinates.push((node.path.clone(), new.then_some(decides)));
         }
         Ok(Self { tree: tree.clone(), summary: dataset.summary().clone(), coordinates })
     }
@@ -154,23 +154,23 @@ struct Entry {
 struct Column {
     /// Description in the first file, with offsets in the joined source.
     first: ArrayDesc,
-    /// Coordinates, and the path of the array that it refers to.
-    coords: Vec<CoordRef>,
+    /// Where its coordinates are, and what it is the same as.
+    coords: Vec<Place>,
     same: Option<String>,
-    /// Shape and layout by file.
+    /// By file.
     cells: Vec<(usize, FrameCell)>,
-    /// Number of files in which it is a coordinate with the values of the first file.
-    equal: usize,
+    /// Files in which it is a coordinate with the values of the first file.
+    alike: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum CoordRef {
+enum Place {
     None,
     Uniform(f64, f64),
     Path(String),
 }
 
-impl CoordRef {
+impl Place {
     fn of(coord: &Coord, tree: &Tree) -> Self {
         match coord {
             Coord::None => Self::None,
@@ -186,9 +186,9 @@ struct Union {
     moments: Vec<Moment>,
     /// The root first, parents before children.
     entries: Vec<Entry>,
-    /// Entries by path and whether they are arrays: a path may be an array in one file and a group in another.
-    index: HashMap<(String, bool), usize>,
-    /// Fingerprints of the coordinates of the first file.
+    /// By path, and whether they are arrays: what is an array in one file can be a group in another.
+    places: HashMap<(String, bool), usize>,
+    /// What decides the coordinates of the first file.
     coordinates: HashMap<String, Vec<u8>>,
     cells: u64,
     summary: Attrs,
@@ -204,7 +204,7 @@ impl Union {
             limits: *limits,
             moments: Vec::new(),
             entries: vec![root],
-            index: HashMap::from([((String::new(), false), 0)]),
+            places: HashMap::from([((String::new(), false), 0)]),
             coordinates: HashMap::new(),
             cells: 0,
             summary: Attrs::new(),
@@ -224,12 +224,12 @@ impl Union {
             self.summary.retain(|name, value| summary.get(name) == Some(value));
         }
         for (_, node) in tree.iter() {
-            let key = |node: &Node| (node.path.clone(), node.array.is_some());
-            let Some(&k) = self.index.get(&key(node)) else {
-                self.index.insert(key(node), self.entries.len());
+            let place = |node: &Node| (node.path.clone(), node.array.is_some());
+            let Some(&k) = self.places.get(&place(node)) else {
+                self.places.insert(place(node), self.entries.len());
                 let array = node.array.as_ref().map(|desc| Column::new(desc, &tree, start));
                 self.entries.push(Entry {
-                    parent: self.index[&key(tree.node(node.parent))],
+                    parent: self.places[&place(tree.node(node.parent))],
                     name: node.name.clone(),
                     path: node.path.clone(),
                     id: node.id.clone(),
@@ -255,15 +255,15 @@ impl Union {
             }
             self.cell(k, file, start, name, node.array.as_ref(), &tree)?;
         }
-        for (path, fingerprint) in coordinates {
-            if let (true, Some(fingerprint)) = (first, &fingerprint) {
-                self.coordinates.insert(path.clone(), fingerprint.clone());
+        for (path, decides) in coordinates {
+            if let (true, Some(decides)) = (first, &decides) {
+                self.coordinates.insert(path.clone(), decides.clone());
             }
-            let equal = fingerprint.is_none_or(|own| self.coordinates.get(&path) == Some(&own));
-            let entry = self.index.get(&(path, true));
+            let alike = decides.is_none_or(|own| self.coordinates.get(&path) == Some(&own));
+            let entry = self.places.get(&(path, true));
             let entry = entry.and_then(|k| self.entries[*k].array.as_mut());
-            if let (Some(column), true) = (entry, equal) {
-                column.equal += 1;
+            if let (Some(column), true) = (entry, alike) {
+                column.alike += 1;
             }
         }
         Ok(())
@@ -283,17 +283,17 @@ impl Union {
         let (Some(column), Some(desc)) = (array, desc) else { return Ok(()) };
         let own = tree.resolve(desc)?;
         for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
-            if *known != CoordRef::of(coord, tree) {
-                *known = CoordRef::None;
+            if *known != Place::of(coord, tree) {
+                *known = Place::None;
             }
         }
         if column.same != same_as(desc, tree) {
             column.same = None;
         }
         let (dtype, first) = (own.dtype, column.first.dtype);
-        // The byte order of single bytes is irrelevant.
-        let equal = dtype.with_order(first.order()) == first && dtype.word() == 1;
-        let differs = if dtype != first && !equal {
+        // Single bytes have no order.
+        let alike = dtype.with_order(first.order()) == first && dtype.word() == 1;
+        let differs = if dtype != first && !alike {
             format!("expected {first}, found {dtype}")
         } else if own.shape.rank() != column.first.shape.rank() {
             format!("expected {} dimensions, found {}", column.first.shape.rank(), own.shape.rank())
@@ -332,7 +332,7 @@ impl Union {
                 None => tree.add_group(parent, &entry.name)?,
                 Some(column) => {
                     let (mut desc, coords) = (column.first, column.coords);
-                    let everywhere = column.equal == count && column.cells.len() == count;
+                    let everywhere = column.alike == count && column.cells.len() == count;
                     if !everywhere && column.same.is_none() {
                         let mut cells = vec![None; count];
                         for (file, cell) in column.cells {
@@ -354,12 +354,12 @@ impl Union {
             (node.id, node.attrs) = (entry.id.filter(|_| !entry.mixed), entry.attrs);
             ids.push(id);
         }
-        let find = |path: &String| self.index.get(&(path.clone(), true)).map(|k| ids[*k]);
+        let find = |path: &String| self.places.get(&(path.clone(), true)).map(|k| ids[*k]);
         for (id, coords, same) in links {
-            let coords = coords.iter().map(|coord| match coord {
-                CoordRef::None => Coord::None,
-                CoordRef::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
-                CoordRef::Path(path) => find(path).map_or(Coord::None, Coord::Node),
+            let coords = coords.iter().map(|place| match place {
+                Place::None => Coord::None,
+                Place::Uniform(start, step) => Coord::Uniform { start: *start, step: *step },
+                Place::Path(path) => find(path).map_or(Coord::None, Coord::Node),
             });
             let coords: Vec<Coord> = coords.collect();
             if let Some(desc) = &mut tree.node_mut(id).array {
@@ -390,12 +390,12 @@ impl Column {
             layout: own.layout.shifted(start)?,
             ..desc.clone()
         };
-        let coords = desc.coords.iter().map(|coord| CoordRef::of(coord, tree)).collect();
-        Ok(Self { first, coords, same, cells: Vec::new(), equal: 0 })
+        let coords = desc.coords.iter().map(|coord| Place::of(coord, tree)).collect();
+        Ok(Self { first, coords, same, cells: Vec::new(), alike: 0 })
     }
 }
 
-/// Path of the array that it refers to.
+/// The array whose bytes it refers to.
 fn same_as(desc: &ArrayDesc, tree: &Tree) -> Option<String> {
     match desc.layout {
         Layout::Same(id) => Some(tree.node(id).path.clone()),

@@ -132,7 +132,7 @@ fn merge_edited_attrs(
             let current = now.get(&name).filter(|_| counts[&name] == 1);
             match current {
                 Some(current) if *current != stored_value(&value) => {
-                    merged.push(name, current.clone())
+                    merged.push(name, current.clone());
                 }
                 None if counts[&name] == 1 => {}
                 _ => merged.push(name, value),
