@@ -82,14 +82,13 @@ impl Flat {
         let mut parents = HashMap::from([(ROOT, ROOT)]);
         let mut renamed = HashMap::new();
         for (k, (id, node)) in old.iter().enumerate() {
-            let parent = match parents.get(&node.parent) {
-                Some(parent) => *parent,
-                None => {
-                    let above = old.node(node.parent);
-                    let group = builder.tree.add_group(parents[&above.parent], &above.name)?;
-                    parents.insert(node.parent, group);
-                    group
-                }
+            let parent = if let Some(parent) = parents.get(&node.parent) {
+                *parent
+            } else {
+                let above = old.node(node.parent);
+                let group = builder.tree.add_group(parents[&above.parent], &above.name)?;
+                parents.insert(node.parent, group);
+                group
             };
             let Some(new) = builder.add(k, id, node, parent)? else { continue };
             new_ids.insert(id, new);

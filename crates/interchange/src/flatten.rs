@@ -78,13 +78,12 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
             casts.insert(node.path.clone(), cast);
         }
         let (parent, name) = allowed_path(&node.path, holds.name);
-        let parent = match groups.get(&parent) {
-            Some(group) => *group,
-            None => {
-                let group = tree.group_at(&parent)?;
-                groups.insert(parent, group);
-                group
-            }
+        let parent = if let Some(group) = groups.get(&parent) {
+            *group
+        } else {
+            let group = tree.group_at(&parent)?;
+            groups.insert(parent, group);
+            group
         };
         let id = tree.add_array(parent, &name, ArrayDesc::new(dtype, shape, layout))?;
         let new = tree.node_mut(id);

@@ -57,7 +57,7 @@ impl Column<'_> {
         Shape::new(self.tail.clone()).count().unwrap_or(u64::MAX)
     }
 
-    fn locate(&self, error: Error) -> Error {
+    fn place(&self, error: Error) -> Error {
         error.in_object(format!("\"{}\"", self.node.path))
     }
 }
@@ -75,8 +75,8 @@ impl<'a> Table<'a> {
         let mut columns = Vec::new();
         let (mut frames, mut width) = (None, 3_u64);
         for (id, node, own) in tree.arrays() {
-            let locate = |e: Error| e.in_object(format!("\"{}\"", node.path));
-            let desc = tree.resolve(own).map_err(locate)?;
+            let place = |e: Error| e.in_object(format!("\"{}\"", node.path));
+            let desc = tree.resolve(own).map_err(place)?;
             if let Layout::PerFrame(table) = &desc.layout {
                 frames = Some(table.len().max(frames.unwrap_or(0)));
             }
@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
             let dtype = if desc.map.is_some() { DType::F64 } else { stored };
             if !fits(dtype) || desc.ragged().is_some() {
                 let message = format!("{dtype} is not supported in table columns");
-                return Err(locate(Error::unsupported(code, message)).hint(Hint::SelectArrays));
+                return Err(place(Error::unsupported(code, message)).hint(Hint::SelectArrays));
             }
             let tail = desc.shape.lengths().get(1..).unwrap_or_default().to_vec();
             let column = Column { id, node, array: own, tail, dtype };
@@ -116,14 +116,14 @@ impl<'a> Table<'a> {
         let array = self.content.array_in_frame(column.id, frame.unwrap_or(0))?;
         let Some(array) = array else { return Ok(None) };
         if array.shape().lengths().get(1..).unwrap_or_default() != column.tail {
-            let message = "the shape of a row differs between frames";
-            return Err(column.locate(Error::unsupported(self.code, message)));
+            let message = "a row has more elements in some frames than in others";
+            return Err(column.place(Error::unsupported(self.code, message)));
         }
         Ok(Some(array))
     }
 
-    /// Calls `each` with all rows, in order, in pieces of at most `most` rows. A frame without arrays is one
-    /// row without values. Fails if the columns have different numbers of rows.
+    /// Hands out all rows, in order, in pieces of at most `most`. A frame without any array is a row
+    /// without values.
     pub fn pieces(&self, most: u64, each: &mut dyn FnMut(Piece) -> Result<()>) -> Result<()> {
         for k in 0..self.frames.unwrap_or(1) {
             let frame = self.frames.map(|_| k);
@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
                 if rows.is_some_and(|rows| rows != own) || (frame.is_some() && own == 0) {
                     let message = "the columns of a table must have the same number of rows";
                     let error = column
-                        .locate(Error::unsupported(self.code, message))
+                        .place(Error::unsupported(self.code, message))
                         .hint(Hint::SelectArrays);
                     return Err(match frame {
                         Some(frame) => error.in_frame(frame),
@@ -170,7 +170,7 @@ impl<'a> Table<'a> {
             Selection(vec![rows, Slice::Rest])
         };
         let bytes =
-            array.read_bytes(&selection, Axes::Order(order)).map_err(|e| column.locate(e))?;
+            array.read_bytes(&selection, Axes::Order(order)).map_err(|e| column.place(e))?;
         if column.dtype == array.dtype().with_order(ByteOrder::Little) && array.map().is_none() {
             return Ok(Some(bytes));
         }
