@@ -1,10 +1,9 @@
-//! The processes of a parallel job, and the files they share.
+//! Communicators of parallel jobs, and shared files.
 //!
-//! A [`Comm`] is what a parallel algorithm needs of MPI and no more. [`Serial`] is a job of one;
-//! [`Threads`] runs the ranks of a job as threads of this process, for tests and laptops;
-//! [`Ranks`] makes a job of anything that has MPI's calls. Calls are collective: every rank makes
-//! the same ones in the same order. [`agree`] turns the failure of one rank into the same failure
-//! on all of them, so that nobody waits for a rank that gave up.
+//! A [`Comm`] has the subset of MPI that the parallel algorithms use. [`Serial`] has one rank;
+//! [`Threads`] runs ranks as threads of this process; [`Ranks`] uses a [`Transport`] such as MPI. Calls
+//! are collective: every rank makes the same calls in the same order. [`agree`] turns an error of one
+//! rank into an error of all ranks, so that none waits for a rank that has failed.
 
 mod threads;
 mod transport;
@@ -20,7 +19,7 @@ use crate::source::Source;
 pub use threads::Threads;
 pub use transport::{Ranks, Transport, address, address_mut};
 
-/// The ranks of a job.
+/// A communicator.
 pub trait Comm {
     /// This rank, from 0.
     fn rank(&self) -> usize;
@@ -28,65 +27,64 @@ pub trait Comm {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// Every rank gives its bytes and gets those of all, by rank. Lengths may differ.
+    /// Returns the bytes of all ranks, by rank. Lengths may differ.
     fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>>;
 
-    /// Every rank gets what `root` gives; what the others give is not looked at.
+    /// Returns the bytes of rank `root` on every rank; `mine` is ignored on the others.
     fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>>;
 
-    /// Starts a file that all ranks write; it appears when all of them have finished it.
+    /// Creates a file that all ranks write; it becomes visible when it is [finished](SharedSink::finish).
     fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>>;
 
     /// Opens a file that all ranks read.
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>>;
 }
 
-/// A file that all ranks write. Every call is collective, and fails on all ranks or on none.
+/// A file written by all ranks. Every call is collective and fails on all ranks or on none.
 pub trait SharedSink {
-    /// Every rank writes its bytes, possibly none, at its own place.
+    /// Writes the bytes of each rank, possibly none, at its offset.
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Every rank writes parts, each at its own place; how many is its own business. Nothing of
-    /// any rank goes past `end`.
+    /// Writes the parts of each rank at their offsets; their number may differ between ranks. No part of any
+    /// rank extends past `end`.
     fn write_parts(&self, end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()>;
 
-    /// Makes the file appear, whole, or fails on every rank.
+    /// Makes the file visible at its path.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// A file that all ranks read.
+/// A file read by all ranks.
 pub trait SharedSource {
-    /// Its length in bytes when it was opened, the same on every rank.
+    /// Length in bytes when it was opened, the same on every rank.
     fn len(&self) -> u64;
 
-    /// No bytes at all.
+    /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Every rank reads its bytes, possibly none, from its own place. Collective; fails on all
-    /// ranks or on none.
+    /// Fills the buffer of each rank, possibly empty, from its offset. Collective; fails on all ranks or on
+    /// none.
     fn read_at_all(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
-/// The result if all ranks succeeded; otherwise the failure of the lowest rank that has one, on
-/// every rank.
+/// Returns `mine` if all ranks succeeded; otherwise the error of the lowest rank that failed, on every
+/// rank. Collective.
 pub fn agree<T>(comm: &dyn Comm, mine: Result<T>) -> Result<T> {
-    let told = match &mine {
+    let message = match &mine {
         Ok(_) => Vec::new(),
         Err(error) => error.to_bytes(),
     };
-    let all = comm.allgather(&told)?;
-    match all.iter().position(|told| !told.is_empty()) {
+    let all = comm.allgather(&message)?;
+    match all.iter().position(|message| !message.is_empty()) {
         None => mine,
-        // Ours may know more than fits a message: the operating system's error, for one.
+        // The local error has its source, which is not serialised.
         Some(rank) if rank == comm.rank() => mine,
         Some(rank) => Err(Error::from_bytes(&all[rank])),
     }
 }
 
-/// [`agree`] for calls whose `arguments` have to be the same on every rank: where they are not, it
-/// fails on all of them, instead of one waiting for what the others do not do.
+/// [`agree`] for calls whose `arguments` must be the same on every rank; fails on all ranks if they differ.
 pub fn agree_alike<T>(comm: &dyn Comm, mine: Result<T>, arguments: impl Hash) -> Result<T> {
     let mut hasher = DefaultHasher::new();
     arguments.hash(&mut hasher);
@@ -98,14 +96,14 @@ pub fn agree_alike<T>(comm: &dyn Comm, mine: Result<T>, arguments: impl Hash) ->
     Err(Error::argument("the ranks of the job passed different arguments to the same call"))
 }
 
-/// A number of every rank, by rank.
+/// Returns the numbers of all ranks, by rank. Collective.
 pub fn gather_numbers(comm: &dyn Comm, mine: u64) -> Result<Vec<u64>> {
     let all = comm.allgather(&mine.to_le_bytes())?;
     let number = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
     Ok(all.iter().map(number).collect())
 }
 
-/// A job of one rank.
+/// A communicator with one rank.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 

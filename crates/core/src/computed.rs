@@ -37,7 +37,7 @@ pub struct Computed {
 }
 
 impl Computed {
-    /// The same computation with inputs that lie `by` bytes further on.
+    /// This computation with the offsets of its inputs increased by `by` bytes.
     pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
         for input in &mut moved.inputs {

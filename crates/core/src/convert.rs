@@ -1,6 +1,6 @@
-//! Elements turned into what callers compute with: byte order, `f64`, text.
+//! Element conversion: byte order, `f64`, text.
 //!
-//! The loops work on whole buffers so that the compiler can vectorise them.
+//! The loops work on buffers so that the compiler can vectorise them.
 
 mod text;
 
@@ -13,7 +13,8 @@ use crate::wire::ByteOrder;
 
 pub use text::{text_of, write_element, write_f64, write_general};
 
-/// Calls `$body` with `$T` bound to the Rust type of a plain integer or float, or `$other`.
+/// Evaluates `$body` with `$T` bound to the Rust type of an integer, `float32` or `float64` type, and
+/// `$other` for other types.
 #[macro_export]
 macro_rules! with_number {
     ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {{
@@ -67,15 +68,15 @@ macro_rules! with_number {
 
 /// A number type that can be read from little-endian bytes.
 pub trait Number: FromBytes + Immutable + Copy + PartialOrd + Send + Sync + 'static {
-    /// The same type in a file.
+    /// The element type, little-endian.
     const DTYPE: DType;
-    /// Bytes of one number.
+    /// Size in bytes.
     const SIZE: usize;
-    /// From exactly [`Number::SIZE`] little-endian bytes.
+    /// Reads a number from exactly [`Number::SIZE`] little-endian bytes.
     fn read_le(bytes: &[u8]) -> Self;
-    /// As `f64`, rounded where 64 bits of integer do not fit.
+    /// As `f64`; 64-bit integers are rounded.
     fn as_f64(self) -> f64;
-    /// From `f64`, rounded or clipped to the type.
+    /// From `f64` as with `as`: rounded for `f32`, truncated and clipped for integers.
     fn from_f64(value: f64) -> Self;
 }
 
@@ -104,12 +105,12 @@ macro_rules! numbers {
 numbers!(u8: DType::U8, u16: DType::U16, u32: DType::U32, u64: DType::U64, i8: DType::I8,
          i16: DType::I16, i32: DType::I32, i64: DType::I64, f32: DType::F32, f64: DType::F64);
 
-/// The numbers in little-endian `bytes`; what is left over at the end is no number.
+/// The numbers in little-endian `bytes`; an incomplete number at the end is ignored.
 pub fn decode<T: Number>(bytes: &[u8]) -> Vec<T> {
     bytes.chunks_exact(T::SIZE).map(T::read_le).collect()
 }
 
-/// Reverses every group of `word` bytes.
+/// Reverses the bytes of every group of `word` bytes.
 pub fn swap(bytes: &mut [u8], word: usize) {
     fn each<const N: usize>(bytes: &mut [u8]) {
         for group in bytes.as_chunks_mut::<N>().0 {
@@ -126,15 +127,15 @@ pub fn swap(bytes: &mut [u8], word: usize) {
     }
 }
 
-/// Brings elements of `dtype` into little-endian order.
+/// Converts elements of `dtype` to little-endian byte order in place.
 pub fn to_little(dtype: DType, bytes: &mut [u8]) {
     if dtype.needs_swap(ByteOrder::Little) {
         swap(bytes, dtype.word());
     }
 }
 
-/// Converts little-endian elements to `f64`, mapped if `map` is given; `out` is overwritten.
-/// Complex numbers give their real part, texts and opaque bytes NaN.
+/// Converts little-endian elements to `f64`, scaled by `map`; `out` is overwritten. Complex numbers give
+/// their real part, text and opaque bytes NaN.
 pub fn to_f64(dtype: DType, map: Option<Linear>, bytes: &[u8], out: &mut Vec<f64>) {
     out.clear();
     let n = bytes.len() / dtype.size().max(1);
@@ -142,7 +143,7 @@ pub fn to_f64(dtype: DType, map: Option<Linear>, bytes: &[u8], out: &mut Vec<f64
     with_number!(dtype, T => {
         let numbers = bytes.as_chunks::<{ size_of::<T>() }>().0;
         match map {
-            // Two roundings, never a fused multiply-add: the same digits on every machine.
+            // Two roundings, not a fused multiply-add: the same result on every machine.
             Some(m) => out.extend(numbers.iter().map(|b| m.apply(T::from_le_bytes(*b) as f64))),
             None => out.extend(numbers.iter().map(|b| T::from_le_bytes(*b) as f64)),
         }
@@ -176,7 +177,7 @@ pub fn to_physical(
     }
 }
 
-/// The little-endian bytes of numbers, which are swapped in place on a big-endian machine.
+/// The little-endian bytes of `values`, which are swapped in place on a big-endian machine.
 pub fn little_bytes(values: &mut [f64]) -> &[u8] {
     let bytes = values.as_mut_bytes();
     if ByteOrder::NATIVE == ByteOrder::Big {
@@ -185,10 +186,10 @@ pub fn little_bytes(values: &mut [f64]) -> &[u8] {
     bytes
 }
 
-/// Converts `f64` to little-endian elements, the inverse of [`to_f64`]; `out` is overwritten.
-/// Whole numbers are rounded to the nearest (halves away from zero) and clipped to their type,
-/// NaN becomes 0. Returns how many values were clipped (or, for floats, became infinite), or
-/// nothing for a type that has no such conversion.
+/// Converts `f64` to little-endian elements, the inverse of [`to_f64`]; `out` is overwritten. Integers are
+/// rounded to nearest (halves away from zero) and clipped to their type, NaN becomes 0. Returns the number
+/// of clipped values (for floats, of those that became infinite), or `None` if `dtype` is not an integer,
+/// `float32` or `float64`.
 pub fn from_f64(
     dtype: DType,
     map: Option<Linear>,
@@ -200,7 +201,7 @@ pub fn from_f64(
     let inverse = |y: f64| map.map_or(y, |m| m.inverse(y));
     let mut clipped = 0;
     if dtype.is_integer() {
-        // One more than the largest value: a power of two, so exact for every type.
+        // The largest value plus 1: a power of two, so exact for every type.
         let bits = 8 * dtype.size() as i32 - i32::from(dtype.kind() == Kind::Int);
         let above = 2_f64.powi(bits);
         with_number!(dtype, T => for y in values {
@@ -220,9 +221,8 @@ pub fn from_f64(
     Some(clipped)
 }
 
-/// Converts little-endian whole numbers to another type of whole numbers without a detour through
-/// `f64`, which holds only 53 bits of them. Returns how many were clipped, or nothing if one of the
-/// types is not a whole number.
+/// Converts little-endian integers to another integer type, without the rounding of `f64`; `out` is
+/// overwritten. Returns the number of clipped values, or `None` if one of the types is not an integer.
 pub fn recode_integers(from: DType, to: DType, bytes: &[u8], out: &mut Vec<u8>) -> Option<u64> {
     out.clear();
     if !from.is_integer() || !to.is_integer() {
@@ -240,7 +240,7 @@ pub fn recode_integers(from: DType, to: DType, bytes: &[u8], out: &mut Vec<u8>) 
     Some(clipped)
 }
 
-/// One little-endian element as `f64`.
+/// One little-endian element as `f64`; see [`to_f64`].
 pub fn element_f64(dtype: DType, element: &[u8]) -> f64 {
     with_number!(dtype, T => <T as Number>::read_le(element).as_f64(), else match dtype.kind() {
         Kind::Float if dtype.size() == 2 => half::f16::from_le_bytes([element[0], element[1]]).to_f64(),
@@ -252,7 +252,7 @@ pub fn element_f64(dtype: DType, element: &[u8]) -> f64 {
     })
 }
 
-/// The type of one half of a complex number; any other type as it is.
+/// The type of the real and imaginary part of a complex type; other types are returned unchanged.
 pub fn part(dtype: DType) -> DType {
     let kind = match dtype.kind() {
         Kind::Complex => Kind::Float,
@@ -281,7 +281,7 @@ fn binary128_to_f64(bits: u128) -> f64 {
     if bits >> 127 == 1 { -value } else { value }
 }
 
-/// Intel's extended format: sign, 15 bits of exponent, 64 of significand with its leading bit.
+/// x87 extended precision: sign, 15 bits of exponent, 64 of significand with explicit leading bit.
 fn x87_to_f64(bits: u128) -> f64 {
     let exponent = (bits >> 64) as i32 & 0x7fff;
     let significand = bits as u64;
@@ -293,13 +293,13 @@ fn x87_to_f64(bits: u128) -> f64 {
     if (bits >> 79) & 1 == 1 { -value } else { value }
 }
 
-/// `significand * 2^exponent`, rounded once, to the nearest even.
+/// `significand * 2^exponent`, rounded once, to nearest even.
 fn scaled(significand: u128, exponent: i32) -> f64 {
     if significand == 0 {
         return 0.0;
     }
     let top = 127 - significand.leading_zeros() as i32;
-    // Bits of the result: 53, fewer below the smallest normal number.
+    // The result has 53 bits, fewer for subnormal numbers.
     let lowest = (top + exponent - 52).max(-1074);
     let shift = lowest - exponent;
     let rounded = if shift <= 0 {
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An exact binary128 for any `f64`, built the slow way.
+    /// The exact binary128 of an `f64`.
     fn widen(value: f64) -> u128 {
         let bits = value.to_bits();
         let sign = u128::from(bits >> 63) << 127;
@@ -344,21 +344,21 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_decoded_whole() {
+    fn incomplete_numbers_are_ignored() {
         assert_eq!(decode::<u16>(&[1, 0, 2, 1, 9]), [1, 258]);
         assert_eq!(decode::<f32>(&1.5_f32.to_le_bytes()), [1.5]);
     }
 
     proptest! {
         #[test]
-        fn binary128_gives_every_double_back(bits in any::<u64>()) {
+        fn binary128_round_trips_every_double(bits in any::<u64>()) {
             let value = f64::from_bits(bits);
             let back = binary128_to_f64(widen(value));
             prop_assert!(back.to_bits() == bits || (value.is_nan() && back.is_nan()));
         }
 
         #[test]
-        fn swapping_twice_changes_nothing(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn swapping_twice_is_the_identity(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let before = bytes.clone();
             for word in [1, 2, 3, 4, 8, 16] {
                 swap(&mut bytes, word);
@@ -369,9 +369,9 @@ mod tests {
     }
 
     #[test]
-    fn wide_floats_round_to_the_nearest_even() {
+    fn wide_floats_round_to_nearest_even() {
         let one = 16383_u128 << 112;
-        // Half a unit in the last place above 1.0 goes down to even, a little more goes up.
+        // Half a ULP above 1.0 rounds down to even, slightly more rounds up.
         assert_eq!(binary128_to_f64(one | 1 << 59), 1.0);
         assert_eq!(binary128_to_f64(one | 1 << 59 | 1), 1.0 + f64::EPSILON);
         assert_eq!(binary128_to_f64(one | 3 << 59), 1.0 + 2.0 * f64::EPSILON);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_keep_all_their_digits() {
+    fn integers_are_converted_exactly() {
         let mut out = Vec::new();
         let value = (1_i64 << 53) + 1;
         let recode = recode_integers(DType::I64, DType::U64, &value.to_le_bytes(), &mut out);

@@ -1,29 +1,29 @@
-//! Decimal digits of numbers wider than `f64`: IEEE binary128 and Intel's 80-bit format.
+//! Decimal conversion of numbers wider than `f64`: IEEE binary128 and x87 80-bit extended precision.
 //!
-//! Both directions are exact and rounded once, to the nearest even. Such numbers are rare, so the
-//! arithmetic is the plain one on paper; for `f64` and `f32` use `zmij` and `str::parse`.
+//! Conversions in both directions are exact and rounded once, to nearest even, with schoolbook
+//! arithmetic. For `f64` and `f32` use `zmij` and `str::parse`.
 
-/// A number type that `f64` cannot hold.
+/// A floating-point type wider than `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wide {
     /// IEEE binary128: 113 bits of significand.
     Binary128,
-    /// Intel's extended format: 64 bits of significand, the leading one stored.
+    /// x87 extended precision: 64 bits of significand with explicit leading bit.
     X87,
 }
 
-/// What the bits of a number mean.
+/// A decoded number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Not a number.
     Nan,
-    /// Infinity with its sign: true is negative.
+    /// Infinity; true if negative.
     Infinite(bool),
-    /// `significand * 2^exponent`, with its sign.
+    /// `significand * 2^exponent`, negated if `negative`.
     Finite {
         /// Negative.
         negative: bool,
-        /// All bits of the significand.
+        /// The significand as an integer.
         significand: u128,
         /// The power of two.
         exponent: i32,
@@ -41,7 +41,7 @@ impl Wide {
         }
     }
 
-    /// Significant digits with which every number reads back as itself.
+    /// Number of significant decimal digits sufficient for a round trip.
     pub const fn digits(self) -> usize {
         match self {
             Self::Binary128 => 36,
@@ -49,7 +49,7 @@ impl Wide {
         }
     }
 
-    /// The bit of the sign.
+    /// The sign bit.
     const fn sign(self) -> u128 {
         match self {
             Self::Binary128 => 1 << 127,
@@ -57,7 +57,7 @@ impl Wide {
         }
     }
 
-    /// What `bits` mean. Padding above the 80 bits of an X87 number is ignored.
+    /// Decodes `bits`. Padding above the 80 bits of an x87 number is ignored.
     pub fn decode(self, bits: u128) -> Value {
         let negative = bits & self.sign() != 0;
         let low = self.bits() - i32::from(self == Self::Binary128);
@@ -75,8 +75,8 @@ impl Wide {
         }
     }
 
-    /// The `count` significant digits of a finite number that is not zero, and the power of ten of
-    /// the first of them.
+    /// The first `count` significant digits, rounded, of a finite nonzero number, and the power of ten of the
+    /// first digit. `count` is clamped to 1..=36.
     pub fn to_digits(significand: u128, exponent: i32, count: usize) -> (String, i32) {
         let count = count.clamp(1, 36) as i32;
         let top = 127 - significand.leading_zeros() as i32 + exponent;
@@ -84,10 +84,10 @@ impl Wide {
         let (low, high) = (10_u128.pow(count as u32 - 1), 10_u128.pow(count as u32));
         loop {
             let shift = count - 1 - power;
-            let mut above = Natural::from(significand);
-            let mut below = Natural::from(1);
-            scale(&mut above, &mut below, shift, exponent);
-            let digits = above.divide(&below);
+            let mut numerator = Natural::from(significand);
+            let mut denominator = Natural::from(1);
+            scale(&mut numerator, &mut denominator, shift, exponent);
+            let digits = numerator.divide(&denominator);
             if digits >= high {
                 power += 1;
             } else if digits < low {
@@ -98,7 +98,7 @@ impl Wide {
         }
     }
 
-    /// Appends a number as text, with the fewest digits that read back the same.
+    /// Appends the number as text with the fewest digits that round-trip.
     pub fn write(self, bits: u128, out: &mut String) {
         let (negative, significand, exponent) = match self.decode(bits) {
             Value::Nan => return out.push_str("NaN"),
@@ -111,14 +111,14 @@ impl Wide {
         if significand == 0 {
             return out.push_str("0.0");
         }
-        let meant = bits & (2 * (self.sign() - 1) + 1);
+        let significant = bits & (2 * (self.sign() - 1) + 1);
         let shown = |count: usize| Self::to_digits(significand, exponent, count);
         let same = |count: usize| {
             let (digits, power) = shown(count);
             let last = i64::from(power) - count as i64 + 1;
-            self.from_digits(negative, digits.as_bytes(), last) == meant
+            self.from_digits(negative, digits.as_bytes(), last) == significant
         };
-        // More digits never say less.
+        // Binary search: if some number of digits round-trips, so does any larger one.
         let (mut few, mut enough) = (0, self.digits());
         while enough - few > 1 {
             let middle = usize::midpoint(few, enough);
@@ -132,9 +132,9 @@ impl Wide {
         let digits = digits.trim_end_matches('0');
         let (digits, all) = if digits.is_empty() { ("0", 1) } else { (digits, digits.len()) };
         match usize::try_from(power) {
-            Ok(whole) if whole < 16 => {
-                let (head, tail) = digits.split_at(all.min(whole + 1));
-                let zeros = "0".repeat(whole + 1 - head.len());
+            Ok(integer) if integer < 16 => {
+                let (head, tail) = digits.split_at(all.min(integer + 1));
+                let zeros = "0".repeat(integer + 1 - head.len());
                 out.extend([head, &zeros, ".", if tail.is_empty() { "0" } else { tail }]);
             }
             Err(_) if power > -6 => {
@@ -149,12 +149,12 @@ impl Wide {
         }
     }
 
-    /// The bits of the number closest to `digits * 10^power`; `digits` are decimal digits alone.
+    /// The bits of the number closest to `digits * 10^power`; `digits` are ASCII decimal digits.
     pub fn from_digits(self, negative: bool, digits: &[u8], power: i64) -> u128 {
         let sign = if negative { self.sign() } else { 0 };
         let zeros = digits.iter().take_while(|d| **d == b'0').count();
         let digits = &digits[zeros..];
-        // Far beyond either end of the range, whatever the digits are.
+        // Underflow or overflow for any digits.
         let first = power.saturating_add(digits.len() as i64);
         if digits.is_empty() || first < -5_000 {
             return sign;
@@ -162,19 +162,19 @@ impl Wide {
         if first > 5_000 {
             return sign | self.infinity();
         }
-        // Behind this many digits it only matters whether anything follows.
+        // Further digits matter only if one of them is nonzero.
         let (kept, rest) = digits.split_at(digits.len().min(20_000));
         let more = u32::from(rest.iter().any(|d| *d != b'0'));
         let power = (power + rest.len() as i64) as i32 - 1;
-        let mut above = Natural::from_decimal(kept);
-        above.multiply(10, more);
-        let mut below = Natural::from(1);
-        scale(&mut above, &mut below, power, 0);
+        let mut numerator = Natural::from_decimal(kept);
+        numerator.multiply(10, more);
+        let mut denominator = Natural::from(1);
+        scale(&mut numerator, &mut denominator, power, 0);
         let lowest = 1 - BIAS - (self.bits() - 1);
-        // Scaled so that the quotient has all bits that the number can keep, at most one more.
-        let mut twos = (above.len() - below.len() - self.bits()).max(lowest);
+        // Scaled so that the quotient has as many bits as the significand, or one more.
+        let mut twos = (numerator.len() - denominator.len() - self.bits()).max(lowest);
         loop {
-            let (mut n, mut d) = (above.clone(), below.clone());
+            let (mut n, mut d) = (numerator.clone(), denominator.clone());
             scale(&mut n, &mut d, 0, -twos);
             let significand = n.divide(&d);
             if significand >> self.bits() == 0 {
@@ -206,15 +206,15 @@ impl Wide {
     }
 }
 
-/// Multiplies the fraction `above / below` by powers of ten and two.
-fn scale(above: &mut Natural, below: &mut Natural, tens: i32, twos: i32) {
-    let tens_to = if tens >= 0 { &mut *above } else { &mut *below };
+/// Multiplies the fraction `numerator / denominator` by powers of ten and two.
+fn scale(numerator: &mut Natural, denominator: &mut Natural, tens: i32, twos: i32) {
+    let tens_to = if tens >= 0 { &mut *numerator } else { &mut *denominator };
     tens_to.times_ten(tens.abs());
-    let twos_to = if twos >= 0 { above } else { below };
+    let twos_to = if twos >= 0 { numerator } else { denominator };
     twos_to.shift(twos.abs());
 }
 
-/// A whole number of any length, lowest word first.
+/// An arbitrary-precision natural number, least significant word first.
 #[derive(Clone)]
 struct Natural(Vec<u32>);
 
@@ -263,13 +263,13 @@ impl Natural {
         self.0.splice(0..0, std::iter::repeat_n(0, (bits / 32) as usize));
     }
 
-    /// Bits.
+    /// Number of bits.
     fn len(&self) -> i32 {
         let top = self.0.last().map_or(0, |w| 32 - w.leading_zeros() as i32);
         32 * (self.0.len() as i32 - 1).max(0) + top
     }
 
-    fn not_below(&self, other: &Self) -> bool {
+    fn at_least(&self, other: &Self) -> bool {
         let order = self.0.len().cmp(&other.0.len());
         order.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev())).is_ge()
     }
@@ -286,27 +286,27 @@ impl Natural {
         }
     }
 
-    /// The quotient, which must fit 128 bits, rounded to the nearest even.
+    /// The quotient, which must fit 128 bits, rounded to nearest even.
     fn divide(mut self, by: &Self) -> u128 {
         let steps = (self.len() - by.len()).clamp(0, 127);
         let mut part = by.clone();
         part.shift(steps);
         let mut quotient = 0_u128;
         for step in 0..=steps {
-            // The rest grows instead of the part shrinking: nothing is copied.
+            // The remainder is doubled instead of halving the divisor, which avoids copies.
             if step > 0 {
                 self.multiply(2, 0);
             }
-            let fits = self.not_below(&part);
+            let fits = self.at_least(&part);
             if fits {
                 self.subtract(&part);
             }
             quotient = quotient << 1 | u128::from(fits);
         }
         self.multiply(2, 0);
-        let above = self.not_below(&part);
-        let tie = above && part.not_below(&self);
-        quotient + u128::from(above && (!tie || quotient & 1 == 1))
+        let numerator = self.at_least(&part);
+        let tie = numerator && part.at_least(&self);
+        quotient + u128::from(numerator && (!tie || quotient & 1 == 1))
     }
 }
 
@@ -330,13 +330,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn every_binary128_reads_back(bits in any::<u128>()) {
+        fn every_binary128_round_trips(bits in any::<u128>()) {
             prop_assert_eq!(back(Wide::Binary128, bits), bits);
         }
 
         #[test]
-        fn every_x87_number_reads_back(exponent in 0_u128..0x7fff, fraction in any::<u64>(), s in 0_u128..2) {
-            // The leading bit is there unless the exponent is zero; other numbers are not valid.
+        fn every_x87_number_round_trips(exponent in 0_u128..0x7fff, fraction in any::<u64>(), s in 0_u128..2) {
+            // The leading bit is set unless the exponent is zero; other numbers are invalid.
             let leading = if exponent == 0 { 0 } else { 1_u64 << 63 };
             let bits = s << 79 | exponent << 64 | u128::from(fraction >> 1 | leading);
             prop_assert_eq!(back(Wide::X87, bits), bits);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range() {
+    fn the_limits_of_the_range_round_trip() {
         for kind in [Wide::Binary128, Wide::X87] {
             let smallest = 1_u128;
             let largest = kind.infinity() - if kind == Wide::X87 { (1 << 63) + 1 } else { 1 };
@@ -367,13 +367,13 @@ mod tests {
             }
             assert_eq!(kind.from_digits(false, b"1", 4_940), kind.infinity());
             assert_eq!(kind.from_digits(true, b"1", -9_999_999_999), kind.sign());
-            // One and a tenth, as compilers have it.
+            // 1.1 as encoded by compilers.
             let one = kind.from_digits(false, b"11", -1);
-            let wanted = match kind {
+            let expected = match kind {
                 Wide::Binary128 => 0x3fff_1999_9999_9999_9999_9999_9999_999a,
                 Wide::X87 => 0x3fff_8ccc_cccc_cccc_cccd,
             };
-            assert_eq!(one, wanted);
+            assert_eq!(one, expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Element types as they lie in files.
+//! Element types.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,26 +6,26 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::wire::ByteOrder;
 
-/// What the bytes of an element mean.
+/// Kind of an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Two's complement integer of 1, 2, 4 or 8 bytes.
     Int,
     /// Unsigned integer of 1, 2, 4 or 8 bytes.
     UInt,
-    /// IEEE 754 binary number of 2, 4, 8 or 16 bytes.
+    /// IEEE 754 binary floating-point number of 2, 4, 8 or 16 bytes.
     Float,
-    /// Intel's 80-bit number, padded to 16 bytes.
+    /// x87 80-bit extended precision number, padded to 16 bytes.
     X87,
-    /// Two `Float`s, real part first; the size counts both.
+    /// Two `Float`s, real part first; the size is that of both.
     Complex,
-    /// Two `X87`s; the size counts both.
+    /// Two `X87`s, real part first; the size is that of both.
     ComplexX87,
-    /// True unless all zero, in 1, 2, 4 or 8 bytes.
+    /// Boolean of 1, 2, 4 or 8 bytes: false if all bytes are 0.
     Bool,
-    /// Characters, padded on the right; the size is the field's length.
+    /// Text field of fixed size, padded with NUL or spaces.
     Text,
-    /// Bytes without a meaning known to us.
+    /// Uninterpreted bytes.
     Opaque,
 }
 
@@ -38,18 +38,18 @@ pub struct DType {
 }
 
 impl DType {
-    /// A type, if there is one of that kind and size.
+    /// The type of this kind and size in bytes; `None` if there is none.
     pub fn new(kind: Kind, size: u32, order: ByteOrder) -> Option<Self> {
-        let known = match kind {
+        let valid = match kind {
             Kind::Int | Kind::UInt | Kind::Bool => matches!(size, 1 | 2 | 4 | 8),
             Kind::Float => matches!(size, 2 | 4 | 8 | 16),
             Kind::Complex => matches!(size, 4 | 8 | 16 | 32),
             Kind::X87 => size == 16,
             Kind::ComplexX87 => size == 32,
-            // The size of a text may be zero: Fortran has such strings.
+            // Text of size 0 exists in Fortran.
             Kind::Text | Kind::Opaque => true,
         };
-        known.then_some(Self { kind, size, order })
+        valid.then_some(Self { kind, size, order })
     }
 
     const fn fixed(kind: Kind, size: u32) -> Self {
@@ -82,32 +82,32 @@ impl DType {
         Self::fixed(Kind::Text, size)
     }
 
-    /// `size` bytes without a known meaning.
+    /// `size` uninterpreted bytes.
     pub const fn opaque(size: u32) -> Self {
         Self::fixed(Kind::Opaque, size)
     }
 
-    /// What the bytes mean.
+    /// Kind.
     pub const fn kind(self) -> Kind {
         self.kind
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     pub const fn size(self) -> usize {
         self.size as usize
     }
 
-    /// Byte order; without meaning where [`DType::word`] is one byte.
+    /// Byte order; irrelevant if [`DType::word`] is 1.
     pub const fn order(self) -> ByteOrder {
         self.order
     }
 
-    /// The same type in another byte order.
+    /// This type in another byte order.
     pub const fn with_order(self, order: ByteOrder) -> Self {
         Self { order, ..self }
     }
 
-    /// Bytes that are swapped as one: half of a complex number, one byte of a text.
+    /// Size in bytes of the unit of byte swapping: half of a complex number, one byte of text.
     pub const fn word(self) -> usize {
         match self.kind {
             Kind::Int | Kind::UInt | Kind::Float | Kind::X87 | Kind::Bool => self.size as usize,
@@ -116,7 +116,7 @@ impl DType {
         }
     }
 
-    /// Bytes of a word that are its value: behind those of 80-bit numbers is room for anything.
+    /// Number of significant bytes of a word: 10 for x87 numbers, whose padding is undefined.
     pub const fn used(self) -> usize {
         match self.kind {
             Kind::X87 | Kind::ComplexX87 if self.word() > 10 => 10,
@@ -124,18 +124,17 @@ impl DType {
         }
     }
 
-    /// The elements are stored in the other order than `order`.
+    /// Whether elements must be byte-swapped to be in `order`.
     pub fn needs_swap(self, order: ByteOrder) -> bool {
         self.word() > 1 && self.order != order
     }
 
-    /// The type in NumPy's notation, `<f8`; nothing where NumPy has no such type.
+    /// The NumPy type string, for example `<f8`; `None` if NumPy has no such type.
     pub fn numpy(self) -> Option<String> {
         let letter = match (self.kind, self.size) {
             (Kind::Int, _) => 'i',
             (Kind::UInt, _) => 'u',
-            // NumPy's 16-byte float is the machine's long double: Intel's format where it is
-            // common.
+            // NumPy's 16-byte float is the platform's long double: x87 on x86.
             (Kind::X87, _) | (Kind::Float, 2 | 4 | 8) => 'f',
             (Kind::ComplexX87, _) | (Kind::Complex, 8 | 16) => 'c',
             (Kind::Bool, 1) => 'b',
@@ -151,7 +150,7 @@ impl DType {
         Some(format!("{order}{letter}{}", self.size))
     }
 
-    /// The type that NumPy calls `descr`; nothing where we have none.
+    /// The type with the NumPy type string `descr`; `None` if it is not supported.
     pub fn from_numpy(descr: &str) -> Option<Self> {
         let (order, rest) = match descr.split_at_checked(1)? {
             ("<" | "|" | "=", rest) => (ByteOrder::Little, rest),
@@ -175,12 +174,12 @@ impl DType {
         Self::new(kind, size, order)
     }
 
-    /// Real numbers: statistics, plots and linear maps make sense.
+    /// Whether the elements are real numbers.
     pub const fn is_real(self) -> bool {
         matches!(self.kind, Kind::Int | Kind::UInt | Kind::Float | Kind::X87)
     }
 
-    /// Whole numbers.
+    /// Whether the elements are integers.
     pub const fn is_integer(self) -> bool {
         matches!(self.kind, Kind::Int | Kind::UInt)
     }
@@ -213,8 +212,8 @@ impl FromStr for DType {
 
     fn from_str(text: &str) -> Result<Self> {
         let bad = || {
-            Error::argument(format!("\"{text}\" is not an element type"))
-                .hint("for example uint8, int16, float32, float64-be, complex128, text[32]")
+            Error::argument(format!("unknown element type \"{text}\""))
+                .hint("examples: uint8, int16, float32, float64-be, complex128, text[32]")
         };
         let (name, order) = match text.strip_suffix("-be") {
             Some(name) => (name, ByteOrder::Big),
@@ -226,21 +225,21 @@ impl FromStr for DType {
             "complex-x87" => return fixed(Kind::ComplexX87, 32),
             _ => {}
         }
-        if let Some((word, length)) = name.strip_suffix(']').and_then(|n| n.split_once('[')) {
+        if let Some((prefix, length)) = name.strip_suffix(']').and_then(|n| n.split_once('[')) {
             let size = length.parse().map_err(|_| bad())?;
-            return match word {
+            return match prefix {
                 "text" => fixed(Kind::Text, size),
                 "opaque" => fixed(Kind::Opaque, size),
                 _ => Err(bad()),
             };
         }
         let digits = name.find(|c: char| c.is_ascii_digit()).ok_or_else(bad)?;
-        let (word, bits) = name.split_at(digits);
+        let (prefix, bits) = name.split_at(digits);
         let bits: u32 = bits.parse().map_err(|_| bad())?;
         if bits == 0 || !bits.is_multiple_of(8) {
             return Err(bad());
         }
-        let kind = match word {
+        let kind = match prefix {
             "int" => Kind::Int,
             "uint" => Kind::UInt,
             "float" => Kind::Float,
@@ -290,7 +289,7 @@ mod tests {
         }
     }
     #[test]
-    fn numpy_letters_are_known() {
+    fn numpy_type_strings_are_parsed() {
         for (descr, name) in [
             ("|u1", "uint8"),
             ("<i8", "int64"),
@@ -307,7 +306,7 @@ mod tests {
         for bad in ["", "<", "O", "<U4", "<M8[ns]", "é8", "<f3"] {
             assert!(DType::from_numpy(bad).is_none(), "{bad}");
         }
-        // NumPy has neither.
+        // Not available in NumPy.
         assert!(
             ["float128", "bool32"].iter().all(|t| t.parse::<DType>().unwrap().numpy().is_none())
         );

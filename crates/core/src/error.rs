@@ -1,8 +1,8 @@
-//! What went wrong, where, and what to do about it.
+//! Errors.
 //!
-//! One type serves every crate. The kind says whose fault it is, the code names the rule that was
-//! broken and can be searched for, and the place (file, object, frame, byte) is filled in as the
-//! error travels up: whoever knows a part of it adds that part.
+//! One type for all crates: a kind, the code of the violated rule, a message, a location (file, object,
+//! frame, byte offset) and a hint. Each layer adds the part of the location that it knows as the error
+//! is propagated.
 
 mod hint;
 
@@ -16,32 +16,32 @@ use crate::wire::{ByteOrder, Wire};
 
 pub use hint::Hint;
 
-/// The result of everything here that can fail.
+/// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Whose fault it is. Exit codes, C codes and Python classes follow from this alone.
+/// Kind of an error. Determines exit codes, C error numbers and Python exception classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The operating system refused: missing file, no permission, full disk.
+    /// An operating system error: missing file, no permission, full disk.
     Io,
-    /// The bytes are of some other format.
+    /// The file has another format.
     NotThisFormat,
-    /// The bytes break a rule of their format.
+    /// The file violates a rule of its format.
     Malformed,
-    /// The bytes end before the structure they promise.
+    /// The file ends before the end of a structure.
     Truncated,
-    /// Legal, but not something this version can do.
+    /// Valid, but not supported by this version.
     Unsupported,
-    /// Legal, but larger than the caller allowed.
+    /// Valid, but exceeds the caller's limits.
     Limit,
-    /// The caller asked for something that makes no sense.
+    /// An invalid argument of the caller.
     Argument,
-    /// The target exists and the caller did not say to replace it.
+    /// The target exists and overwriting was not requested.
     Exists,
 }
 
 impl ErrorKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Io,
         Self::NotThisFormat,
@@ -53,12 +53,12 @@ impl ErrorKind {
         Self::Exists,
     ];
 
-    /// Its number in C programs; 0 is no error.
+    /// Error number in the C interface, from 1.
     pub const fn number(self) -> i32 {
         self as i32 + 1
     }
 
-    /// The word that stands in messages and in JSON.
+    /// Name used in messages and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Io => "io",
@@ -73,7 +73,7 @@ impl ErrorKind {
     }
 }
 
-/// A failure with its place and a way out. Boxed, so that `Result<T>` stays small.
+/// An error with its location and a hint. Boxed so that `Result<T>` stays small.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -90,7 +90,7 @@ struct Inner {
 }
 
 impl Error {
-    /// A failure of `kind` under the rule `code` (empty where no rule applies).
+    /// An error of `kind` with the code of the violated rule (empty if there is none).
     pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -106,102 +106,102 @@ impl Error {
         }))
     }
 
-    /// The bytes are of some other format.
+    /// A `NotThisFormat` error: the file has another format.
     pub fn not_this_format(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotThisFormat, code, message)
     }
 
-    /// The bytes break a rule.
+    /// A `Malformed` error: the file violates a rule of its format.
     pub fn malformed(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Malformed, code, message)
     }
 
-    /// The bytes end too early.
+    /// A `Truncated` error: the file ends too early.
     pub fn truncated(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Truncated, code, message)
     }
 
-    /// Legal, but not done here.
+    /// An `Unsupported` error: valid, but not supported.
     pub fn unsupported(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, code, message)
     }
 
-    /// Over the caller's budget.
+    /// A `Limit` error: exceeds the caller's limits.
     pub fn limit(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, "core-limit", message)
     }
 
-    /// A request that makes no sense.
+    /// An `Argument` error: an invalid argument.
     pub fn argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Argument, "", message)
     }
 
-    /// An operating-system error on `path`, told in words that help.
+    /// An operating system error on `path`.
     pub fn io(path: impl AsRef<Path>, error: io::Error) -> Self {
         let mut wrapped = Self::from(error);
         wrapped.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
         wrapped
     }
 
-    /// Names the file, unless an inner layer already did.
+    /// Sets the file, unless it is set already.
     pub fn with_path(mut self, path: impl AsRef<Path>) -> Self {
         self.0.path.get_or_insert_with(|| path.as_ref().to_path_buf());
         self
     }
 
-    /// The same without a file, for who knows better which one is meant.
+    /// Removes the file, for callers that know a better one.
     pub fn without_path(mut self) -> Self {
         self.0.path = None;
         self
     }
 
-    /// This error without a byte, for callers that know a better one.
+    /// Removes the byte offset, for callers that know a better one.
     pub fn without_offset(mut self) -> Self {
         self.0.offset = None;
         self
     }
 
-    /// Names the format, unless an inner layer already did.
+    /// Sets the format, unless it is set already.
     pub fn with_format(mut self, format: &'static str) -> Self {
         self.0.format.get_or_insert(format);
         self
     }
 
-    /// Names the object: a block, a chunk, a tag, a dimension.
+    /// Sets the object (a block, chunk, tag or dimension), unless it is set already.
     pub fn in_object(mut self, object: impl Into<String>) -> Self {
         self.0.object.get_or_insert_with(|| object.into());
         self
     }
 
-    /// Names the frame.
+    /// Sets the frame, unless it is set already.
     pub fn in_frame(mut self, frame: u64) -> Self {
         self.0.frame.get_or_insert(frame);
         self
     }
 
-    /// Names the byte of the file, unless an inner layer already did.
+    /// Sets the byte offset, unless it is set already.
     pub fn at(mut self, offset: u64) -> Self {
         self.0.offset.get_or_insert(offset);
         self
     }
 
-    /// Adds a suggestion, unless an inner layer already did.
+    /// Sets the hint, unless it is set already.
     pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    /// Whose fault it is.
+    /// The kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The rule, for example `taf-004`; empty where none applies.
+    /// Code of the violated rule, for example `taf-004`; empty if there is none.
     pub fn code(&self) -> &'static str {
         self.0.code
     }
 
-    /// The sentence alone, without its place.
+    /// The message without location.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -211,7 +211,7 @@ impl Error {
         self.0.path.as_deref()
     }
 
-    /// The format's short name.
+    /// Short name of the format.
     pub fn format(&self) -> Option<&'static str> {
         self.0.format
     }
@@ -226,17 +226,17 @@ impl Error {
         self.0.frame
     }
 
-    /// The byte of the file.
+    /// The byte offset in the file.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// The suggestion.
+    /// The hint.
     pub fn suggestion(&self) -> Option<&Hint> {
         self.0.hint.as_ref()
     }
 
-    /// The error as bytes for another process of the same job.
+    /// Serialises the error for another rank of the job.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let e = &*self.0;
         let mut out = vec![e.kind as u8 + 1];
@@ -258,7 +258,7 @@ impl Error {
         out
     }
 
-    /// The error that another process sent.
+    /// Deserialises an error from another rank.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut wire = Wire::new(bytes, 0, ByteOrder::Little, "core-comm");
         let mut read = || -> Result<Self> {
@@ -286,7 +286,7 @@ impl Error {
         read().unwrap_or_else(|broken| broken)
     }
 
-    /// The operating system's error, if one is at the root.
+    /// Kind of the underlying operating system error, if there is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.0.source.as_ref()?.downcast_ref::<io::Error>().map(io::Error::kind)
     }
@@ -310,10 +310,10 @@ impl fmt::Display for Error {
         if let Some(frame) = e.frame {
             write!(f, "{}frame {frame}", if e.object.is_some() { ", " } else { "" })?;
         }
-        let placed = e.object.is_some() || e.frame.is_some();
+        let located = e.object.is_some() || e.frame.is_some();
         if let Some(offset) = e.offset {
-            write!(f, "{}at byte {offset}: ", if placed { " " } else { "" })?;
-        } else if placed {
+            write!(f, "{}at byte {offset}: ", if located { " " } else { "" })?;
+        } else if located {
             f.write_str(": ")?;
         }
         f.write_str(&e.message)?;
@@ -339,7 +339,7 @@ impl StdError for Error {
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        // Our own error may have travelled through an `io::Write`; it comes back unharmed.
+        // An `Error` that was wrapped by an `io::Write` is unwrapped.
         let error = match error.downcast::<Self>() {
             Ok(own) => return own,
             Err(error) => error,
@@ -365,8 +365,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// A code that came from another process. There are few of them, and they are the same each time,
-/// so keeping them forever costs nothing.
+/// A static string for a code from another rank. There are few distinct codes, so leaking them is harmless.
 fn intern(code: &str) -> &'static str {
     static KNOWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -378,7 +377,7 @@ fn intern(code: &str) -> &'static str {
     kept
 }
 
-/// Bytes in words a person reads: `512 B`, `1.2 GiB`.
+/// Formats a number of bytes: `512 B`, `1.2 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -386,7 +385,7 @@ pub fn human_bytes(bytes: u64) -> String {
     }
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // 1023.95 would print as "1024.0".
+    // 1023.95 would be formatted as "1024.0".
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -399,32 +398,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_names_file_object_byte_and_rule() {
-        let error = Error::truncated("sdf-014", "needs 4.0 GiB, the file ends after 1.2 GiB")
+    fn the_message_contains_file_object_byte_and_code() {
+        let error = Error::truncated("sdf-014", "expected 4.0 GiB, the file has 1.2 GiB")
             .in_object("block \"ey\"")
             .at(81920)
             .with_path("run/0042.sdf");
         assert_eq!(
             error.to_string(),
-            "run/0042.sdf: truncated: block \"ey\" at byte 81920: needs 4.0 GiB, \
-             the file ends after 1.2 GiB (sdf-014)"
+            "run/0042.sdf: truncated: block \"ey\" at byte 81920: expected 4.0 GiB, \
+            the file has 1.2 GiB (sdf-014)"
         );
     }
 
     #[test]
-    fn the_first_layer_to_name_a_place_is_kept() {
+    fn the_innermost_location_is_kept() {
         let error = Error::malformed("x-1", "m").at(3).at(9).with_path("a").with_path("b");
         assert_eq!((error.offset(), error.path()), (Some(3), Some(Path::new("a"))));
     }
 
     #[test]
-    fn an_error_survives_a_trip_through_io() {
+    fn an_error_is_unchanged_after_conversion_to_io_error_and_back() {
         let back = Error::from(io::Error::from(Error::limit("too much").at(7)));
         assert_eq!((back.kind(), back.offset()), (ErrorKind::Limit, Some(7)));
     }
 
     #[test]
-    fn sizes_read_well() {
+    fn byte_counts_use_binary_units() {
         assert_eq!(human_bytes(1023), "1023 B");
         assert_eq!(human_bytes(1536), "1.5 KiB");
         assert_eq!(human_bytes(1024 * 1024 - 1), "1.0 MiB");

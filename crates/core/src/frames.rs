@@ -1,5 +1,5 @@
-//! The step or time axis. It is an axis, never a level of the tree: an array keeps its path and
-//! has one shape and layout a frame.
+//! The frame axis (steps, times). Frames are an axis, not a level of the tree: an array has one path,
+//! and a shape and layout per frame.
 
 use crate::error::Result;
 use crate::layout::Layout;
@@ -8,44 +8,44 @@ use crate::shape::Shape;
 /// An array in one frame.
 #[derive(Clone, Debug)]
 pub struct FrameCell {
-    /// Its shape there.
+    /// Shape in this frame.
     pub shape: Shape,
-    /// Its bytes there; never [`Layout::PerFrame`] again.
+    /// Layout in this frame; never [`Layout::PerFrame`].
     pub layout: Layout,
 }
 
-/// An array's frames, looked up one at a time so that memory does not grow with their number.
+/// The frames of an array, looked up one at a time so that memory does not grow with their number.
 pub trait FrameTable: Send + Sync {
     /// Number of frames in the file.
     fn len(&self) -> u64;
 
-    /// No frames.
+    /// Whether there are no frames.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The array in `frame`, or nothing if the frame does not have it.
+    /// Shape and layout in `frame`; `None` if the frame does not contain the array.
     fn cell(&self, frame: u64) -> Result<Option<FrameCell>>;
 }
 
-/// The axis itself.
+/// The frame axis of a dataset.
 pub trait FrameAxis: Send + Sync {
     /// Number of frames.
     fn len(&self) -> u64;
 
-    /// No frames.
+    /// Whether there are no frames.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The simulation step of a frame, where the format tells.
+    /// Simulation step of a frame, if known.
     fn step(&self, frame: u64) -> Result<Option<u64>>;
 
-    /// The simulation time of a frame, where the format tells.
+    /// Simulation time of a frame, if known, in the unit of the format.
     fn time(&self, frame: u64) -> Result<Option<f64>>;
 }
 
-/// An axis of steps and times that are in memory.
+/// A frame axis in memory: step and time of each frame.
 #[derive(Clone, Debug, Default)]
 pub struct Moments(pub Vec<(Option<u64>, Option<f64>)>);
 
@@ -63,7 +63,7 @@ impl FrameAxis for Moments {
     }
 }
 
-/// A table of frames that is in memory.
+/// A frame table in memory; `None` for frames without the array.
 #[derive(Clone, Debug, Default)]
 pub struct Cells(pub Vec<Option<FrameCell>>);
 

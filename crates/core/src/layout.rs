@@ -1,4 +1,4 @@
-//! Where an array's bytes lie, and how to make values of them.
+//! Array descriptions: type, shape, byte ranges, encoding, scaling, coordinates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub struct Extent {
     pub len: u64,
 }
 
-/// Ranges that read as one: several for Fortran sub-records and stitched blocks.
+/// Byte ranges read as one sequence; more than one for Fortran sub-records and split blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extents(Ranges);
 
-/// Nearly every array is one range, and a file may have a million of them.
+/// One range is the common case and needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ranges {
     One(Extent),
@@ -42,15 +42,15 @@ impl Extents {
         Self(Ranges::One(Extent { offset, len }))
     }
 
-    /// Several ranges, in the order in which they are read.
+    /// Several ranges, in reading order. Fails with `Limit` if their total length exceeds 64 bits.
     pub fn several(parts: Vec<Extent>) -> Result<Self> {
         let mut starts = Vec::with_capacity(parts.len() + 1);
         let mut total = 0_u64;
         starts.push(0);
         for part in &parts {
-            total = total
-                .checked_add(part.len)
-                .ok_or_else(|| Error::limit("ranges longer than any file"))?;
+            total = total.checked_add(part.len).ok_or_else(|| {
+                Error::limit("the total length of the byte ranges exceeds 64 bits")
+            })?;
             starts.push(total);
         }
         Ok(Self(match parts[..] {
@@ -59,17 +59,19 @@ impl Extents {
         }))
     }
 
-    /// The same ranges `by` bytes further on.
+    /// These ranges with offsets increased by `by` bytes.
     pub(crate) fn shifted(&self, by: u64) -> Result<Self> {
         let shift = |part: &Extent| {
             let offset = part.offset.checked_add(by);
             offset.map(|offset| Extent { offset, len: part.len })
         };
         let parts: Option<Vec<Extent>> = self.parts().iter().map(shift).collect();
-        Self::several(parts.ok_or_else(|| Error::limit("ranges past the end of any file"))?)
+        Self::several(
+            parts.ok_or_else(|| Error::limit("the byte ranges exceed the largest file size"))?,
+        )
     }
 
-    /// Bytes in all.
+    /// Total number of bytes.
     pub fn len(&self) -> u64 {
         match &self.0 {
             Ranges::One(part) => part.len,
@@ -77,7 +79,7 @@ impl Extents {
         }
     }
 
-    /// No bytes.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -90,7 +92,8 @@ impl Extents {
         }
     }
 
-    /// The pieces of the source that hold `len` bytes from `offset` of the joined ranges on.
+    /// The ranges of the source with the `len` bytes at `offset` of the concatenated ranges; fewer bytes at
+    /// their end.
     pub fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Extent> + '_ {
         let end = offset.saturating_add(len).min(self.len());
         let first = match &self.0 {
@@ -115,69 +118,68 @@ impl Extents {
     }
 }
 
-/// Turns stored bytes into elements: an inflater, a parser of numbers.
+/// Decodes stored bytes to elements: decompression, parsing of numbers.
 pub trait Codec: Send + Sync {
-    /// A word for listings, for example `deflate+base64`.
+    /// Name for listings, for example `deflate+base64`.
     fn name(&self) -> &str;
 
-    /// Fills `out`, whose length is what the file promises, from `stored`; anything but exactly
-    /// that many bytes is an error.
+    /// Decodes `stored` to `out`. Fails unless exactly `out.len()` bytes, the length from the metadata of the
+    /// file, are decoded.
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()>;
 }
 
-/// Where the bytes of an array are.
+/// Location and encoding of the bytes of an array.
 #[derive(Clone)]
 pub enum Layout {
-    /// As they are, in `order`.
+    /// Unencoded and contiguous.
     Plain {
         /// The byte ranges.
         extents: Extents,
         /// Which index runs fastest.
         order: Order,
     },
-    /// Elements at equal distances: one in every row of a table (SDF stations), or in every row of
-    /// a larger array (the side of a grid).
+    /// Elements at a constant distance: a column of a table (SDF stations), or a face of a larger array.
     Rows {
-        /// From the first element to the last.
+        /// From the first element to the end of the last.
         extents: Extents,
-        /// Bytes from an element to the next.
+        /// Distance between elements in bytes.
         stride: u64,
         /// Which index runs fastest.
         order: Order,
     },
-    /// Elements of different lengths, one after the other (scda V).
+    /// Contiguous elements of variable length (scda V).
     Ragged {
-        /// Bytes before each element, and the total at the end.
+        /// Offset of each element in bytes, and the total at the end.
         starts: Arc<[u64]>,
-        /// All elements.
+        /// Bytes of all elements.
         data: Extents,
     },
-    /// Each element encoded on its own, so that any of them can be read alone.
+    /// Each element is encoded separately and can be read separately.
     Encoded {
-        /// Stored bytes before each element, and the total at the end.
+        /// Offset of each encoded element in bytes, and the total at the end.
         starts: Arc<[u64]>,
-        /// Decoded bytes before each element, and the total at the end.
+        /// Offset of each decoded element in bytes, and the total at the end.
         decoded: Arc<[u64]>,
-        /// All encoded elements.
+        /// Bytes of all encoded elements.
         data: Extents,
-        /// How to decode one.
+        /// Decodes one element.
         codec: Arc<dyn Codec>,
-        /// Which index runs fastest, where they are parts of an array.
+        /// Which index runs fastest, if the elements are parts of an array.
         order: Order,
     },
-    /// Cut into chunks of a regular grid (Zarr, HDF5).
+    /// Chunks of a regular grid (Zarr, HDF5).
     Chunked {
-        /// All of them.
+        /// The chunks.
         chunks: Arc<Chunks>,
-        /// The index along their first dimension at which the array begins. An array of one dimension
-        /// less is what stands at that index.
+        /// Index along their first dimension at which the array begins. An array with one dimension less is
+        /// the subarray at that index.
         first: u64,
     },
-    /// A table of frames, each with its own shape and layout (GSD).
+    /// A shape and layout per frame (GSD).
     PerFrame(Arc<dyn FrameTable>),
-    /// In the metadata itself, little-endian.
+    /// Values in memory, little-endian.
     Inline(Arc<[u8]>, Order),
-    /// Encoded as one piece, for example numbers written as text: opening the array decodes all of it.
+    /// Encoded as one piece, for example numbers in text; decoded when the array is opened.
     EncodedWhole {
         /// The encoded bytes.
         extents: Extents,
@@ -188,15 +190,14 @@ pub enum Layout {
     },
     /// Computed from other arrays; elements are little-endian.
     Computed(Arc<Computed>),
-    /// One little-endian element, everywhere the same.
+    /// All elements equal this little-endian element.
     Fill(Arc<[u8]>),
-    /// The same bytes as another array of the tree.
+    /// The values of another array of the tree.
     Same(NodeId),
 }
 
 impl Layout {
-    /// The layout of the same bytes where they lie `by` bytes further on; a table of frames and a
-    /// reference to another array cannot be moved.
+    /// This layout with offsets increased by `by` bytes. Fails for frames and references to other arrays.
     pub fn shifted(&self, by: u64) -> Result<Self> {
         let mut moved = self.clone();
         match &mut moved {
@@ -209,14 +210,16 @@ impl Layout {
             Self::Computed(computed) => *computed = Arc::new(computed.shifted(by)?),
             Self::Inline(..) | Self::Fill(_) => {}
             Self::PerFrame(_) | Self::Same(_) => {
-                return Err(Error::unsupported("core-series", "an array that refers to others"));
+                return Err(Error::unsupported(
+                    "core-series",
+                    "frames and references to other arrays are not supported in a series",
+                ));
             }
         }
         Ok(moved)
     }
 
-    /// The same bytes as an array whose elements are in another order; nothing where there is no order
-    /// to change.
+    /// The same bytes in another element order; `None` if the order of the layout is fixed.
     pub fn in_order(&self, new: Order) -> Option<Self> {
         let mut same = self.clone();
         match &mut same {
@@ -230,8 +233,8 @@ impl Layout {
         Some(same)
     }
 
-    /// The layout of `len` bytes from byte `first` of the array on, as an array in C order of its own;
-    /// nothing where they do not lie together.
+    /// Layout of the `len` bytes at byte `first` of the array, as an array in C order; `None` if they are not
+    /// contiguous.
     pub fn rows(&self, first: u64, len: u64) -> Option<Self> {
         match self {
             Self::Plain { extents, order: Order::C } => {
@@ -248,21 +251,21 @@ impl Layout {
             Self::Chunked { chunks, first: start } => {
                 let row = Shape::new(chunks.shape.lengths().get(1..)?);
                 let bytes = row.bytes(chunks.fill.len()).ok().filter(|bytes| *bytes > 0)?;
-                let whole = first.is_multiple_of(bytes) && len.is_multiple_of(bytes);
+                let complete = first.is_multiple_of(bytes) && len.is_multiple_of(bytes);
                 let first = start.checked_add(first / bytes)?;
-                whole.then(|| Self::Chunked { chunks: chunks.clone(), first })
+                complete.then(|| Self::Chunked { chunks: chunks.clone(), first })
             }
             _ => None,
         }
     }
 
-    /// [`ArrayDesc::ragged`] for an array that says it has `bytes`.
+    /// [`ArrayDesc::ragged`] for an array of `bytes` bytes according to type and shape.
     pub(crate) fn ragged(&self, bytes: Option<u64>) -> Option<&[u64]> {
         match self {
             Self::Ragged { starts, .. } => Some(starts),
             Self::Encoded { decoded, .. } => {
-                let whole = bytes == Some(decoded.last().copied().unwrap_or(0));
-                (!whole).then_some(decoded)
+                let fits = bytes == Some(decoded.last().copied().unwrap_or(0));
+                (!fits).then_some(decoded)
             }
             _ => None,
         }
@@ -295,11 +298,11 @@ impl fmt::Debug for Layout {
 /// gives the manual's values to the last bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
-    /// The value of what is stored as `origin`.
+    /// Value for the stored number `origin`.
     pub intercept: f64,
     /// Change of the value per stored unit.
     pub slope: f64,
-    /// The stored number whose value is `intercept`.
+    /// Stored number whose value is `intercept`.
     pub origin: f64,
 }
 
@@ -315,7 +318,7 @@ impl Linear {
         self.intercept + self.slope * (stored - self.origin)
     }
 
-    /// The stored number for a value, not yet rounded to what can be stored.
+    /// The stored number for a value, not rounded to the stored type.
     #[inline(always)]
     pub fn inverse(self, value: f64) -> f64 {
         let stored = (value - self.intercept) / self.slope;
@@ -334,67 +337,68 @@ impl Linear {
         (intercept, self.slope)
     }
 
-    /// Both coefficients and the origin are finite.
+    /// Whether intercept, slope and origin are finite.
     pub fn is_finite(self) -> bool {
         self.intercept.is_finite() && self.slope.is_finite() && self.origin.is_finite()
     }
 }
 
-/// Where the points of one dimension are.
+/// Coordinate of one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Coord {
-    /// Nothing known but the index.
+    /// No coordinate.
     None,
-    /// Evenly spaced: `start + k * step`, never accumulated.
+    /// Uniform spacing: point `k` is `start + k * step`.
     Uniform {
         /// The first point.
         start: f64,
-        /// The distance.
+        /// The distance between points.
         step: f64,
     },
-    /// Another array of the tree.
+    /// Another array of the tree holds the points.
     Node(NodeId),
 }
 
 impl Coord {
-    /// Start and step of two points and more that are evenly spaced, or the number of the first that is
-    /// not in its place.
+    /// Start and step of at least two uniformly spaced points. Otherwise the error is the index of the first
+    /// point that deviates, or the number of points if there are fewer than two.
     pub fn spacing(points: &[f64]) -> std::result::Result<(f64, f64), usize> {
         let [start, .., end] = *points else { return Err(points.len()) };
         let step = (end - start) / (points.len() - 1) as f64;
-        // What was computed or stored in fewer digits is off by that much.
-        let apart = step.abs() * 1e-6 + start.abs().max(end.abs()) * f64::EPSILON * 4.0;
-        let even = |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= apart;
-        match points.iter().enumerate().position(|point| step == 0.0 || !even(point)) {
+        // Tolerance for points that were computed or rounded.
+        let tolerance = step.abs() * 1e-6 + start.abs().max(end.abs()) * f64::EPSILON * 4.0;
+        let uniform =
+            |(k, point): (usize, &f64)| (point - (start + k as f64 * step)).abs() <= tolerance;
+        match points.iter().enumerate().position(|point| step == 0.0 || !uniform(point)) {
             None => Ok((start, step)),
             Some(odd) => Err(odd),
         }
     }
 }
 
-/// The second dimension of a table that was printed in columns.
+/// Name of the second dimension of tables in columns.
 pub const COLUMN: &str = "column";
 
-/// Everything about an array but its values.
+/// Description of an array: everything but its values.
 #[derive(Clone, Debug)]
 pub struct ArrayDesc {
     /// Element type as stored.
     pub dtype: DType,
-    /// Lengths; for [`Layout::PerFrame`] those of the first frame that has the array.
+    /// Shape; for [`Layout::PerFrame`] that of the first frame with the array.
     pub shape: Shape,
-    /// Names of the dimensions, as many as the shape has.
+    /// Name of each dimension.
     pub dims: Vec<String>,
-    /// Points along the dimensions, as many as the shape has.
+    /// Coordinate of each dimension.
     pub coords: Vec<Coord>,
-    /// Where the bytes are.
+    /// Location and encoding of the bytes.
     pub layout: Layout,
     /// Linear scaling from stored to physical values.
     pub map: Option<Linear>,
-    /// What the array means; see [`ArrayDesc::semantics`].
+    /// Semantics, if set; see [`ArrayDesc::semantics`].
     pub meaning: Option<Box<Semantics>>,
 }
 
-static NO_MEANING: Semantics = Semantics {
+static DEFAULT_SEMANTICS: Semantics = Semantics {
     role: Role::Data,
     mesh: None,
     centring: None,
@@ -404,37 +408,37 @@ static NO_MEANING: Semantics = Semantics {
 };
 
 impl ArrayDesc {
-    /// An array with unnamed dimensions and no coordinates.
+    /// An array with [default](ArrayDesc::default_dims) dimension names and no coordinates.
     pub fn new(dtype: DType, shape: Shape, layout: Layout) -> Self {
         let dims = Self::default_dims(shape.rank());
         let coords = vec![Coord::None; shape.rank()];
         Self { dtype, shape, dims, coords, layout, map: None, meaning: None }
     }
 
-    /// The names of dimensions that have no name of their own: `dim1`, `dim2` and so on.
+    /// Default dimension names: `dim1`, `dim2` and so on.
     pub fn default_dims(rank: usize) -> Vec<String> {
         const NAMES: [&str; 4] = ["dim1", "dim2", "dim3", "dim4"];
         let name = |k| NAMES.get(k).map_or_else(|| format!("dim{}", k + 1), ToString::to_string);
         (0..rank).map(name).collect()
     }
 
-    /// This array with that meaning.
+    /// This array with these semantics.
     pub fn with_semantics(mut self, semantics: Semantics) -> Self {
         self.meaning = Some(Box::new(semantics));
         self
     }
 
-    /// What the array means.
+    /// Semantics of the array; the default if none are set.
     pub fn semantics(&self) -> &Semantics {
-        self.meaning.as_deref().unwrap_or(&NO_MEANING)
+        self.meaning.as_deref().unwrap_or(&DEFAULT_SEMANTICS)
     }
 
-    /// What the array means, to be changed.
+    /// Mutable semantics of the array, created if none are set.
     pub fn semantics_mut(&mut self) -> &mut Semantics {
         self.meaning.get_or_insert_default()
     }
 
-    /// The order in which elements are stored; C where the layout has no order of its own.
+    /// Order of the stored elements; C for layouts without an order.
     pub fn order(&self) -> Order {
         match &self.layout {
             Layout::Plain { order, .. }
@@ -447,10 +451,10 @@ impl ArrayDesc {
         }
     }
 
-    /// Bytes before each element and the total at the end, where elements have lengths of their
-    /// own; such an array is read as the bytes it has. Encoded elements whose bytes are those of
-    /// type and shape are parts of the array, whatever their lengths; but as many as there are
-    /// single bytes are elements that have as many bytes in all by chance.
+    /// Offsets of elements of variable length in bytes, and the total at the end; `None` for other arrays.
+    /// Arrays of variable-length elements are read as bytes. Encoded elements whose total length is that of
+    /// type and shape are parts of an ordinary array, except if there is one per byte of an array of opaque
+    /// bytes: there the totals match by coincidence.
     pub fn ragged(&self) -> Option<&[u64]> {
         if let Layout::Encoded { decoded, .. } = &self.layout
             && self.dtype == DType::opaque(1)
@@ -462,17 +466,17 @@ impl ArrayDesc {
         self.layout.ragged(self.shape.bytes(self.dtype.size()).ok())
     }
 
-    /// It is a table that was printed in columns: its second dimension is called [`COLUMN`].
+    /// Whether it is a table in columns: its second dimension is called [`COLUMN`].
     pub fn is_table(&self) -> bool {
         self.dims.len() == 2 && self.dims[1] == COLUMN
     }
 
-    /// The first column of the table is its grid: it says where the others were measured.
+    /// Whether it is a table in columns whose first column is the coordinate of the others.
     pub fn has_grid_column(&self) -> bool {
         self.is_table() && matches!(self.coords.first(), Some(Coord::Uniform { .. }))
     }
 
-    /// Bytes of the elements once decoded; an error where that fits no file.
+    /// Size of the decoded elements in bytes. Fails if it exceeds the largest file size.
     pub fn bytes(&self) -> Result<u64> {
         match &self.layout {
             Layout::Ragged { data, .. } => Ok(data.len()),
@@ -487,9 +491,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn even_points_are_told_from_others() {
+    fn uniform_spacing_is_detected() {
         assert_eq!(Coord::spacing(&[2.0, 1.5, 1.0]), Ok((2.0, -0.5)));
-        // Points that were printed with fewer digits, and those that lie far from 0.
+        // Rounded points, and points far from 0.
         let rounded: Vec<f64> =
             (0..1000).map(|k| (f64::from(k) / 7.0 * 1e8).round() / 1e8).collect();
         assert!(Coord::spacing(&rounded).is_ok());

@@ -1,4 +1,5 @@
-//! The core of spile: a format says where the bytes lie and what they mean, core reads them.
+//! The core of spile: a format crate describes where the bytes of a file are and what they mean; core
+//! reads them.
 //!
 //! ```
 //! use spile_core::{Dataset, dtype::DType, layout::*, limits::Limits, shape::*, source::Source, tree::*};
@@ -16,28 +17,28 @@
 //! ```
 //!
 //! A format crate parses metadata and returns a [`tree::Tree`]: names, attributes, element types, shapes,
-//! coordinates, [meaning](semantics), and for every array a [`layout::Layout`] that says which bytes hold
-//! it and how. Reading, slicing, byte order, transposing, scaling, decoding and threading are done here,
-//! once for every format.
+//! coordinates, [semantics], and for every array a [`layout::Layout`] with its byte ranges and encoding.
+//! Reading, slicing, byte order, transposing, scaling, decoding and threading are implemented here once
+//! for all formats.
 //!
 //! | module | content |
 //! |---|---|
 //! | `dataset` | the handle on an open file |
 //! | `source` `sink` | input (file, map, memory, several files); output (atomic files and folders) |
-//! | `wire` | checked fields in both byte orders; every failure knows its offset |
-//! | `dtype` `shape` `select` | element types, lengths, slices |
-//! | `layout` `tree` `frames` `semantics` | where an array's bytes lie; groups, arrays, attributes; the frame axis; meaning |
-//! | `read` `plan` `store` `chunks` | the one reader; how a selection becomes reads; chunked arrays |
-//! | `computed` | arrays that are computed from others when they are read |
-//! | `convert` `reduce` `decimal` | elements to numbers and text; statistics and envelopes in one pass; decimal digits of wide numbers |
-//! | `format` `registry` | what a format offers; finding the format of a file |
+//! | `wire` | checked reads of fields in both byte orders; errors with offsets |
+//! | `dtype` `shape` `select` | element types, shapes, slices |
+//! | `layout` `tree` `frames` `semantics` | array descriptions; groups, arrays, attributes; the frame axis; meaning |
+//! | `read` `plan` `store` `chunks` | reading arrays; read planning; chunked arrays |
+//! | `computed` | arrays computed from others on reading |
+//! | `convert` `reduce` `decimal` | conversion of elements; statistics, histograms, envelopes; decimal digits of wide floats |
+//! | `format` `registry` | format traits; format detection |
 //! | `metadata` | stored metadata, applied when a file is opened |
 //! | `series` | the files of a run as one dataset |
-//! | `recording` | the tree that all oscilloscope formats share |
-//! | `records` | text files line by line |
-//! | `error` `report` `limits` | failures, findings, budgets |
-//! | `comm` | the ranks of a parallel job and the file they share |
-//! | `testkit` | the conformance suite that every format runs (feature `testkit`) |
+//! | `recording` | the common tree of oscilloscope formats |
+//! | `records` | text files record by record |
+//! | `error` `report` `limits` | errors, findings, memory limits |
+//! | `comm` | communicators of parallel jobs and shared files |
+//! | `testkit` | the conformance suite of formats (feature `testkit`) |
 
 pub mod chunks;
 pub mod comm;

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Hint, Result, human_bytes};
 
-/// What opening and reading one file may use.
+/// Resource limits for opening and reading one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes held at once by one operation, buffers and metadata together.
+    /// Peak memory in bytes of one operation, buffers and metadata together.
     pub memory: u64,
     /// Groups and arrays in one tree.
     pub nodes: u64,
@@ -14,7 +14,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Generous for people, small enough that a hostile file cannot take the machine down.
+    /// 512 MiB of memory, 10 million nodes, 1000 levels.
     fn default() -> Self {
         Self { memory: 512 << 20, nodes: 10_000_000, depth: 1_000 }
     }
@@ -55,7 +55,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Nothing used yet.
+    /// A budget with nothing charged.
     pub fn new(limits: &Limits) -> Self {
         Self { limits: *limits, used: 0 }
     }

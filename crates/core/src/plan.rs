@@ -1,38 +1,38 @@
-//! The path from a selection to bytes: which blocks, which reads, where each element goes.
+//! Read planning: the blocks of a selection, the reads of each block, the output position of each element.
 //!
-//! The elements of an array lie in one run of bytes (its *store*). A selection is then a box:
-//! per axis a count and a stride in that run. The caller names the order in which it wants the
-//! elements; the box is cut into *blocks* of neighbouring output elements, each of which is read
-//! on its own, so that blocks can be worked on in parallel and memory stays bounded.
+//! The elements of an array are one contiguous sequence of bytes, the *store*. A selection is a box in it:
+//! a count and a stride per axis. The box is split into *blocks* of consecutive output elements, in the
+//! order requested by the caller. Each block is read independently, so that blocks can be processed in
+//! parallel with bounded memory.
 //!
-//! Inside a block the reads follow the store: axes are sorted by stride, close neighbours are
-//! fetched with one read, and where the order differs elements are scattered tile by tile.
+//! Within a block, reads follow the store: axes are sorted by stride, elements with small gaps are fetched
+//! with one read, and elements whose order differs are scattered tile by tile.
 
 use crate::error::Result;
 use crate::store::Decoded;
 
-/// Reading over a gap is cheaper than another system call up to about this many bytes.
+/// Gaps up to this number of bytes are read over, which is cheaper than another system call.
 const GAP: u64 = 4 << 10;
 
-/// Bytes fetched at once when elements have to be picked out of them. Fits the second-level cache.
+/// Bytes fetched at once when elements have to be gathered from them. Fits the L2 cache.
 const STAGING: u64 = 512 << 10;
 
-/// Bytes of a tile across: lines are written whole, and few pages at a time.
+/// Width of a tile in bytes: complete cache lines, few pages at a time.
 const TILE: usize = 512;
 
 /// An axis of the box, in output order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
     pub(crate) count: u64,
-    /// Distance in the store between neighbours, in bytes.
+    /// Distance in the store between neighbours, in bytes; may be negative.
     pub(crate) stride: i64,
 }
 
-/// A selection made ready to be read.
+/// A selection ready to be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     base: u64,
-    /// Slowest first; no axis of length one, neighbours merged where they are one run.
+    /// Slowest first, without axes of length 1; contiguous neighbours are merged.
     axes: Vec<Axis>,
     element: usize,
     elements: u64,
@@ -41,16 +41,16 @@ pub(crate) struct Plan {
     inner: u64,
 }
 
-/// Neighbouring elements of the output.
+/// Consecutive elements of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Number of the first element, counted in output order.
+    /// Index of the first element in output order.
     pub first: u64,
     /// Number of elements.
     pub count: u64,
 }
 
-/// Memory that a worker keeps from block to block.
+/// Buffers that a worker reuses from block to block.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) out: Vec<u8>,
@@ -58,7 +58,7 @@ pub(crate) struct Scratch {
     pub(crate) staging: Vec<u8>,
 }
 
-/// One axis of a block: where its elements are in the store and in the output.
+/// One axis of a block: strides in bytes in the store (`from`) and in the output (`to`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) count: u64,
@@ -70,7 +70,7 @@ impl Plan {
     /// A plan for the box at `base` with `axes` in output order (slowest first) and blocks of
     /// about `block_bytes`.
     pub(crate) fn new(base: u64, axes: &[Axis], element: usize, block_bytes: usize) -> Self {
-        // Nothing at all, however large the other counts are: their product fits no integer.
+        // An empty box; the product of its other counts may overflow.
         let empty = [Axis { count: 0, stride: 0 }];
         let axes = if axes.iter().any(|a| a.count == 0) { &empty } else { axes };
         let elements = axes.iter().map(|a| a.count).product();
@@ -83,20 +83,20 @@ impl Plan {
                 _ => merged.push(*axis),
             }
         }
-        // Elements of no bytes cost nothing, so any number of them is one block.
-        let wanted = block_bytes.checked_div(element).map_or(u64::MAX, |n| n.max(1) as u64);
-        // The slowest axis whose inner part fits a block is cut; the axes before it are walked.
+        // Elements of 0 bytes take no memory: one block holds any number of them.
+        let per_block = block_bytes.checked_div(element).map_or(u64::MAX, |n| n.max(1) as u64);
+        // The slowest axis whose inner part fits a block is split; the axes before it are iterated.
         let mut split = merged.len().saturating_sub(1);
         let mut inner = 1_u64;
         while split > 0 {
             let next = inner.saturating_mul(merged[split].count);
-            if next > wanted {
+            if next > per_block {
                 break;
             }
             inner = next;
             split -= 1;
         }
-        let rows = (wanted / inner.max(1)).max(1);
+        let rows = (per_block / inner.max(1)).max(1);
         Self { base, axes: merged, element, elements, split, rows, inner }
     }
 
@@ -104,7 +104,7 @@ impl Plan {
         self.elements
     }
 
-    /// One run of neighbouring bytes: its first byte, if the whole box is that.
+    /// The first byte of the box in the store, if the box is contiguous.
     pub(crate) fn contiguous(&self) -> Option<u64> {
         match self.axes[..] {
             [] => Some(self.base),
@@ -134,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// Reads a block. `fetch` fills a buffer from a byte of the store.
+    /// Reads block `number` into `scratch.out`. `fetch` fills a buffer from an offset of the store.
     pub(crate) fn read(
         &self,
         number: u64,
@@ -162,7 +162,7 @@ impl Plan {
             let (mut from, mut step) = (axis.stride, width);
             width *= count as i64;
             if from < 0 {
-                // Walk the store forwards and the output backwards.
+                // Iterate the store forwards and the output backwards.
                 base += from * (count as i64 - 1);
                 to += step * (count as i64 - 1);
                 (from, step) = (-from, -step);
@@ -205,7 +205,7 @@ pub(crate) fn read_box(
             _ => axes.push(step),
         }
     }
-    // Axes that one read can cover: the gaps between their elements are small.
+    // Number of axes covered by one read: the gaps between their elements are small.
     let mut dense = 0;
     let mut span = element as u64;
     for axis in &axes {
@@ -227,8 +227,8 @@ pub(crate) fn read_box(
         });
     }
 
-    // What has to be scattered goes through the staging buffer. A dense axis that does not fit is
-    // cut into parts; several spans whose elements are neighbours in the output make a tile.
+    // Elements to be scattered go through the staging buffer. A dense axis that does not fit is
+    // split; several spans whose elements are neighbours in the output form a tile.
     let mut inner = inner.to_vec();
     let mut outer = outer.to_vec();
     if span > STAGING
@@ -236,15 +236,15 @@ pub(crate) fn read_box(
     {
         let below = span - top.from * (top.count - 1);
         let rows = (STAGING.saturating_sub(below) / top.from + 1).min(top.count);
-        let (whole, rest) = (top.count / rows, top.count % rows);
+        let (full, rest) = (top.count / rows, top.count % rows);
         let part = Step { count: rows, ..*top };
-        let jump = Step { count: whole, from: top.from * rows, to: top.to * rows as i64 };
+        let jump = Step { count: full, from: top.from * rows, to: top.to * rows as i64 };
         if rest > 0 {
             let mut tail: Vec<Step> = inner[..inner.len() - 1].to_vec();
             let top = inner[inner.len() - 1];
             tail.push(Step { count: rest, ..top });
             tail.extend(&outer);
-            let done = whole * rows;
+            let done = full * rows;
             let (base, to) = (base + done * top.from, to + done as i64 * top.to);
             read_box(base, tail, element, to, out, staging, fetch)?;
         }
@@ -280,7 +280,7 @@ pub(crate) fn read_box(
     })
 }
 
-/// Calls `visit` with the place in the store and in the output of every index of `axes`.
+/// Calls `visit` with the offsets in the store and in the output of every index of `axes`.
 fn walk(
     axes: &[Step],
     from: u64,
@@ -296,7 +296,7 @@ fn walk(
     Ok(())
 }
 
-/// Moves elements from `staging` to `out`, nearest neighbours of the output innermost.
+/// Copies elements from `staging` to `out`, in the innermost loop along the smallest output stride.
 pub(crate) fn scatter(
     mut element: usize,
     staging: &[u8],
@@ -306,7 +306,7 @@ pub(crate) fn scatter(
 ) {
     moves.retain(|s| s.count > 1);
     moves.sort_by_key(|s| s.to.unsigned_abs());
-    // Neighbours in both places are moved as one.
+    // Elements contiguous on both sides are copied as one.
     let joined = |s: &Step, size: usize| s.from == size as u64 && s.to == size as i64;
     while let Some(first) = moves.first().filter(|s| joined(s, element)) {
         element *= first.count as usize;
@@ -331,7 +331,7 @@ fn scatter_sized<const N: usize>(
 ) {
     match moves {
         [axis] if axis.to == N as i64 => {
-            // Neighbours in the output: the common case of a transposed tile.
+            // Contiguous in the output: the common case of a transposed tile.
             let step = axis.from as usize;
             let row = &mut out[to as usize..to as usize + axis.count as usize * N];
             for (k, slot) in row.as_chunks_mut::<N>().0.iter_mut().enumerate() {
@@ -374,8 +374,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads all blocks of a box out of a store whose bytes tell their place; compares with one
-    /// copy an element and gives back the length of every fetch.
+    /// Reads all blocks of a box from a store whose bytes depend on their offset, compares with an
+    /// element-wise copy, and returns the length of every fetch.
     fn read(base: u64, axes: &[(u64, i64)], element: usize, block_bytes: usize) -> Vec<usize> {
         let byte = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
         let axes: Vec<Axis> = axes.iter().map(|&(count, stride)| Axis { count, stride }).collect();
@@ -395,21 +395,21 @@ mod tests {
         let mut next = 0;
         for number in 0..plan.blocks() {
             let block = plan.read(number, &mut scratch, &fetch).unwrap();
-            let places = &expected[next..next + block.count as usize];
+            let offsets = &expected[next..next + block.count as usize];
             let found = scratch.out.chunks(element);
-            assert!(found.len() == places.len() && block.first == next as u64);
-            for (found, at) in found.zip(places) {
+            assert!(found.len() == offsets.len() && block.first == next as u64);
+            for (found, at) in found.zip(offsets) {
                 let right = found.iter().zip(*at as u64..).all(|(b, at)| *b == byte(at));
                 assert!(right, "{axes:?} {element} {block_bytes}: byte {at} of the store");
             }
-            next += places.len();
+            next += offsets.len();
         }
         assert_eq!(next, expected.len());
         fetches.into_inner()
     }
 
     #[test]
-    fn runs_longer_than_the_staging_buffer_are_cut_without_loss() {
+    fn runs_longer_than_the_staging_buffer_are_split_without_loss() {
         for element in [1, 3, 8] {
             for stride in [1, 3] {
                 let step = (element * stride) as i64;
@@ -418,7 +418,7 @@ mod tests {
                     let base = count * step as u64;
                     read(base, &[(count, -step)], element, 16 << 20);
                     read(base, &[(count, step)], element, 16 << 20);
-                    // The same twice, and with the long axis outside: elements are interleaved.
+                    // Two rows, and with the long axis outside: elements are interleaved.
                     read(base, &[(2, 1 << 30), (count, -step)], element, 16 << 20);
                     read(base, &[(count, step), (2, 1 << 30)], element, 16 << 20);
                 }
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transposed_array_is_right_in_blocks_of_any_size() {
+    fn a_transposed_array_is_correct_in_blocks_of_any_size() {
         for (rows, columns) in [(700, 500), (3, 100_000), (100_000, 3), (65, 4097)] {
             for block_bytes in [4 << 10, 100_000, 16 << 20] {
                 read(8, &[(columns, 4), (rows, 4 * columns as i64)], 4, block_bytes);
@@ -439,10 +439,10 @@ mod tests {
     fn close_neighbours_share_a_read_and_far_ones_do_not() {
         // 32 numbers, 64 bytes apart: one read over all of them.
         assert_eq!(read(0, &[(32, 64)], 8, 1 << 20), [31 * 64 + 8]);
-        // 8 KiB apart: nothing between them is read.
+        // 8 KiB apart: the gaps are not read.
         assert_eq!(read(0, &[(32, 8 << 10)], 8, 1 << 20), [8; 32]);
         assert_eq!(read(0, &[(32, 8 << 10), (5, 8)], 8, 1 << 20), [40; 32]);
-        // Whole rows are one run, and so is a whole array.
+        // Complete rows are contiguous, and so is a complete array.
         assert_eq!(read(0, &[(4, 80), (10, 8)], 8, 1 << 20), [320]);
         assert!(read(0, &[(0, 80), (10, 8)], 8, 1 << 20).is_empty());
     }

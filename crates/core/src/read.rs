@@ -1,8 +1,8 @@
-//! The one reader: every format's arrays are read here.
+//! Reading arrays of any format.
 //!
-//! An [`Array`] joins a layout with the bytes it refers to. It hands out elements in blocks,
-//! little-endian, in the order the caller asks for, and reads only the bytes that a selection needs.
-//! Blocks are read and processed by all threads of the current rayon pool.
+//! An [`Array`] combines a layout with its source. It returns elements in blocks, little-endian, in the
+//! requested order, and reads only the bytes that a selection needs. Blocks are read and processed by all
+//! threads of the current rayon pool.
 
 use zerocopy::FromBytes as _;
 
@@ -18,7 +18,7 @@ use crate::select::{Selection, Span};
 use crate::semantics::Missing;
 use crate::shape::{Order, Shape};
 use crate::source::Source;
-use crate::store::{Store, read_whole};
+use crate::store::{Store, read_checked};
 use crate::tree::NodeId;
 use crate::wire::ByteOrder;
 use selected::FOLD_THREADS;
@@ -32,7 +32,7 @@ pub use coordinate::Coordinate;
 pub use selected::Selected;
 pub use values::{FromArray, ToSelection};
 
-/// Blocks whose elements change order are larger, so that each read of the store is worth it.
+/// Largest block in bytes when elements are reordered, so that each read of the store is long.
 const REORDER_BLOCK: u64 = 16 << 20;
 
 /// An array that can be read. It is obtained from a [`Dataset`]; cloning is cheap.
@@ -46,24 +46,24 @@ pub struct Array {
     map: Option<Linear>,
     missing: Missing,
     store: Store,
-    /// Bytes from an element to the next, where that is more than the element.
+    /// Distance in bytes between elements, if they are not contiguous.
     stride: Option<u64>,
 }
 
-/// In which order elements are handed out.
+/// Order in which elements are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axes<'a> {
-    /// As they are stored: always the cheapest.
+    /// As stored; the cheapest.
     Stored,
-    /// As in a C or Fortran array.
+    /// In C or Fortran order.
     Order(Order),
-    /// The array's dimensions from slowest to fastest.
+    /// With the dimensions from slowest to fastest.
     Slowest(&'a [usize]),
 }
 
 impl Array {
-    /// The array that `desc` describes. Arrays that are encoded as a whole are decoded now; nothing
-    /// else is read.
+    /// Opens the array described by `desc`. Arrays encoded as one piece are decoded now; no other values are
+    /// read.
     pub(crate) fn open(dataset: &Dataset, node: Option<NodeId>, desc: &ArrayDesc) -> Result<Self> {
         let desc = dataset.tree().resolve(desc)?;
         if let Layout::PerFrame(table) = &desc.layout {
@@ -73,8 +73,8 @@ impl Array {
         Self::from_parts(dataset, node, desc, &desc.shape, &desc.layout)
     }
 
-    /// The array in one frame; none if that frame does not have it. An array without frames is the
-    /// same in all of them.
+    /// Opens the array in `frame`; `None` if the frame does not contain it. An array without frames is the
+    /// same in every frame.
     pub(crate) fn open_frame(
         dataset: &Dataset,
         node: Option<NodeId>,
@@ -136,20 +136,21 @@ impl Array {
             Layout::EncodedWhole { extents, codec, order: own } => {
                 (order, dtype) = (*own, dtype.with_order(ByteOrder::Little));
                 let mut text = Vec::new();
-                read_whole(source, extents, 0, extents.len(), limits, &mut text)?;
+                read_checked(source, extents, 0, extents.len(), limits, &mut text)?;
                 let mut values = vec![0; limits.allow(bytes, "the decoded array")?];
                 codec.decode(&text, &mut values)?;
                 Store::Memory(values.into())
             }
             Layout::Rows { extents, stride: distance, order: own } => {
                 if *distance < dtype.size() as u64 {
-                    let message = format!("{shape} elements in rows of {distance} bytes");
+                    let message =
+                        format!("the row stride of {distance} bytes is less than the element size");
                     return Err(Error::malformed("core-layout", message));
                 }
                 (order, stride) = (*own, Some(*distance));
                 Store::File(extents.clone())
             }
-            // Elements of different lengths are handed out as the bytes they are.
+            // Elements of variable length are read as bytes.
             Layout::Ragged { data, .. } => {
                 (dtype, shape) = (DType::opaque(1), Shape::new([data.len()]));
                 Store::File(data.clone())
@@ -172,13 +173,14 @@ impl Array {
                 Store::Chunked(ChunkStore::new(chunks, *first, &shape, dtype.size(), limits)?)
             }
             Layout::PerFrame(_) | Layout::Same(_) => {
-                return Err(Error::malformed("core-layout", "a layout refers to another"));
+                return Err(Error::malformed("core-layout", "a layout refers to another layout"));
             }
         };
         let mut needed = shape.bytes(dtype.size())?;
         if let (Some(stride), Some(rows @ 1..)) = (stride, shape.count()) {
             let before = stride.checked_mul(rows - 1).filter(|n| i64::try_from(*n).is_ok());
-            let before = before.ok_or_else(|| Error::limit("rows that fit no file"))?;
+            let before =
+                before.ok_or_else(|| Error::limit("the rows exceed the largest file size"))?;
             needed = before.saturating_add(dtype.size() as u64);
         }
         store.check(dtype.size(), needed)?;
@@ -187,12 +189,12 @@ impl Array {
         Ok(Self { dataset, node, dtype, shape, order, map, missing, store, stride })
     }
 
-    /// Element type; the byte order is the file's own, blocks are always little-endian.
+    /// Element type, with the byte order of the file. Elements are always returned little-endian.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Lengths.
+    /// Shape.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -226,17 +228,16 @@ impl Array {
         self.dataset.source()
     }
 
-    /// The stored bytes themselves, in the file's byte order and element order, where they are
-    /// one range of memory. Nothing is copied.
+    /// The stored bytes without a copy, in the byte order and element order of the file. `None` if they are
+    /// not contiguous in memory or a map.
     pub fn view(&self) -> Option<&[u8]> {
         let len = self.shape.bytes(self.dtype.size()).ok()?;
         let packed = self.stride.is_none_or(|stride| stride == self.dtype.size() as u64);
         packed.then(|| self.store.view(self.source(), len)).flatten()
     }
 
-    /// The stored numbers themselves, in the file's element order, without a copy: where
-    /// [`Array::view`] gives bytes, the type is `T` in the machine's byte order and they are
-    /// aligned for it.
+    /// The stored numbers without a copy, in the element order of the file, before scaling. `None` if
+    /// [`Array::view`] is, if the type is not `T` in native byte order, or if they are not aligned.
     pub fn view_as<T: Number>(&self) -> Option<&[T]> {
         let native = !self.dtype.needs_swap(ByteOrder::NATIVE);
         (native && self.dtype.with_order(ByteOrder::Little) == T::DTYPE)
@@ -244,18 +245,19 @@ impl Array {
             .flatten()
     }
 
-    /// A part of the array, ready to be read in the order of `axes`.
+    /// A selection, to be read in the order of `axes`. Fails if it does not fit the shape.
     pub fn select(&self, selection: &Selection, axes: Axes<'_>) -> Result<Selected<'_>> {
         let spans = selection.resolve(&self.shape)?;
         self.select_spans(spans, axes)
     }
 
-    /// The whole array, as stored.
+    /// All elements in stored order.
     pub fn all(&self) -> Result<Selected<'_>> {
         self.select(&Selection::all(), Axes::Stored)
     }
 
-    /// All elements of `selection`, little-endian, in `axes` order, within the memory budget.
+    /// Reads all elements of `selection`, little-endian, in the order of `axes`. Fails with `Limit` if they
+    /// exceed the memory limit.
     pub fn read_bytes(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<u8>> {
         let selected = self.select(selection, axes)?;
         let bytes = selected.count().saturating_mul(self.dtype.size() as u64);
@@ -264,13 +266,13 @@ impl Array {
         Ok(out)
     }
 
-    /// All elements, little-endian, as stored, into memory of the caller; see
-    /// [`Selected::read_into`].
+    /// Reads all elements, little-endian, in stored order, into `out`; see [`Selected::read_into`].
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         self.all()?.read_into(out)
     }
 
-    /// All elements of `selection` as physical values in `axes` order: scaled, missing ones NaN.
+    /// Reads all elements of `selection` as physical values in the order of `axes`: scaled, missing values
+    /// as NaN. Fails with `Limit` if they exceed the memory limit.
     pub fn read_f64(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<f64>> {
         let selected = self.select(selection, axes)?;
         let bytes = selected.count().saturating_mul(8);
@@ -292,7 +294,7 @@ impl Array {
             Order::C => (0..rank).collect(),
             Order::F => (0..rank).rev().collect(),
         };
-        let wanted: Vec<usize> = match axes {
+        let requested: Vec<usize> = match axes {
             Axes::Stored => stored.clone(),
             Axes::Order(Order::C) => (0..rank).collect(),
             Axes::Order(Order::F) => (0..rank).rev().collect(),
@@ -302,7 +304,7 @@ impl Array {
                     && axes.iter().all(|k| *k < rank && !std::mem::replace(&mut seen[*k], true));
                 if !fits {
                     return Err(Error::argument(format!(
-                        "{axes:?} does not name each of the {rank} dimensions once"
+                        "{axes:?} does not contain each of the {rank} dimensions once"
                     )));
                 }
                 axes.to_vec()
@@ -316,8 +318,8 @@ impl Array {
         let mut plan_axes = vec![Axis { count: 1, stride: 0 }; rank];
         let empty = spans.iter().any(|s| s.count == 0);
         for (k, span) in spans.iter().enumerate() {
-            // No overflow: every index is inside the array, whose bytes were counted, and a
-            // stride that is never taken is never multiplied.
+            // No overflow: every index is within the array, whose size was checked, and unused
+            // strides are not multiplied.
             if !empty {
                 base += span.start * strides[k];
             }
@@ -326,26 +328,26 @@ impl Array {
                 plan_axes[k].stride = span.step * strides[k] as i64;
             }
         }
-        let ordered: Vec<Axis> = wanted.iter().map(|k| plan_axes[*k]).collect();
+        let ordered: Vec<Axis> = requested.iter().map(|k| plan_axes[*k]).collect();
         let moving = |axes: &[usize]| -> Vec<usize> {
             axes.iter().copied().filter(|k| spans[*k].count > 1).collect()
         };
-        let reorder = moving(&stored) != moving(&wanted);
+        let reorder = moving(&stored) != moving(&requested);
         let block_bytes = |threads: usize| -> usize {
             let small = self.limits().worker_buffer(threads) as u64;
             let large = (self.limits().memory / (2 * threads as u64)).clamp(small, REORDER_BLOCK);
-            let wanted = match &self.store {
+            let bytes = match &self.store {
                 _ if reorder => large,
-                // A thread has a chunk to itself where it can.
+                // One chunk per thread if possible.
                 Store::Chunked(chunks) => chunks.chunk_bytes().clamp(small, large),
                 _ => small,
             };
-            wanted as usize
+            bytes as usize
         };
         Ok(Selected {
             array: self,
             spans,
-            slowest: wanted,
+            slowest: requested,
             axes: ordered,
             base,
             block_bytes: block_bytes(rayon::current_num_threads()),

@@ -171,7 +171,7 @@ pub fn date_time(date: (i64, u32, u32), time: (u32, u32, f64)) -> String {
     }
     let seconds = Value::Float(second).to_string();
     let seconds = seconds.strip_suffix(".0").unwrap_or(&seconds);
-    // Two digits before the point; very few of a second would be written with an exponent.
+    // Two digits before the point; very small values would have an exponent.
     let seconds = if second < 1e-5 {
         "00".into()
     } else {
@@ -192,7 +192,7 @@ struct Records {
     headers: Vec<Region>,
     /// Objects of the file that are not arrays of the tree.
     more: Vec<Object>,
-    records: Vec<NodeId>,
+    nodes: Vec<NodeId>,
 }
 
 impl Recording {
@@ -219,7 +219,7 @@ impl Recording {
             nodes.push(node);
         }
         let parsed = Parsed::new(source, tree).with_warnings(report.findings);
-        let native = Records { headers, more: Vec::new(), records: nodes };
+        let native = Records { headers, more: Vec::new(), nodes };
         Ok(Self { parsed, native })
     }
 
@@ -249,7 +249,7 @@ impl Recording {
 
     /// What a format returns from opening.
     pub fn parsed(mut self) -> Parsed {
-        self.parsed.summary.push("records", self.native.records.len() as u64);
+        self.parsed.summary.push("records", self.native.nodes.len() as u64);
         self.parsed.with_native(self.native)
     }
 }
@@ -286,9 +286,10 @@ impl Native for Records {
     fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut all = self.headers.clone();
         for (_, node, desc) in dataset.arrays() {
-            let extents = match &desc.layout {
-                Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. } => extents,
-                _ => continue,
+            let (Layout::Plain { extents, .. } | Layout::EncodedWhole { extents, .. }) =
+                &desc.layout
+            else {
+                continue;
             };
             let what = format!("{} {}", desc.shape, desc.dtype);
             let data = |part: &Extent| {
@@ -317,7 +318,7 @@ impl Native for Records {
     }
 
     fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for id in &self.records {
+        for id in &self.nodes {
             let node = dataset.tree().node(*id);
             let Some(array) = node.array.clone() else { continue };
             let kind = array.dtype.to_string();

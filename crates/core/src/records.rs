@@ -1,29 +1,29 @@
-//! Files of text, record by record: one pass in bounded memory, for formats that have to look at all
-//! of it once.
+//! Text files, record by record, in one pass with bounded memory.
 
 use crate::error::{Error, Result};
 use crate::format::{Region, RegionKind};
 use crate::report::Report;
 use crate::source::Source;
 
-/// Bytes read at once; more only for a record that is longer.
+/// Buffer size in bytes; larger only for longer records.
 const CHUNK: usize = 1 << 20;
 
-/// A line, or what a format has instead.
+/// A line, or a record with another terminator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its first byte in the file.
+    /// Offset of its first byte in the file.
     pub offset: u64,
-    /// Its bytes, without what ends it.
+    /// Its bytes without the terminator.
     pub bytes: &'a [u8],
-    /// The first byte behind it and its end.
+    /// Offset of the first byte after its terminator.
     pub next: u64,
-    /// It has an end; the last one may just stop.
+    /// Whether it has a terminator; the last record may have none.
     pub ended: bool,
 }
 
-/// Calls `each` with every record. `end` finds the first end in some text: the length of the record, and
-/// the same with its end. A record that is longer than `longest` bytes is the error `too_long`.
+/// Calls `each` with every record. `end` returns the length of the first record of a text without and with
+/// its terminator, or `None` if there is no terminator. A record longer than `longest` bytes is the error
+/// `too_long`.
 pub fn each_record(
     source: &Source,
     longest: usize,
@@ -35,7 +35,7 @@ pub fn each_record(
     let mut base = 0;
     loop {
         let got = source.read_at_most(base, &mut buffer)?;
-        let whole = got < buffer.len();
+        let at_end = got < buffer.len();
         let text = &buffer[..got];
         let mut at = 0;
         while at < text.len() {
@@ -43,7 +43,7 @@ pub fn each_record(
             let found = end(rest);
             let (len, next) = match found {
                 Some(found) => found,
-                None if whole => (rest.len(), rest.len()),
+                None if at_end => (rest.len(), rest.len()),
                 None => break,
             };
             each(Record {
@@ -54,7 +54,7 @@ pub fn each_record(
             })?;
             at += next;
         }
-        if whole {
+        if at_end {
             return Ok(());
         }
         if at == 0 && buffer.len() >= longest {
@@ -229,7 +229,7 @@ mod tests {
         text.iter().position(|b| *b == b'\n').map(|end| (end, end + 1))
     }
 
-    /// Offset, bytes, what follows and whether it ends.
+    /// Offset, bytes, next offset, whether it is terminated.
     type Line = (u64, Vec<u8>, u64, bool);
 
     fn lines(text: &[u8], longest: usize) -> Result<Vec<Line>> {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn records_know_where_they_are_and_whether_they_end() {
+    fn records_have_offsets_and_terminators() {
         let found = lines(b"ab\n\nc", 64).unwrap();
         let ab = (0, b"ab".to_vec(), 3, true);
         assert_eq!(found, [ab, (3, Vec::new(), 4, true), (4, b"c".to_vec(), 5, false)]);
@@ -251,16 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn buffers_of_any_size_give_the_same_records() {
+    fn records_do_not_depend_on_the_buffer_size() {
         let text = b"a\nbcd\n\nefghij\nk\n".repeat(7);
-        let whole = lines(&text, CHUNK).unwrap();
+        let expected = lines(&text, CHUNK).unwrap();
         for longest in 7..40 {
-            assert_eq!(lines(&text, longest).unwrap(), whole, "{longest}");
+            assert_eq!(lines(&text, longest).unwrap(), expected, "{longest}");
         }
     }
 
     #[test]
-    fn a_record_that_never_ends_takes_no_memory() {
+    fn a_record_without_end_uses_bounded_memory() {
         let long = [b"ok\n".to_vec(), vec![b'x'; 3 * CHUNK]].concat();
         let error = lines(&long, 2 * CHUNK).unwrap_err();
         assert_eq!((error.code(), error.offset()), ("x-001", Some(3)));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn records_in_memory_are_those_of_the_file() {
+    fn records_in_memory_are_split_at_lf_and_cr() {
         let text = b"a\r\nbc\n\nd";
         let found: Vec<&[u8]> = Records::new(text, line_end).collect();
         assert_eq!(found, [&b"a"[..], b"", b"bc", b"", b"d"]);

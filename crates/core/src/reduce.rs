@@ -1,11 +1,11 @@
-//! One pass over an array, on all cores: statistics, min/max envelopes, and the cells of pictures.
+//! Reductions of arrays in one pass on all threads: statistics, histograms, min/max envelopes, rasters.
 
 mod components;
 mod envelope;
 mod histogram;
+mod integers;
 mod raster;
 mod statistics;
-mod whole;
 
 pub use components::{MOST_COMPONENTS, components};
 pub use envelope::{Envelope, envelope};

@@ -1,20 +1,20 @@
-//! Findings: what `check` has to say about a file that can be examined.
+//! Findings of `check` and warnings of `open`.
 
 use crate::error::{Error, ErrorKind, Hint};
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing, nothing wrong.
+    /// Information; not a defect.
     Note,
-    /// Against the letter of the format, yet everything could be read.
+    /// Violates the specification, but all data can be read.
     Warning,
-    /// Data is lost, wrong or cannot be read.
+    /// Data are lost, wrong or unreadable.
     Error,
 }
 
 impl Severity {
-    /// The word that stands in reports and JSON.
+    /// Name used in reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -24,52 +24,52 @@ impl Severity {
     }
 }
 
-/// One thing noticed.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// The rule; unique in the whole project.
+    /// Error code of the violated rule, unique in the project.
     pub code: &'static str,
-    /// The sentence.
+    /// Message without location.
     pub message: String,
-    /// Block, chunk, tag, dimension.
+    /// Object: a block, chunk, tag or dimension.
     pub object: Option<String>,
-    /// Frame, where the format has them.
+    /// Frame, for formats with frames.
     pub frame: Option<u64>,
-    /// Byte of the file.
+    /// Byte offset in the file.
     pub offset: Option<u64>,
-    /// A suggestion.
+    /// Suggestion.
     pub hint: Option<Hint>,
 }
 
 impl Finding {
-    /// Names the object.
+    /// Sets the object.
     pub fn in_object(&mut self, object: impl Into<String>) -> &mut Self {
         self.object = Some(object.into());
         self
     }
 
-    /// Names the frame.
+    /// Sets the frame.
     pub fn in_frame(&mut self, frame: u64) -> &mut Self {
         self.frame = Some(frame);
         self
     }
 
-    /// Names the byte.
+    /// Sets the byte offset.
     pub fn at(&mut self, offset: u64) -> &mut Self {
         self.offset = Some(offset);
         self
     }
 
-    /// Adds a suggestion.
+    /// Sets the suggestion.
     pub fn hint(&mut self, hint: impl Into<Hint>) -> &mut Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// Everything noticed about one file, in the order of the file.
+/// All findings about one file, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The findings.
@@ -91,23 +91,23 @@ impl Report {
         &mut self.findings[last]
     }
 
-    /// Something worth knowing.
+    /// Adds a finding of severity [`Severity::Note`].
     pub fn note(&mut self, code: &'static str, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Note, code, message.into())
     }
 
-    /// Something against the letter of the format.
+    /// Adds a finding of severity [`Severity::Warning`].
     pub fn warn(&mut self, code: &'static str, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Warning, code, message.into())
     }
 
-    /// Something that costs data.
+    /// Adds a finding of severity [`Severity::Error`].
     pub fn error(&mut self, code: &'static str, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Error, code, message.into())
     }
 
-    /// Turns a failure to read into a finding. A failure that says nothing about the file's
-    /// content (no permission, over budget) is given back: the file could not be examined.
+    /// Adds an error about the content of the file as a finding. Other errors (no permission, memory
+    /// limit) are returned, because the file could not be examined.
     pub fn absorb(&mut self, error: Error) -> Result<(), Error> {
         match error.kind() {
             ErrorKind::Malformed | ErrorKind::Truncated | ErrorKind::Unsupported => {
@@ -126,7 +126,7 @@ impl Report {
         }
     }
 
-    /// The worst severity, if there is any finding.
+    /// The highest severity; `None` if there are no findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|f| f.severity).max()
     }

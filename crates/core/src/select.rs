@@ -1,74 +1,75 @@
-//! Slices: which elements of an array are wanted.
+//! Selections of array elements by slices.
 //!
-//! The text form is Python's: `0:100:10, 3, :`. Indices count from zero, negative ones from the
-//! end, the stop is not included, a step may be negative, `...` fills up with whole dimensions.
+//! The text form is that of NumPy: `0:100:10, 3, :`. Indices start at 0, negative ones count from the
+//! end, the stop is exclusive, the step may be negative, `...` stands for the remaining dimensions.
 
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::shape::{Order, Shape};
 
-/// What is wanted of one dimension.
+/// Selection along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
-    /// One index; the dimension disappears from the result.
+    /// One index; the dimension is removed from the result.
     Index(i64),
-    /// A range with a step; absent ends mean "as far as it goes".
+    /// A range with a step; a missing end is the end of the dimension.
     Range {
         /// First index.
         start: Option<i64>,
-        /// End, not included.
+        /// End, exclusive.
         stop: Option<i64>,
-        /// Step, never zero.
+        /// Step, not 0.
         step: i64,
     },
-    /// As many whole dimensions as it takes to fill the rank.
+    /// The ellipsis `...`: all dimensions that no other slice selects.
     Rest,
 }
 
 impl Slice {
-    /// The whole dimension.
+    /// The entire dimension, `:`.
     pub const ALL: Self = Self::Range { start: None, stop: None, step: 1 };
 
-    /// `start` to `stop`, not included.
+    /// The indices `start..stop`.
     pub fn range(start: u64, stop: u64) -> Self {
-        // A number too large for the sign would count from the end; there is nothing up there.
+        // Larger numbers would become negative; no dimension is that long.
         let end = |at: u64| Some(i64::try_from(at).unwrap_or(i64::MAX));
         Self::Range { start: end(start), stop: end(stop), step: 1 }
     }
 }
 
-/// What is wanted of an array; missing dimensions at the end are taken whole.
+/// Selection of elements: one slice per dimension; trailing dimensions without a slice are selected
+/// entirely.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection(pub Vec<Slice>);
 
-/// One dimension of a selection on a known shape: elements `start + k * step` for `k < count`.
+/// A slice applied to a dimension of known length: the indices `start + k * step` for `k < count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First index.
     pub start: u64,
     /// Number of indices.
     pub count: u64,
-    /// Distance between them.
+    /// Distance between indices.
     pub step: i64,
-    /// The dimension was asked for by a single index.
+    /// The dimension was selected by a single index and is removed from the result.
     pub dropped: bool,
 }
 
 impl Selection {
-    /// Everything.
+    /// All elements.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Applies the selection to a shape. Ranges are cut to the array as in Python; a single index
-    /// outside it is an error.
+    /// Applies the selection to a shape; returns one span per dimension. Ranges are clipped as in Python.
+    /// Fails if a single index is out of bounds or there are more slices than dimensions.
     pub fn resolve(&self, shape: &Shape) -> Result<Vec<Span>> {
         let given = self.0.iter().filter(|s| !matches!(s, Slice::Rest)).count();
         let rank = shape.rank();
         if given > rank {
             return Err(Error::argument(format!(
-                "the selection has {given} dimensions, the array ({shape}) has {rank}"
+                "too many indices: the array ({shape}) has {rank} dimensions, the selection {given}"
             )));
         }
         let mut spans = Vec::with_capacity(rank);
@@ -76,7 +77,7 @@ impl Selection {
         for slice in &self.0 {
             if *slice == Slice::Rest {
                 if rest_used {
-                    return Err(Error::argument("`...` may stand only once in a selection"));
+                    return Err(Error::argument("a selection can contain only one `...`"));
                 }
                 rest_used = true;
                 for _ in 0..rank - given {
@@ -100,12 +101,12 @@ fn span(slice: Slice, length: u64) -> Result<Span> {
             let at = if index < 0 { index.saturating_add(size) } else { index };
             if at < 0 || at >= size {
                 return Err(Error::argument(format!(
-                    "index {index} is outside a dimension of length {length}"
+                    "index {index} is out of bounds for a dimension of length {length}"
                 )));
             }
             Ok(Span { start: at as u64, count: 1, step: 1, dropped: true })
         }
-        Slice::Range { step: 0, .. } => Err(Error::argument("a step of 0 selects nothing")),
+        Slice::Range { step: 0, .. } => Err(Error::argument("the step of a slice cannot be 0")),
         Slice::Range { start, stop, step } => {
             let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
             let clamp = |end: Option<i64>, default: i64| match end {
@@ -126,13 +127,13 @@ fn span(slice: Slice, length: u64) -> Result<Span> {
                 dropped: false,
             })
         }
-        // Taken apart by the caller; a whole dimension is what it stands for.
+        // Expanded by the caller.
         Slice::Rest => span(Slice::ALL, length),
     }
 }
 
-/// Cuts an array into boxes of at most about `elements`, one after the other in `order`: what is read of
-/// two arrays at once, whose bytes lie differently.
+/// Splits an array into boxes of at most about `elements` elements, in `order`. Used to read two arrays
+/// with different layouts side by side.
 pub fn boxes(
     shape: &Shape,
     order: Order,
@@ -143,7 +144,7 @@ pub fn boxes(
         Order::C => (0..lengths.len()).collect(),
         Order::F => (0..lengths.len()).rev().collect(),
     };
-    // The slowest axis whose inner part fits a box is cut; those before it are walked.
+    // The slowest axis whose inner part fits a box is split; the axes before it are iterated.
     let mut split = slowest.len().saturating_sub(1);
     let mut inner = 1_u64;
     while split > 0 {
@@ -163,7 +164,7 @@ pub fn boxes(
         .collect();
     let count = match shape.count() {
         Some(0) => 0,
-        // No overflow where the elements can be counted, and others cannot be read.
+        // No overflow if the number of elements fits 64 bits; other arrays cannot be read.
         _ => cuts.iter().map(|(_, rows, len)| len.div_ceil(*rows)).fold(1, u64::saturating_mul),
     };
     (0..count).map(move |number| {
@@ -193,8 +194,8 @@ impl FromStr for Selection {
 
 fn parse_slice(text: &str) -> Result<Slice> {
     let bad = || {
-        Error::argument(format!("\"{text}\" is not a slice"))
-            .hint("write 3, 0:100, ::10, -5: or ... with commas between dimensions")
+        Error::argument(format!("invalid slice \"{text}\""))
+            .hint("valid slices are 3, 0:100, ::10, -5: and ..., separated by commas")
     };
     let number = |part: &str| -> Result<Option<i64>> {
         let part = part.trim();
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_mean_what_they_mean_in_python() {
+    fn slices_follow_python() {
         let cases = [
             (":", 0, 10, 1),
             ("2:5", 2, 3, 1),
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_outside_is_an_error_and_ellipsis_fills_up() {
+    fn an_index_out_of_bounds_is_an_error_and_an_ellipsis_fills_the_rank() {
         let shape = Shape::new([4, 5, 6]);
         assert!("4".parse::<Selection>().unwrap().resolve(&shape).is_err());
         assert!("0,0,0,0".parse::<Selection>().unwrap().resolve(&shape).is_err());

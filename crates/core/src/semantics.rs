@@ -1,12 +1,11 @@
-//! What an array means: its role, the mesh and points it belongs to, where its values sit, which
-//! values are missing.
+//! Semantics of arrays: role, mesh, centring, vector components, point sets, missing values.
 //!
 //! Units, long name and other texts are ordinary attributes (`units`, `long_name`); dimension names
 //! and coordinates are in the [array description](crate::layout::ArrayDesc).
 
 use crate::tree::NodeId;
 
-/// What an array is.
+/// Role of an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
@@ -32,7 +31,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word used in listings and JSON.
+    /// Name used in listings and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Data => "data",
@@ -64,7 +63,7 @@ impl Role {
     }
 }
 
-/// Where the values of a field sit on its mesh, along all dimensions.
+/// Position of the values of a field on its mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Centring {
@@ -79,8 +78,8 @@ pub enum Centring {
 }
 
 impl Centring {
-    /// The centring of a field that sits on nodes along the dimensions where `on_nodes` is true and
-    /// in cells along the others. In two dimensions one node dimension is a face.
+    /// The centring of a field whose values are on nodes along the dimensions where `on_nodes` is true and at
+    /// cell centres along the others. In two dimensions, nodes along one dimension are a face.
     pub fn of(on_nodes: &[bool]) -> Self {
         let nodes = on_nodes.iter().filter(|on| **on).count();
         let first = |wanted| on_nodes.iter().position(|on| *on == wanted).unwrap_or(0);
@@ -92,7 +91,7 @@ impl Centring {
         }
     }
 
-    /// The word used in listings and JSON: `node`, `cell`, `face` or `edge`.
+    /// Name used in listings and JSON: `node`, `cell`, `face` or `edge`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Node => "node",
@@ -112,7 +111,7 @@ pub struct Component {
     pub index: u8,
 }
 
-/// Values that stand for "not measured". They apply to stored values, before scaling.
+/// Missing values. They apply to stored values, before scaling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Missing {
     /// Values that mean missing.
@@ -124,12 +123,12 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// No value means missing.
+    /// Whether no value means missing.
     pub fn is_none(&self) -> bool {
         self.values.is_empty() && self.min.is_none() && self.max.is_none()
     }
 
-    /// A stored value means missing.
+    /// Whether a stored value means missing.
     pub fn matches(&self, stored: f64) -> bool {
         self.values.iter().any(|v| *v == stored || (v.is_nan() && stored.is_nan()))
             || self.min.is_some_and(|min| stored < min)
@@ -137,15 +136,15 @@ impl Missing {
     }
 }
 
-/// The meaning of an array.
+/// Semantics of an array.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Semantics {
-    /// What it is.
+    /// Role.
     pub role: Role,
     /// The mesh of a field: the group or array with its node positions. For points, their positions.
     pub mesh: Option<NodeId>,
-    /// Where the values sit on the mesh.
+    /// Position of the values on the mesh.
     pub centring: Option<Centring>,
     /// Set for components of a vector.
     pub component: Option<Component>,
@@ -156,7 +155,7 @@ pub struct Semantics {
 }
 
 impl Semantics {
-    /// The meaning with only a role.
+    /// Semantics with only a role.
     pub fn role(role: Role) -> Self {
         Self { role, ..Self::default() }
     }

@@ -1,12 +1,11 @@
-//! Many files of one run as one dataset: a file is a frame.
+//! The files of a run as one dataset: each file is a frame.
 //!
-//! The tree has every array that any of the files has, with a table of frames. Coordinates that are
-//! the same in all files are kept once; those that move are looked up frame by frame. Numbers of
-//! particles may change from file to file, arrays may come and go. A file that cannot be opened is
-//! left out and named in [`Dataset::warnings`].
+//! The tree is the union of the trees of all files; its arrays have frame tables. Coordinates that are
+//! equal in all files have no frames. The first length of an array may differ between files, and files
+//! may lack arrays. A file that cannot be opened is skipped and reported in [`Dataset::warnings`].
 //!
-//! What is said about an array or the file is kept where all files say the same; the moment of a
-//! file, its root's attributes `step` and `time`, is the axis.
+//! Attributes are kept if they are equal in all files. The root attributes `step` and `time` of the files
+//! form the frame axis.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,16 +23,16 @@ use crate::report::Report;
 use crate::source::Source;
 use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
-/// Files that are open at once while the series is put together, and whose trees are in memory.
+/// Number of files that are opened at once while the series is built, and whose trees are in memory.
 const BATCH: usize = 64;
 
-/// Coordinates of more bytes than this are not compared from file to file.
+/// Larger coordinates, in bytes, are not compared between files.
 const SHARED_BYTES: u64 = 1 << 20;
 
-/// About what the table of an array needs for a frame.
+/// Approximate size in bytes of a frame in the table of an array.
 const CELL_BYTES: u64 = 256;
 
-/// When a file was written, and which it is.
+/// Number, step and time of a file.
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     file: usize,
@@ -41,15 +40,16 @@ struct Moment {
     time: Option<f64>,
 }
 
-/// Opens `files` as a dataset under the name of `folder`, in the order of their times (steps
-/// where there are no times, names where there is neither). Reads metadata and coordinates.
+/// Opens `files` as one dataset with the path `folder`. Frames are ordered by time, then step, then the
+/// order of `files`. Reads metadata and coordinates. Fails if no file can be opened or the memory limit is
+/// exceeded.
 pub fn open(
     format: &dyn Format,
     folder: &Path,
     files: &[PathBuf],
     options: &OpenOptions,
 ) -> Result<Parsed> {
-    // Before any is opened: a file that changes later is noticed when it is read.
+    // Created before any file is opened, so that later changes are detected on reading.
     let source = Source::joined(folder, files)?;
     let mut union = Union::new(&options.limits);
     let mut failure = None;
@@ -64,7 +64,7 @@ pub fn open(
                 Ok(member) => union.add(file, source.parts()[file].start(), &name, member)?,
                 Err(e) if e.kind() == ErrorKind::Limit => return Err(e.with_path(path)),
                 Err(error) => {
-                    union.report.error("core-series", left_out(&error)).in_object(name);
+                    union.report.error("core-series", skipped(&error)).in_object(name);
                     failure.get_or_insert(error.with_path(path));
                 }
             }
@@ -76,14 +76,14 @@ pub fn open(
     }
 }
 
-fn left_out(error: &Error) -> String {
+fn skipped(error: &Error) -> String {
     match error.offset() {
-        Some(at) => format!("left out: {} (at byte {at})", error.message()),
-        None => format!("left out: {}", error.message()),
+        Some(at) => format!("skipped: {} (at byte {at})", error.message()),
+        None => format!("skipped: {}", error.message()),
     }
 }
 
-/// What is learnt about a file while it is open.
+/// The metadata of one file.
 struct Member {
     tree: Tree,
     summary: Attrs,
@@ -101,10 +101,10 @@ impl Member {
         let dataset = Dataset::open(format, Source::open(path)?, options)?;
         let (tree, source) = (dataset.tree(), dataset.source());
         if tree.frames().is_some() {
-            return Err(Error::unsupported("core-series", "the file has frames of its own"));
+            return Err(Error::unsupported("core-series", "a file of a series cannot have frames"));
         }
         let mut coordinates = Vec::new();
-        // Arrays beside a coordinate are coordinates, too: nodes beside the middles of cells.
+        // Arrays in the group of a coordinate are coordinates, too: nodes next to cell centres.
         let used = tree.arrays().flat_map(|(_, _, array)| &array.coords);
         let groups: HashSet<NodeId> = used
             .filter_map(
@@ -134,21 +134,21 @@ impl Member {
     }
 }
 
-/// A node of the tree that is being made.
+/// A node of the union.
 struct Entry {
     parent: usize,
     name: String,
     path: String,
     id: Option<String>,
-    /// Other files give it another identifier.
+    /// The identifier differs between files.
     mixed: bool,
     attrs: Attrs,
     array: Option<Column>,
 }
 
-/// An array over all files.
+/// An array in all files.
 struct Column {
-    /// As the first file has it, at its place among all bytes.
+    /// Description in the first file, with offsets in the joined source.
     first: ArrayDesc,
     /// Where its coordinates are, and what it is the same as.
     coords: Vec<Place>,
@@ -178,11 +178,11 @@ impl Place {
     }
 }
 
-/// Everything that is in any of the files.
+/// The union of the trees of all files.
 struct Union {
     limits: Limits,
     moments: Vec<Moment>,
-    /// The root first, then parents before their children.
+    /// The root first, parents before children.
     entries: Vec<Entry>,
     /// By path, and whether they are arrays: what is an array in one file can be a group in another.
     places: HashMap<(String, bool), usize>,
@@ -244,7 +244,9 @@ impl Union {
             if entry.id != node.id {
                 entry.mixed = true;
                 if let (Some(first), Some(own)) = (&entry.id, &node.id) {
-                    let message = format!("\"{own}\" in {name}, \"{first}\" before: mixed by name");
+                    let message = format!(
+                        "identifier \"{own}\" in {name}, \"{first}\" before; arrays are matched by path"
+                    );
                     let object = format!("\"{}\"", node.path);
                     self.report.warn("core-series", message).in_object(object);
                 }
@@ -265,7 +267,7 @@ impl Union {
         Ok(())
     }
 
-    /// Notes where entry `k` is in `file`.
+    /// Adds the shape and layout of entry `k` in `file`.
     fn cell(
         &mut self,
         k: usize,
@@ -293,19 +295,20 @@ impl Union {
         // Single bytes have no order.
         let alike = dtype.with_order(first.order()) == first && dtype.word() == 1;
         let differs = if dtype != first && !alike {
-            format!("{dtype} instead of {first}")
+            format!("expected {first}, found {dtype}")
         } else if own.shape.rank() != column.first.shape.rank() {
-            format!("{} elements instead of {}", own.shape, column.first.shape)
+            format!("expected {} dimensions, found {}", column.first.shape.rank(), own.shape.rank())
         } else if own.map != column.first.map {
             "different scaling".into()
         } else {
             let layout = own.layout.shifted(start)?;
             column.cells.push((file, FrameCell { shape: own.shape.clone(), layout }));
             self.cells += 1;
-            self.limits.allow(self.cells.saturating_mul(CELL_BYTES), "the series")?;
+            self.limits
+                .allow(self.cells.saturating_mul(CELL_BYTES), "the frame tables of the series")?;
             return Ok(());
         };
-        let message = format!("left out in {name}: {differs}");
+        let message = format!("skipped in {name}: {differs}");
         self.report.warn("core-series", message).in_object(format!("\"{path}\""));
         Ok(())
     }

@@ -1,29 +1,29 @@
-//! Extents and the order in which their elements lie.
+//! Array shapes and element order.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// Which index runs fastest through memory.
+/// Order of elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// The last, as in C.
+    /// Last index fastest, as in C.
     C,
-    /// The first, as in Fortran.
+    /// First index fastest, as in Fortran.
     F,
 }
 
-/// Lengths of an array's dimensions, in the format's own index order. No dimension: a scalar.
+/// Lengths of the dimensions of an array, in the index order of the format. A scalar has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<u64>);
 
 impl Shape {
-    /// A shape from lengths.
+    /// The shape with these lengths.
     pub fn new(lengths: impl Into<Vec<u64>>) -> Self {
         Self(lengths.into())
     }
 
-    /// One element without dimensions.
+    /// The shape of a scalar: one element, no dimensions.
     pub fn scalar() -> Self {
         Self::default()
     }
@@ -38,8 +38,8 @@ impl Shape {
         self.0.len()
     }
 
-    /// Number of elements, or nothing when it does not fit 64 bits. Zero if any length is zero,
-    /// however large the others are.
+    /// Number of elements; `None` if it exceeds 64 bits. 0 if any length is 0, even if the product of the
+    /// others overflows.
     pub fn count(&self) -> Option<u64> {
         if self.0.contains(&0) {
             return Some(0);
@@ -47,28 +47,28 @@ impl Shape {
         self.0.iter().try_fold(1_u64, |product, length| product.checked_mul(*length))
     }
 
-    /// Number of bytes for elements of `size`, or a `Limit` error. No file is longer than
-    /// `i64::MAX`, so neither is an array: distances inside it fit a signed number.
+    /// Number of bytes of all elements, each of `size` bytes. A `Limit` error if the count or the bytes
+    /// exceed `i64::MAX`, the largest length of a file.
     pub fn bytes(&self, size: usize) -> Result<u64> {
         let fits = |n: &u64| i64::try_from(*n).is_ok();
         let count = self.count().filter(fits);
         count.and_then(|n| n.checked_mul(size as u64)).filter(fits).ok_or_else(|| {
-            Error::limit(format!("an array of {self} elements does not fit any file"))
+            Error::limit(format!("array of {self} elements exceeds the largest file size"))
         })
     }
 
-    /// Distance in elements between neighbours along each dimension.
+    /// Strides of a contiguous array, in elements.
     pub fn strides(&self, order: Order) -> Vec<u64> {
         let mut strides = vec![0; self.rank()];
         let mut step = 1_u64;
-        let mut place = |k: usize| {
+        let mut set = |k: usize| {
             strides[k] = step;
             // Only reached by arrays whose count overflows, which no reader accepts.
             step = step.saturating_mul(self.0[k].max(1));
         };
         match order {
-            Order::C => (0..self.rank()).rev().for_each(&mut place),
-            Order::F => (0..self.rank()).for_each(&mut place),
+            Order::C => (0..self.rank()).rev().for_each(&mut set),
+            Order::F => (0..self.rank()).for_each(&mut set),
         }
         strides
     }

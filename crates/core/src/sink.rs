@@ -1,10 +1,9 @@
-//! Bytes out.
+//! Output: atomic writes.
 //!
-//! [`Sink::create`] writes to a file that has no name yet; [`Sink::commit`] flushes it to the disk
-//! and puts it in its place. Until then the target is as it was, at any kill, crash or full disk;
-//! afterwards it is whole. [`Sink::edit`] changes an existing file in place, for the few
-//! operations whose order of writes makes that safe; each of them says why. [`FolderSink`] does for a
-//! folder what `create` and `commit` do for a file.
+//! [`Sink::create`] writes to an unnamed file; [`Sink::commit`] flushes it to disk and links it to the
+//! target path. A kill, crash or full disk before that leaves the target unchanged. [`Sink::edit`]
+//! modifies an existing file in place, for operations whose order of writes makes that safe.
+//! [`FolderSink`] writes folders atomically.
 
 mod folder;
 
@@ -25,7 +24,7 @@ use crate::testkit::faults::{self, Call};
 
 pub use folder::FolderSink;
 
-/// Bytes copied at once.
+/// Buffer size of copies in bytes.
 const COPY: u64 = 64 << 10;
 
 /// Whether an existing target may be replaced.
@@ -33,39 +32,40 @@ const COPY: u64 = 64 << 10;
 pub enum Overwrite {
     /// Fail with `Exists`.
     Never,
-    /// Replace it, atomically.
+    /// Replace it atomically.
     Replace,
 }
 
-/// A file being written, at any position and from any thread.
+/// A file being written, at any offset and from any thread, or sequentially through [`io::Write`].
 pub struct Sink {
     file: File,
-    /// The file as the user named it, for messages.
+    /// Path as given by the caller, for messages.
     path: PathBuf,
-    /// The file that is replaced: no link.
+    /// Path to replace, with symbolic links resolved.
     target: PathBuf,
     pending: Option<Pending>,
-    /// Where the sequential writer ([`io::Write`]) stands.
+    /// Position of the sequential writer ([`io::Write`]).
     cursor: AtomicU64,
 }
 
-/// A new file that has not appeared yet.
+/// A new file before its commit.
 struct Pending {
     overwrite: Overwrite,
-    /// Set where the file system cannot keep files without a name.
+    /// Temporary name, on file systems without unnamed files.
     name: Option<TempPath>,
 }
 
 impl Sink {
-    /// Starts a new file that appears under `path`, whole, when it is committed. Dropped or
-    /// killed before that, it leaves nothing behind: until then the file has no name, or, on file
-    /// systems that need one, a name that begins with a dot and ends in `.part`.
+    /// Creates a new file that becomes visible at `path` when it is committed. If it is dropped or killed
+    /// before that, no file remains: until the commit the file has no name or, on file systems without
+    /// unnamed files, the name `.NAME.XXXXXX.part`. Fails with `Exists` if `path` exists and may not be
+    /// replaced.
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
         Self::start(path.as_ref(), overwrite, unnamed)
     }
 
-    /// The same for a file that other processes write, too: it has a name from the beginning,
-    /// which is given back.
+    /// Creates a new file as [`Sink::create`] does, with a temporary name from the start, so that other
+    /// processes can write to it. Returns that name as well.
     pub fn create_named(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<(Self, PathBuf)> {
         let sink = Self::start(path.as_ref(), overwrite, |_| None)?;
         let name = sink.pending.as_ref().and_then(|pending| pending.name.as_deref());
@@ -74,26 +74,26 @@ impl Sink {
     }
 
     fn start(
-        asked: &Path,
+        requested: &Path,
         overwrite: Overwrite,
         without_name: impl Fn(&Path) -> Option<File>,
     ) -> Result<Self> {
-        // A link is followed, so that the rename replaces what it points to and not the link.
-        let path = follow(asked);
+        // Links are resolved so that the rename replaces the target and not the link.
+        let path = follow(requested);
         let mut old = None;
         if let Ok(meta) = fs::metadata(&path) {
             if overwrite == Overwrite::Never {
-                return Err(exists(asked));
+                return Err(exists(requested));
             }
             if !meta.is_file() {
                 return Err(
-                    Error::argument("is not a regular file; nothing was written").with_path(asked)
+                    Error::argument("not a regular file; nothing was written").with_path(requested)
                 );
             }
             old = Some(meta);
         }
         if path.file_name().is_none() {
-            return Err(Error::argument("names no file to write").with_path(asked));
+            return Err(Error::argument("the path has no file name").with_path(requested));
         }
         let start = || -> io::Result<(File, Option<TempPath>)> {
             let (file, name) = if let Some(file) = without_name(&path) {
@@ -104,28 +104,28 @@ impl Sink {
             };
             if let Some(old) = old {
                 file.set_permissions(old.permissions())?;
-                // Only root may give a file away; for others it is their own already.
+                // Only root may change the owner; other users own the file already.
                 let (user, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
                 let _ = rustix::fs::fchown(&file, Some(user), Some(group));
             }
             Ok((file, name))
         };
-        let (file, name) = start().map_err(|e| Error::io(asked, e))?;
-        let asked = asked.to_path_buf();
+        let (file, name) = start().map_err(|e| Error::io(requested, e))?;
+        let requested = requested.to_path_buf();
         let pending = Some(Pending { overwrite, name });
-        Ok(Self { file, path: asked, target: path, pending, cursor: AtomicU64::new(0) })
+        Ok(Self { file, path: requested, target: path, pending, cursor: AtomicU64::new(0) })
     }
 
-    /// Opens an existing file to change it in place; the sequential writer stands at its end.
+    /// Opens an existing file to modify it in place; the sequential writer starts at its end.
     ///
-    /// The file is locked against others who edit it, until the sink is dropped: whoever wants to
-    /// know the file before changing it reads it after this call. Readers are not kept out.
+    /// Waits for an exclusive advisory lock (`flock`), held until the sink is dropped. Read the file after
+    /// this call to see its current content. Readers are not blocked.
     pub fn edit(path: impl AsRef<Path>) -> Result<Self> {
         Self::edit_with(path.as_ref(), FlockOperation::LockExclusive)
     }
 
-    /// The same for an editor that stays: where another one has the file already, this fails
-    /// at once instead of waiting for it.
+    /// Opens an existing file to modify it in place, as [`Sink::edit`] does. Fails with `Io` if another
+    /// process holds the lock, instead of waiting.
     pub fn edit_alone(path: impl AsRef<Path>) -> Result<Self> {
         Self::edit_with(path.as_ref(), FlockOperation::NonBlockingLockExclusive)
     }
@@ -134,43 +134,43 @@ impl Sink {
         let open = || -> io::Result<(File, u64)> {
             loop {
                 let file = OpenOptions::new().read(true).write(true).open(path)?;
-                // A file system without locks is no reason to refuse.
+                // File systems without locks are accepted.
                 if rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
                     let busy =
-                        Error::new(ErrorKind::Io, "", "another program is writing this file")
-                            .hint("wait until it is done; reading is possible meanwhile");
+                        Error::new(ErrorKind::Io, "", "another process is writing this file")
+                            .hint("wait until it has finished; the file can be read meanwhile");
                     return Err(io::Error::from(busy));
                 }
-                // Whoever had the lock may have put a new file in this one's place.
-                let (held, named) = (file.metadata()?, fs::metadata(path)?);
-                if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
-                    return Ok((file, held.len()));
+                // The previous holder of the lock may have replaced the file.
+                let (locked, named) = (file.metadata()?, fs::metadata(path)?);
+                if (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
+                    return Ok((file, locked.len()));
                 }
             }
         };
         let (file, len) = open().map_err(|e| Error::io(path, e))?;
-        let asked = path.to_path_buf();
+        let requested = path.to_path_buf();
         Ok(Self {
             file,
-            target: asked.clone(),
-            path: asked,
+            target: requested.clone(),
+            path: requested,
             pending: None,
             cursor: AtomicU64::new(len),
         })
     }
 
-    /// A file of a folder that has not appeared yet.
+    /// A file in a folder that is committed as a unit.
     fn inside(file: File, path: PathBuf) -> Self {
         let (target, cursor) = (path.clone(), AtomicU64::new(0));
         Self { file, path, target, pending: None, cursor }
     }
 
-    /// The file as the user named it.
+    /// Path as given by the caller.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes at a position; threads may do so at once.
+    /// Writes `bytes` at `offset`; may be called from several threads at once.
     pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         #[cfg(feature = "testkit")]
         if let Some((written, error)) = faults::strike(|| Call::Write(offset, bytes.to_vec())) {
@@ -180,16 +180,16 @@ impl Sink {
         self.file.write_all_at(bytes, offset).map_err(|e| self.io(e).at(offset))
     }
 
-    /// Cuts the file, or extends it with zeros that take no room.
+    /// Truncates the file, or extends it with a sparse range of zeros.
     pub fn set_len(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|e| self.io(e))
     }
 
-    /// Makes the file `len` bytes long with disk blocks behind all of them, so that writing there
-    /// cannot run out of space. Fails with the file as it was.
+    /// Extends the file to `len` bytes and allocates their disk blocks, so that later writes there cannot
+    /// run out of space. On failure the length is unchanged.
     pub fn reserve(&self, len: u64) -> Result<()> {
         #[cfg(feature = "testkit")]
-        self.may_fail(Call::Reserve(len))?;
+        self.inject_fault(Call::Reserve(len))?;
         let old = self.file.metadata().map_err(|e| self.io(e))?.len();
         if len <= old {
             return Ok(());
@@ -197,7 +197,7 @@ impl Sink {
         let reserved =
             match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), old, len - old) {
                 Ok(()) => Ok(()),
-                // This file system cannot; zeros written by hand take their blocks too.
+                // Not supported by this file system: writing zeros allocates the blocks.
                 Err(rustix::io::Errno::OPNOTSUPP) => self.fill_with_zeros(old, len),
                 Err(error) => Err(self.io(error.into())),
             };
@@ -207,8 +207,8 @@ impl Sink {
         reserved
     }
 
-    /// Keeps disk blocks for the bytes up to `len`, without a change to the file's length, where the
-    /// file system can do that. Only a full disk is an error.
+    /// Allocates disk blocks for the bytes `from..len` without changing the length of the file, if the
+    /// file system supports it. Fails only if the disk is full.
     pub fn set_aside(&self, from: u64, len: u64) -> Result<()> {
         let flags = FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, from, len.saturating_sub(from)) {
@@ -230,7 +230,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Copies `len` bytes of `source` from `offset` on to where the sequential writer stands.
+    /// Copies the `len` bytes at `offset` of `source` to the position of the sequential writer.
     pub fn copy_from(&mut self, source: &Source, mut offset: u64, len: u64) -> Result<()> {
         let end = offset.saturating_add(len);
         let mut buffer = vec![0; len.min(COPY) as usize];
@@ -243,14 +243,14 @@ impl Sink {
         Ok(())
     }
 
-    /// Waits until everything written so far is on the disk.
+    /// Flushes everything written so far to disk.
     pub fn sync(&self) -> Result<()> {
         #[cfg(feature = "testkit")]
-        self.may_fail(Call::Sync)?;
+        self.inject_fault(Call::Sync)?;
         self.file.sync_data().map_err(|e| self.io(e))
     }
 
-    /// Bytes written one after the other so far.
+    /// Position of the sequential writer in bytes.
     pub fn position(&self) -> u64 {
         self.cursor.load(Ordering::Relaxed)
     }
@@ -260,21 +260,22 @@ impl Sink {
         self.cursor.store(position, Ordering::Relaxed);
     }
 
-    /// Makes the new file appear: flush to disk, give it its name, flush the folder.
+    /// Flushes the file to disk, links it to the target path and flushes the folder. Fails with `Exists` if
+    /// the target was created in between and may not be replaced.
     pub fn commit(mut self) -> Result<()> {
         self.file.sync_all().map_err(|e| self.io(e))?;
         if let Some(pending) = self.pending.take() {
-            self.appear(pending).map_err(|e| match e.kind() {
+            self.publish(pending).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => exists(&self.path),
                 _ => self.io(e),
             })?;
-            // Some file systems cannot sync a folder; the file itself is safe by now.
+            // Some file systems cannot sync a folder; the file itself is already on disk.
             let _ = File::open(folder(&self.target)).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
 
-    fn appear(&self, pending: Pending) -> io::Result<()> {
+    fn publish(&self, pending: Pending) -> io::Result<()> {
         match (pending.name, pending.overwrite) {
             (Some(name), Overwrite::Replace) => name.persist(&self.target).map_err(|e| e.error),
             (Some(name), Overwrite::Never) => {
@@ -282,8 +283,8 @@ impl Sink {
             }
             (None, Overwrite::Never) => self.link(&self.target),
             (None, Overwrite::Replace) => {
-                // A link cannot replace; a rename can. The name in between is taken from a
-                // temporary file so that it is free.
+                // A link cannot replace an existing file, a rename can. The intermediate name comes
+                // from a temporary file so that it is unused.
                 let name = named(&self.target)?.into_temp_path();
                 fs::remove_file(&name)?;
                 self.link(&name)?;
@@ -297,9 +298,9 @@ impl Sink {
         Ok(())
     }
 
-    /// A call that writes no bytes and may be told to fail.
+    /// Fault injection for a call that writes no bytes.
     #[cfg(feature = "testkit")]
-    fn may_fail(&self, call: Call) -> Result<()> {
+    fn inject_fault(&self, call: Call) -> Result<()> {
         faults::strike(|| call).map_or(Ok(()), |(_, error)| Err(self.io(error)))
     }
 
@@ -307,16 +308,17 @@ impl Sink {
         let full = error.kind() == io::ErrorKind::StorageFull;
         let error = Error::io(&self.path, error);
         if full && self.pending.is_some() {
-            return error.hint("nothing was changed; free some space and run the command again");
+            return error
+                .hint("the target is unchanged; free some disk space and run the command again");
         }
         error
     }
 }
 
-/// What a chain of links ends at, whether that exists or not.
+/// The target of a chain of symbolic links, whether it exists or not.
 fn follow(path: &Path) -> PathBuf {
     let mut at = path.to_path_buf();
-    // As many links as the system follows.
+    // The limit of Linux.
     for _ in 0..40 {
         let Ok(next) = fs::read_link(&at) else { break };
         at = folder(&at).join(next);
@@ -324,7 +326,7 @@ fn follow(path: &Path) -> PathBuf {
     at
 }
 
-/// A file without a name in the target's folder, if it can be given one later.
+/// An unnamed file in the folder of the target; `None` if it could not be linked later.
 fn unnamed(path: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
@@ -332,7 +334,7 @@ fn unnamed(path: &Path) -> Option<File> {
     handle(&file).exists().then_some(file)
 }
 
-/// Where the system shows an open file, with or without a name.
+/// Path in `/proc` of an open file.
 fn handle(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
@@ -364,7 +366,8 @@ impl Write for Sink {
     }
 }
 
-/// Copies a file to a name that must be free, sharing the blocks where the file system can.
+/// Copies a file to `to`, sharing its blocks (reflink) if the file system supports it. Fails with `Exists`
+/// if `to` exists.
 pub fn copy_new(from: &Path, to: &Path) -> Result<()> {
     let source = File::open(from).map_err(|e| Error::io(from, e))?;
     let sink = Sink::create(to, Overwrite::Never)?;
@@ -384,7 +387,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 fn exists(path: &Path) -> Error {
-    Error::new(ErrorKind::Exists, "", "exists already; nothing was written")
+    Error::new(ErrorKind::Exists, "", "already exists; nothing was written")
         .with_path(path)
         .hint(Hint::Overwrite)
 }
@@ -394,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_appears_before_commit_and_everything_after() {
+    fn the_file_is_visible_after_commit_and_not_before() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
@@ -407,14 +410,14 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_sink_leaves_no_trace() {
+    fn a_dropped_sink_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         drop(Sink::create(dir.path().join("a"), Overwrite::Never).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_target_that_appears_meanwhile_is_not_lost() {
+    fn a_target_created_before_the_commit_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let sink = Sink::create(&path, Overwrite::Never).unwrap();
@@ -424,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_nothing_gets_its_target() {
+    fn the_target_of_a_dangling_link_is_created() {
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         std::os::unix::fs::symlink("real", &link).unwrap();
@@ -433,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn editors_take_turns_and_find_the_file_that_is_there() {
+    fn edits_are_serialised_and_see_a_replaced_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("count");
         fs::write(&path, b"").unwrap();
@@ -460,14 +463,14 @@ mod tests {
     }
 
     #[test]
-    fn an_editor_that_stays_is_alone_and_readers_are_not_kept_out() {
+    fn edit_alone_fails_while_the_file_is_locked_and_readers_are_not_blocked() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         fs::write(&path, b"old").unwrap();
         let edit = Sink::edit_alone(&path).unwrap();
         let second = Sink::edit_alone(&path).err().unwrap();
         assert_eq!(second.kind(), ErrorKind::Io);
-        assert!(second.to_string().contains("another program is writing"), "{second}");
+        assert!(second.to_string().contains("another process is writing"), "{second}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         drop(edit);
         assert!(Sink::edit_alone(&path).is_ok());

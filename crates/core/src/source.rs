@@ -1,11 +1,10 @@
-//! Bytes in.
+//! Input: positioned reads.
 //!
-//! A [`Source`] is read at any position, from any thread, without a cursor. It is one of five
-//! things: an open file read with `pread`, the same file with a memory map beside it, memory,
-//! several files one behind the other, or whatever a caller can read at positions.
+//! A [`Source`] is read at any offset, from any thread, without a cursor. Its bytes come from a file
+//! (`pread`), a memory-mapped file, memory, several concatenated files, or a [`ReadAt`] implementation.
 //!
-//! Copying reads never touch the map, so a file that shrinks under us gives a `Truncated` error.
-//! The map serves [`Source::view`] alone, for callers who asked for zero-copy access.
+//! Copying reads never use the map, so a file that shrinks while it is read gives a `Truncated` error.
+//! The map is used by [`Source::view`] only.
 
 mod joined;
 
@@ -23,11 +22,12 @@ use joined::Joined;
 
 pub use joined::Part;
 
-/// Bytes to read from; cheap to clone.
+/// Bytes that are read at offsets. Cloning is cheap; clones share the counter of [`Source::bytes_read`]
+/// and the state of [`Source::stop`].
 #[derive(Clone)]
 pub struct Source(Arc<Inner>);
 
-/// Bytes for which one system call is tried; Linux reads no more than 2 GiB at once.
+/// Longest read in bytes for which one system call is tried; Linux reads at most 2 GiB per call.
 const ONE_CALL: usize = 1 << 30;
 
 struct Inner {
@@ -46,70 +46,71 @@ enum Bytes {
     Foreign(Box<dyn ReadAt>),
 }
 
-/// Bytes that are no file of this system: an object of another language, a store in the network.
+/// Positioned reads from something other than a local file: an object of another language, a remote
+/// store.
 pub trait ReadAt: Send + Sync {
-    /// Reads some of the bytes at `offset`; none only at the end.
+    /// Reads up to `buffer.len()` bytes at `offset` and returns their number; 0 only at the end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
 impl Source {
-    /// Opens a file for positioned reads. The right choice unless zero-copy views are wanted.
+    /// Opens a regular file for positioned reads.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_regular(path).map_err(|e| match e.kind() {
-            io::ErrorKind::IsADirectory => Error::io(path, e).hint("name the files in it"),
+            io::ErrorKind::IsADirectory => Error::io(path, e).hint("pass the files in it"),
             _ => Error::io(path, e),
         })?;
         Ok(Self::new(Some(path.to_path_buf()), len, Bytes::File(file)))
     }
 
-    /// Opens a file for positioned reads and for zero-copy views.
+    /// Opens a regular file for positioned reads and maps it for zero-copy views.
     ///
     /// # Safety
-    /// While a slice from [`Source::view`] is alive nobody may shorten or rewrite the file: the
-    /// processor answers an access past the new end with `SIGBUS`, and no check made beforehand
-    /// can rule that out. Whoever calls this knows who else has the file: a finished run, a
-    /// read-only archive, a file of our own. Everything but `view` stays safe whatever happens.
+    /// While a slice from [`Source::view`] is alive, no process may shorten or rewrite the file: an
+    /// access past the new end raises `SIGBUS`, which no earlier check can prevent. Use it for files
+    /// that are not modified: finished runs, read-only archives, private files. All other methods are
+    /// safe on a file that changes.
     #[allow(unsafe_code)]
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_regular(path).map_err(|e| Error::io(path, e))?;
-        // SAFETY: handed on to our caller, see above; the map is read-only.
+        // SAFETY: required of the caller, see above; the map is read-only.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, e))?;
         Ok(Self::new(Some(path.to_path_buf()), len, Bytes::Mapped { file, map }))
     }
 
-    /// A mapped copy of `bytes` in a file without a name.
+    /// A memory-mapped copy of `bytes` in an unnamed temporary file.
     #[allow(unsafe_code)]
     pub fn map_copy(bytes: &[u8]) -> Result<Self> {
         let file = tempfile::tempfile()?;
         file.write_all_at(bytes, 0)?;
-        // SAFETY: the file has no name and the only handle to it is moved in here, so nobody
-        // can shorten or rewrite it.
+        // SAFETY: the file has no name and its only handle is moved into the source, so it cannot be
+        // shortened or rewritten.
         let map = unsafe { Mmap::map(&file) }?;
         Ok(Self::new(None, bytes.len() as u64, Bytes::Mapped { file, map }))
     }
 
-    /// Bytes that are in memory already.
+    /// A source over bytes in memory.
     pub fn memory(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::new(None, bytes.len() as u64, Bytes::Memory(bytes))
     }
 
-    /// The bytes of several files one behind the other, under the name of `folder`. A file is opened
-    /// when it is read.
+    /// The concatenated bytes of `files`, with the path `folder`. Each file is opened when it is read.
+    /// Fails if the metadata of a file cannot be read or the total length exceeds 64 bits.
     pub fn joined(folder: impl AsRef<Path>, files: &[PathBuf]) -> Result<Self> {
         let joined = Joined::new(files)?;
         let folder = folder.as_ref().to_path_buf();
         Ok(Self::new(Some(folder), joined.len(), Bytes::Joined(joined)))
     }
 
-    /// `len` bytes that are read by `reader`, under the name that messages give them.
+    /// A source of `len` bytes that are read by `reader`; `name` is used as its path in messages.
     pub fn foreign(name: Option<PathBuf>, len: u64, reader: Box<dyn ReadAt>) -> Self {
         Self::new(name, len, Bytes::Foreign(reader))
     }
 
-    /// The files, where there are several.
+    /// The files of a [joined](Source::joined) source; empty for other sources.
     pub fn parts(&self) -> &[Part] {
         match &self.0.bytes {
             Bytes::Joined(joined) => &joined.parts,
@@ -122,7 +123,7 @@ impl Source {
         Self(Arc::new(Inner { path, len, bytes, read, stopped }))
     }
 
-    /// Where it came from, if it is a named file.
+    /// The path, if the source has one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
@@ -132,12 +133,13 @@ impl Source {
         self.0.len
     }
 
-    /// No bytes at all.
+    /// Whether the length was 0 when it was opened.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// Length in bytes now; larger than [`Source::len`] when someone is appending.
+    /// Length in bytes now; differs from [`Source::len`] while the file is being written. Joined,
+    /// in-memory and foreign sources have a fixed length.
     pub fn current_len(&self) -> Result<u64> {
         match &self.0.bytes {
             Bytes::File(file) | Bytes::Mapped { file, .. } => {
@@ -147,7 +149,8 @@ impl Source {
         }
     }
 
-    /// Bytes that have been read so far, by whom and how often ever; for who shows progress.
+    /// Total number of bytes read so far from files and foreign readers, repeated reads included. For
+    /// progress displays.
     pub fn bytes_read(&self) -> u64 {
         self.0.read.load(Ordering::Relaxed)
     }
@@ -157,13 +160,13 @@ impl Source {
         self.0.read.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// From now on every read fails, until this is taken back: whatever works on these bytes comes to an
-    /// end soon.
+    /// With `true`, all reads of this source and its clones fail with an `Io` error until it is called
+    /// with `false`. Cancels running operations.
     pub fn stop(&self, stopped: bool) {
         self.0.stopped.store(stopped, Ordering::Relaxed);
     }
 
-    /// An error if it was stopped: for who goes on after failed reads.
+    /// Fails if the source is [stopped](Source::stop). For loops that continue after failed reads.
     #[inline]
     pub fn ensure_running(&self) -> Result<()> {
         if self.0.stopped.load(Ordering::Relaxed) { Err(self.was_stopped()) } else { Ok(()) }
@@ -171,15 +174,15 @@ impl Source {
 
     #[cold]
     fn was_stopped(&self) -> Error {
-        self.io(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped by the caller"))
+        self.io(io::Error::new(io::ErrorKind::ConnectionAborted, "cancelled by the caller"))
     }
 
-    /// Fills `buffer` with the bytes at `offset`, or fails with `Truncated` at the byte that is
-    /// missing. May read past [`Source::len`] when the file has grown since.
+    /// Fills `buffer` with the bytes at `offset`. Fails with `Truncated` at the first missing byte. Reads
+    /// past [`Source::len`] succeed if the file has grown.
     #[inline]
     pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        // Nearly always it is a file and one system call gives everything. Little more than that call
-        // is done here: for chunks of some KiB a hundred instructions more are a hundredth of the time.
+        // Fast path: a file and one system call. For reads of a few KiB even a hundred more instructions
+        // are measurable.
         if let Bytes::File(file) = &self.0.bytes
             && !self.0.stopped.load(Ordering::Relaxed)
             && buffer.len() <= ONE_CALL
@@ -197,7 +200,7 @@ impl Source {
         if done == buffer.len() { Ok(()) } else { Err(self.short(offset, buffer.len(), done)) }
     }
 
-    /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end.
+    /// Reads up to `buffer.len()` bytes at `offset` and returns their number; fewer only at the end.
     pub fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.ensure_running()?;
         match &self.0.bytes {
@@ -209,9 +212,9 @@ impl Source {
             }
             Bytes::Foreign(reader) => {
                 let rest = usize::try_from(self.0.len.saturating_sub(offset)).unwrap_or(usize::MAX);
-                let wanted = buffer.len().min(rest);
+                let expected = buffer.len().min(rest);
                 let read = |buffer: &mut [u8], at| reader.read_at(at, buffer);
-                let done = fill(read, offset, &mut buffer[..wanted])
+                let done = fill(read, offset, &mut buffer[..expected])
                     .map_err(|(e, at)| self.io(e).at(at))?;
                 self.count(done);
                 Ok(done)
@@ -230,16 +233,20 @@ impl Source {
         }
     }
 
-    /// `len` bytes at `offset`. The length is checked against the file before memory is asked
-    /// for, so a lying header costs nothing.
+    /// Returns the `len` bytes at `offset`. Fails with `Truncated` before any allocation if the file is
+    /// shorter.
     pub fn read_vec(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         self.require(offset, len)?;
-        let mut bytes = vec![0; usize::try_from(len).map_err(|_| Error::limit("too long"))?];
+        let mut bytes = vec![
+            0;
+            usize::try_from(len)
+                .map_err(|_| Error::limit("length exceeds the address space"))?
+        ];
         self.read_exact_at(offset, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Fails with `Truncated` unless `len` bytes lie at `offset`.
+    /// Fails with `Truncated` unless the file has `len` bytes at `offset`.
     pub fn require(&self, offset: u64, len: u64) -> Result<()> {
         let within = |end: u64| offset.checked_add(len).is_some_and(|e| e <= end);
         if within(self.0.len) || within(self.current_len()?) {
@@ -248,12 +255,12 @@ impl Source {
         Err(self.short(offset, usize::try_from(len).unwrap_or(usize::MAX), 0))
     }
 
-    /// The bytes themselves, without a copy, where the source is memory or mapped and still has
-    /// that many bytes.
+    /// The `len` bytes at `offset` without a copy. `None` if the source is neither memory nor mapped, if
+    /// it is shorter, or if a mapped file has shrunk.
     pub fn view(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let all: &[u8] = match &self.0.bytes {
             Bytes::Memory(bytes) => bytes,
-            // A file that has become shorter has no bytes behind the end of its map.
+            // Pages of the map past the end of a shortened file cannot be read.
             Bytes::Mapped { map, .. } if self.current_len().ok()? >= map.len() as u64 => map,
             Bytes::Mapped { .. } | Bytes::File { .. } | Bytes::Joined(_) | Bytes::Foreign(_) => {
                 return None;
@@ -270,7 +277,7 @@ impl Source {
         }
     }
 
-    fn short(&self, offset: u64, wanted: usize, got: usize) -> Error {
+    fn short(&self, offset: u64, expected: usize, got: usize) -> Error {
         let mut at = offset.saturating_add(got as u64);
         let mut end = self.current_len().unwrap_or(self.0.len);
         let mut path = self.path();
@@ -281,8 +288,8 @@ impl Source {
             end = std::fs::metadata(part.path()).map_or(at, |meta| meta.len());
         }
         let message = format!(
-            "{} wanted here, the file ends after {}",
-            human_bytes(wanted as u64),
+            "unexpected end of file: expected {}, the file has {}",
+            human_bytes(expected as u64),
             human_bytes(end)
         );
         let error = Error::truncated("core-eof", message).at(at);
@@ -293,7 +300,8 @@ impl Source {
     }
 }
 
-/// Reads until `buffer` is full or the bytes end; a failure comes with its place.
+/// Reads until `buffer` is full or the end is reached; returns the number of bytes, or the error and its
+/// offset.
 fn fill(
     read: impl Fn(&mut [u8], u64) -> io::Result<usize>,
     offset: u64,
@@ -301,7 +309,7 @@ fn fill(
 ) -> std::result::Result<usize, (io::Error, u64)> {
     let mut done = 0;
     while done < buffer.len() {
-        // Past i64::MAX the system call itself refuses; there are no bytes there.
+        // Offsets above i64::MAX are invalid for the system call.
         let Some(at) = offset.checked_add(done as u64).filter(|at| *at >> 63 == 0) else { break };
         match read(&mut buffer[done..], at) {
             Ok(0) => break,
@@ -314,7 +322,7 @@ fn fill(
 }
 
 fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    // Opening a pipe that nobody writes would wait for a writer.
+    // Opening a pipe without a writer would block.
     let meta = std::fs::metadata(path)?;
     if meta.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -322,7 +330,7 @@ fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     if !meta.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "not a regular file; this format is read at many positions",
+            "not a regular file; random access is required",
         ));
     }
     let file = File::open(path)?;
@@ -336,7 +344,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn a_file_that_shrinks_under_us_gives_an_error() {
+    fn a_file_that_shrinks_while_open_gives_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         #[allow(unsafe_code)]
@@ -351,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Gives three bytes at a time.
+    /// Reads at most three bytes per call.
     struct Three(Vec<u8>);
 
     impl ReadAt for Three {
@@ -363,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn all_answer_alike() {
+    fn all_kinds_of_source_return_the_same_bytes() {
         let bytes: Vec<u8> = (0..=255).collect();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
@@ -392,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_of_a_source_that_is_stopped() {
+    fn reads_of_a_stopped_source_fail() {
         let source = Source::memory(vec![1, 2, 3]);
         source.stop(true);
         assert_eq!(source.clone().read_vec(0, 1).unwrap_err().kind(), ErrorKind::Io);
@@ -401,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_changes_is_not_read_and_never_replaced_by_the_next() {
+    fn a_changed_part_is_an_error_and_is_not_filled_from_the_next_part() {
         let folder = tempfile::tempdir().unwrap();
         let parts: Vec<_> = (0..50).map(|k| folder.path().join(k.to_string())).collect();
         for (k, part) in parts.iter().enumerate() {
@@ -411,13 +419,13 @@ mod tests {
         assert_eq!(source.len(), 500);
         assert_eq!(source.parts()[7].start(), 70);
         assert_eq!(source.read_vec(68, 4).unwrap(), [6, 6, 7, 7]);
-        // Still open: what is missing is missing, though more bytes follow in the next file.
+        // Still open: the missing bytes are an error although the next file has more.
         let open = std::fs::OpenOptions::new().write(true).open(&parts[7]).unwrap();
         open.set_len(4).unwrap();
         let error = source.read_vec(72, 10).unwrap_err();
         assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(4)));
         assert_eq!(error.path(), Some(parts[7].as_path()));
-        // Closed meanwhile: another file of that name is not the one that was opened.
+        // Closed in between: another file of the same name is rejected.
         std::fs::remove_file(&parts[0]).unwrap();
         std::fs::write(&parts[0], [9; 11]).unwrap();
         let error = source.read_vec(0, 4).unwrap_err();

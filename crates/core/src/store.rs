@@ -1,4 +1,4 @@
-//! An array's elements as one run of bytes, wherever the bytes come from.
+//! The elements of an array as one sequence of bytes, for every layout.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::limits::Limits;
 use crate::read::Array;
 use crate::source::Source;
 
-/// The run of bytes that a plan reads from.
+/// The sequence of bytes that a plan reads.
 #[derive(Clone)]
 pub(crate) enum Store {
     File(Extents),
     Memory(Arc<[u8]>),
-    /// One element, repeated without end.
+    /// One element, repeated.
     Fill(Arc<[u8]>),
     Encoded {
         starts: Arc<[u64]>,
@@ -24,19 +24,18 @@ pub(crate) enum Store {
         data: Extents,
         codec: Arc<dyn Codec>,
     },
-    /// Only as if it were one run.
+    /// Read as boxes; as a sequence only if it is flat.
     Chunked(ChunkStore),
     Computed {
         computed: Arc<Computed>,
         inputs: Arc<[Array]>,
-        /// Bytes of a result element, and of the entire result.
+        /// Size of an element and of the entire result, in bytes.
         size: usize,
         len: u64,
     },
 }
 
-/// The element decoded last. Many small reads fall into the same one: a large element is then
-/// decoded once and not once a read.
+/// The element decoded last, so that small consecutive reads of a large element decode it once.
 #[derive(Default)]
 pub(crate) struct Decoded {
     element: Option<usize>,
@@ -45,32 +44,31 @@ pub(crate) struct Decoded {
 }
 
 impl Store {
-    /// Fails where the tables of the layout contradict each other or hold less than the `needed`
-    /// bytes of elements of `size`. The tables come from the file, so nothing later trusts them
-    /// without this.
+    /// Validates the tables of the layout, which come from the file. Fails if they are inconsistent or hold
+    /// less than `needed` bytes of elements of `size` bytes.
     pub(crate) fn check(&self, size: usize, needed: u64) -> Result<()> {
         match self {
             Self::Fill(element) if element.len() != size => {
                 let message =
-                    format!("the element to repeat has {} bytes, its type {size}", element.len());
+                    format!("expected a fill value of {size} bytes, found {}", element.len());
                 return Err(Error::malformed("core-layout", message));
             }
             Self::Computed { len, .. } if usize::try_from(*len).is_err() => {
-                return Err(Error::limit("a computed array larger than memory addresses"));
+                return Err(Error::limit("the computed array exceeds the address space"));
             }
             Self::Encoded { starts, decoded, data, .. } => {
-                let rising = |table: &[u64]| table.is_sorted() && table.first() == Some(&0);
+                let valid = |table: &[u64]| table.is_sorted() && table.first() == Some(&0);
                 let fits = starts.last().is_some_and(|end| *end <= data.len());
-                if starts.len() != decoded.len() || !rising(starts) || !rising(decoded) || !fits {
-                    let message = "the table of encoded elements contradicts itself";
-                    return Err(self.place(Error::malformed("core-layout", message)));
+                if starts.len() != decoded.len() || !valid(starts) || !valid(decoded) || !fits {
+                    let message = "inconsistent table of encoded elements";
+                    return Err(self.locate(Error::malformed("core-layout", message)));
                 }
             }
             _ => {}
         }
         if self.len() < needed {
-            let message = format!("the array needs {needed} bytes, its ranges hold {}", self.len());
-            return Err(self.place(Error::malformed("core-short", message)));
+            let message = format!("expected {needed} bytes of array data, found {}", self.len());
+            return Err(self.locate(Error::malformed("core-short", message)));
         }
         Ok(())
     }
@@ -79,15 +77,15 @@ impl Store {
         match self {
             Self::File(extents) => extents.len(),
             Self::Memory(bytes) => bytes.len() as u64,
-            // Chunks that are not there are filled.
+            // Missing chunks have the fill value.
             Self::Fill(_) | Self::Chunked(_) => u64::MAX,
             Self::Encoded { decoded, .. } => decoded.last().copied().unwrap_or(0),
             Self::Computed { len, .. } => *len,
         }
     }
 
-    /// Tells an error where the array begins in the file.
-    fn place(&self, error: Error) -> Error {
+    /// Adds the offset of the array to an error.
+    fn locate(&self, error: Error) -> Error {
         match self {
             Self::File(extents) | Self::Encoded { data: extents, .. } => {
                 extents.parts().iter().take(1).fold(error, |e, part| e.at(part.offset))
@@ -96,7 +94,7 @@ impl Store {
         }
     }
 
-    /// The first `len` bytes without a copy, where they are one range of memory.
+    /// The first `len` bytes without a copy; `None` if they are not contiguous in memory.
     pub(crate) fn view<'a>(&'a self, source: &'a Source, len: u64) -> Option<&'a [u8]> {
         match self {
             Self::Memory(bytes) => bytes.get(..usize::try_from(len).ok()?),
@@ -108,9 +106,8 @@ impl Store {
         }
     }
 
-    /// How many of the `rest` bytes from byte `offset` on are best read together: about `piece`, and
-    /// whole encoded elements, which several readers would each have to decode. No number of `size`
-    /// bytes is cut.
+    /// Number of bytes to read at once from `offset`, at most `rest`: about `piece`, extended to the end of an
+    /// encoded element so that no two readers decode it, and a multiple of `size`.
     pub(crate) fn piece(
         &self,
         offset: u64,
@@ -119,7 +116,7 @@ impl Store {
         size: NonZero<usize>,
     ) -> usize {
         let Self::Encoded { decoded, .. } = self else {
-            let own = match self {
+            let len = match self {
                 Self::Computed { computed, size, .. } => {
                     // Up to the end of a computed piece.
                     let bytes = computed.piece.saturating_mul(*size as u64).max(1);
@@ -129,16 +126,16 @@ impl Store {
                 }
                 _ => piece,
             };
-            return own.min(rest);
+            return len.min(rest);
         };
         let least = offset.saturating_add(piece as u64);
         let ends = &decoded[decoded.partition_point(|end| *end < least)..];
         let lengths = ends.iter().filter_map(|end| usize::try_from(end - offset).ok());
-        let mut whole = lengths.take_while(|len| *len < rest).filter(|len| *len % size == 0);
-        whole.next().unwrap_or(rest)
+        let mut aligned = lengths.take_while(|len| *len < rest).filter(|len| *len % size == 0);
+        aligned.next().unwrap_or(rest)
     }
 
-    /// Fills `buffer` from byte `offset` of the run.
+    /// Fills `buffer` from byte `offset` of the sequence.
     pub(crate) fn fetch(
         &self,
         source: &Source,
@@ -198,12 +195,12 @@ impl Store {
                     let (from, to) = (decoded[element], decoded[element + 1]);
                     let (first, last) = (from.max(offset), to.min(end));
                     let slot = &mut buffer[(first - offset) as usize..(last - offset) as usize];
-                    let whole = (first, last) == (from, to);
+                    let complete = (first, last) == (from, to);
                     if kept.element != Some(element) {
                         let length = starts[element + 1] - starts[element];
                         let stored = &mut kept.stored;
-                        read_whole(source, data, starts[element], length, limits, stored)?;
-                        if whole {
+                        read_checked(source, data, starts[element], length, limits, stored)?;
+                        if complete {
                             codec.decode(stored, slot)?;
                             element += 1;
                             continue;
@@ -223,9 +220,9 @@ impl Store {
     }
 }
 
-/// Reads `len` bytes from byte `offset` of the joined `extents` into `out`, which grows only once
-/// the file is known to have them.
-pub(crate) fn read_whole(
+/// Reads `len` bytes at byte `offset` of the concatenated `extents` into `out`. Fails before allocating if
+/// they exceed the memory limit or the file.
+pub(crate) fn read_checked(
     source: &Source,
     extents: &Extents,
     offset: u64,
@@ -233,7 +230,7 @@ pub(crate) fn read_whole(
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let size = limits.allow(len, "an element or text")?;
+    let size = limits.allow(len, "an encoded element")?;
     for piece in extents.pieces(offset, len) {
         source.require(piece.offset, piece.len)?;
     }
@@ -241,7 +238,7 @@ pub(crate) fn read_whole(
     read_extents(source, extents, offset, out)
 }
 
-/// Fills `buffer` from byte `offset` of the joined `extents`.
+/// Fills `buffer` from byte `offset` of the concatenated `extents`.
 pub(crate) fn read_extents(
     source: &Source,
     extents: &Extents,
@@ -257,5 +254,5 @@ pub(crate) fn read_extents(
     if done == buffer.len() {
         return Ok(());
     }
-    Err(Error::truncated("core-short", "the byte ranges of an array end too early").at(offset))
+    Err(Error::truncated("core-short", "the byte ranges of the array end too early").at(offset))
 }

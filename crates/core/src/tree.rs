@@ -37,7 +37,7 @@ pub const ROOT: NodeId = NodeId(0);
 pub struct Node {
     /// Last part of the path, made unique among its siblings.
     pub name: String,
-    /// The whole path, without a leading slash; empty for the root.
+    /// The full path, without a leading slash; empty for the root.
     pub path: String,
     /// The group it is in; the root is in itself.
     pub parent: NodeId,
@@ -230,15 +230,15 @@ impl Tree {
 
     /// The node at `path` or with that native identifier; the error suggests similar names.
     pub fn find(&self, path: &str) -> Result<NodeId> {
-        let wanted = path.trim_matches('/');
-        if let Some(id) = self.at(wanted) {
+        let query = path.trim_matches('/');
+        if let Some(id) = self.at(query) {
             return Ok(id);
         }
-        if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(wanted)) {
+        if let Some(k) = self.nodes.iter().position(|n| n.id.as_deref() == Some(query)) {
             return Ok(NodeId(k as u32));
         }
-        let error = Error::argument(format!("no object named \"{wanted}\""));
-        let names: Vec<String> = closest(wanted, self.nodes[1..].iter().map(|n| n.path.as_str()));
+        let error = Error::argument(format!("no object named \"{query}\""));
+        let names: Vec<String> = closest(query, self.nodes[1..].iter().map(|n| n.path.as_str()));
         Err(if names.is_empty() {
             error.hint(Hint::ListObjects)
         } else {
@@ -297,16 +297,16 @@ impl Tree {
     }
 }
 
-/// Up to three of `names` that are similar to `wanted`.
-pub fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let wanted = wanted.to_lowercase();
+/// Up to three of `names` that are similar to `query`.
+pub fn closest<'a>(query: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let query = query.to_lowercase();
     let mut scored: Vec<(usize, &str)> = names
         .map(|name| {
             let last = name.rsplit('/').next().unwrap_or(name);
-            let distance = |n: &str| edits(&wanted, &n.to_lowercase());
+            let distance = |n: &str| edits(&query, &n.to_lowercase());
             (distance(name).min(distance(last)), name)
         })
-        .filter(|(distance, name)| *distance <= 1 + wanted.chars().count().min(name.len()) / 3)
+        .filter(|(distance, name)| *distance <= 1 + query.chars().count().min(name.len()) / 3)
         .collect();
     scored.sort_unstable();
     scored.into_iter().take(3).map(|(_, name)| name.to_string()).collect()

@@ -1,11 +1,11 @@
-//! Checked reads of fixed-size fields. Every failure knows its byte in the file.
+//! Checked reads of fixed-size fields. Errors contain the byte offset in the file.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-/// Which end of a number comes first.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -15,10 +15,10 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of the machine we run on.
+    /// Byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// The order in which `mark` reads as `value`, if either does.
+    /// The byte order in which `mark` is `value`; `None` if it is in neither.
     pub fn detect(mark: [u8; 4], value: u32) -> Option<Self> {
         if u32::from_le_bytes(mark) == value {
             Some(Self::Little)
@@ -37,7 +37,7 @@ pub struct Wire<'a> {
     position: usize,
     base: u64,
     order: ByteOrder,
-    /// The rule a structure breaks by ending early.
+    /// Error code of a structure that ends early.
     truncated: &'static str,
 }
 
@@ -55,8 +55,8 @@ macro_rules! number {
 }
 
 impl<'a> Wire<'a> {
-    /// Reads from `bytes`, which lie at byte `base` of the file. Running out of them is reported
-    /// under the rule `truncated`.
+    /// A cursor at the start of `bytes`, which are at offset `base` of the file. Reading past their end is
+    /// a `Truncated` error with the code `truncated`.
     pub fn new(bytes: &'a [u8], base: u64, order: ByteOrder, truncated: &'static str) -> Self {
         Self { bytes, position: 0, base, order, truncated }
     }
@@ -75,30 +75,31 @@ impl<'a> Wire<'a> {
     pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.position..];
         let Some(found) = rest.get(..n) else {
-            let message = format!("{n} bytes wanted, {} are left", rest.len());
+            let message =
+                format!("unexpected end of file: expected {n} bytes, found {}", rest.len());
             return Err(Error::truncated(self.truncated, message).at(self.offset()));
         };
         self.position += n;
         Ok(found)
     }
 
-    /// Passes over `n` bytes.
+    /// Skips `n` bytes.
     pub fn skip(&mut self, n: usize) -> Result<()> {
         self.take(n).map(drop)
     }
 
-    /// A text field of `n` bytes: cut at the first NUL, spaces on the right taken off, bytes that
-    /// are not UTF-8 shown as replacement characters.
+    /// Reads a text field of `n` bytes: truncated at the first NUL, trailing spaces removed, invalid UTF-8
+    /// replaced by U+FFFD.
     pub fn text(&mut self, n: usize) -> Result<String> {
         let raw = self.take(n)?;
         let raw = &raw[..memchr::memchr(0, raw).unwrap_or(n)];
-        // Nearly all of them are plain letters, and files have many thousands.
+        // Fast path for valid UTF-8.
         let text =
             std::str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed);
         Ok(text.trim_end_matches(' ').to_string())
     }
 
-    /// The next bytes must be `expected`; if not, the file breaks rule `code`.
+    /// Reads bytes that must equal `expected`; otherwise fails with `Malformed` and `code`.
     pub fn expect(&mut self, expected: &[u8], code: &'static str) -> Result<()> {
         let at = self.offset();
         let found = self.take(expected.len())?;
@@ -110,34 +111,34 @@ impl<'a> Wire<'a> {
         Err(Error::malformed(code, message).at(at))
     }
 
-    /// A `Malformed` error at the current byte.
+    /// A `Malformed` error at the current offset.
     pub fn malformed(&self, code: &'static str, message: impl Into<String>) -> Error {
         Error::malformed(code, message).at(self.offset())
     }
 
-    /// Byte of the file that is read next.
+    /// Offset in the file of the next byte.
     pub fn offset(&self) -> u64 {
         self.base + self.position as u64
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes not read yet.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// The byte order in force.
+    /// The current byte order.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Reads on in another byte order, once the file has told it.
+    /// Sets the byte order of the following reads.
     pub fn set_order(&mut self, order: ByteOrder) {
         self.order = order;
     }
 }
 
-/// `len` bytes at `offset`, or as many as there are: a [`Wire`] over them reports the exact field
-/// at which a cut file ends.
+/// Reads up to `len` bytes at `offset`; fewer at the end of the file. A [`Wire`] over them then reports
+/// the field at which a truncated file ends.
 pub fn fetch(source: &Source, offset: u64, len: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     let got = source.read_at_most(offset, &mut bytes)?;
@@ -151,7 +152,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn a_field_cut_in_two_is_reported_at_its_first_byte() {
+    fn a_truncated_field_is_reported_at_its_first_byte() {
         let mut wire = Wire::new(&[1, 0, 0], 100, ByteOrder::Little, "x-1");
         assert_eq!(wire.u8().unwrap(), 1);
         let error = wire.u32().unwrap_err();

@@ -2,10 +2,10 @@
 //! and the [`Metadata`] from which the original tree is restored.
 //!
 //! - An array with the same shape in all frames gets a first dimension `frame`.
-//! - An array whose first length differs between frames, or that some frames lack, is concatenated
-//!   along that dimension; an array `NAME.rows` has the length in each frame, -1 where there is none.
-//! - Elements of different lengths become bytes; an array `NAME.sizes` has the length of each.
-//! - An array that is the same as another is not repeated.
+//! - An array whose first length differs between frames, or that some frames lack, is concatenated along
+//!   that dimension; an array `NAME.rows` has the length in each frame, -1 for frames without the array.
+//! - Elements of variable length become bytes; an array `NAME.sizes` has the length of each.
+//! - An array that refers to another is not repeated.
 //! - Steps and times of the frames are arrays `step` and `time`.
 
 mod losses;
@@ -55,18 +55,18 @@ struct Stack {
     /// Node in the original tree.
     node: NodeId,
     frames: u64,
-    /// Elements in each frame; none where all frames have `uniform`.
+    /// Number of elements in each frame; `None` if it is `uniform` in all frames.
     elements: Option<Vec<u64>>,
     uniform: u64,
 }
 
 impl Flat {
-    /// Flattens `content`. Reads frame tables and no values.
+    /// Flattens `content`. Reads frame tables but no values.
     pub fn new(content: &Dataset) -> Result<Self> {
         Self::flatten(content, false)
     }
 
-    /// Flattens `content` for a format that has frames: arrays per frame stay so.
+    /// Flattens `content` for a format with frames: arrays per frame are kept.
     pub(crate) fn keeping_frames(content: &Dataset) -> Result<Self> {
         Self::flatten(content, true)
     }
@@ -82,18 +82,17 @@ impl Flat {
         };
         builder.tree.set_attrs(ROOT, old.attrs().clone())?;
         let mut new_ids = HashMap::from([(ROOT, ROOT)]);
-        // Few formats have arrays below arrays: their children go to a group beside the array.
+        // Few formats have arrays below arrays: children of an array go to a group next to it.
         let mut parents = HashMap::from([(ROOT, ROOT)]);
         let mut renamed = HashMap::new();
         for (k, (id, node)) in old.iter().enumerate() {
-            let parent = match parents.get(&node.parent) {
-                Some(parent) => *parent,
-                None => {
-                    let above = old.node(node.parent);
-                    let group = builder.tree.add_group(parents[&above.parent], &above.name)?;
-                    parents.insert(node.parent, group);
-                    group
-                }
+            let parent = if let Some(parent) = parents.get(&node.parent) {
+                *parent
+            } else {
+                let above = old.node(node.parent);
+                let group = builder.tree.add_group(parents[&above.parent], &above.name)?;
+                parents.insert(node.parent, group);
+                group
             };
             let Some(new) = builder.add(k, id, node, parent)? else { continue };
             new_ids.insert(id, new);
@@ -114,7 +113,7 @@ impl Flat {
         Ok(Self { content: content.clone(), plain: content.with_tree(tree), stacks, metadata })
     }
 
-    /// The plain arrays; those made of frames cannot be opened, only [streamed](Flat::stream).
+    /// The tree of plain arrays. Arrays made of frames cannot be opened, only [streamed](Flat::stream).
     pub fn tree(&self) -> &Tree {
         self.plain.tree()
     }
@@ -166,8 +165,12 @@ impl Builder<'_> {
         parent: NodeId,
     ) -> Result<Option<NodeId>> {
         let frames = table.len();
-        let mut rows =
-            Vec::with_capacity(self.content.limits().allow(frames.saturating_mul(8), "rows")? / 8);
+        let mut rows = Vec::with_capacity(
+            self.content
+                .limits()
+                .allow(frames.saturating_mul(8), "the row counts of all frames")?
+                / 8,
+        );
         let mut first: Option<Shape> = None;
         let mut uniform = true;
         for frame in 0..frames {
@@ -180,11 +183,14 @@ impl Builder<'_> {
             let (own, other) = (cell.shape.lengths(), before.lengths());
             uniform &= own == other;
             if own.len() != other.len() || own.iter().skip(1).ne(other.iter().skip(1)) {
-                // These do not form an array of one shape.
+                // The frames cannot be concatenated.
                 return Ok(None);
             }
             let first = own.first().copied().unwrap_or(1);
-            rows.push(i64::try_from(first).map_err(|_| Error::limit("more rows than fit a file"))?);
+            rows.push(
+                i64::try_from(first)
+                    .map_err(|_| Error::limit("the number of rows exceeds 63 bits"))?,
+            );
         }
         let cell = first.unwrap_or_else(|| array.shape.clone());
         if cell.rank() != array.dims.len() {
@@ -202,17 +208,17 @@ impl Builder<'_> {
         } else {
             let mut present = rows.iter().filter_map(|n| u64::try_from(*n).ok());
             let all = present.try_fold(0_u64, u64::checked_add);
-            let all = all.ok_or_else(|| Error::limit("more rows than fit a file"))?;
+            let all = all.ok_or_else(|| Error::limit("the number of rows exceeds 63 bits"))?;
             let lengths = std::iter::once(all).chain(tail.iter().copied());
             desc.shape = Shape::new(lengths.collect::<Vec<_>>());
             if desc.dims.is_empty() {
                 desc.dims.push("frame".into());
                 desc.coords.push(Coord::None);
             }
-            // Coordinates along rows of different lengths apply to none of them.
+            // The coordinate of the first frame does not apply to concatenated rows.
             desc.coords[0] = Coord::None;
-            let a_row = Shape::new(tail).count().unwrap_or(0);
-            let elements = |n: &i64| u64::try_from(*n).unwrap_or(0).saturating_mul(a_row);
+            let per_row = Shape::new(tail).count().unwrap_or(0);
+            let elements = |n: &i64| u64::try_from(*n).unwrap_or(0).saturating_mul(per_row);
             let elements = Some(rows.iter().map(elements).collect());
             stack = Stack { node: id, frames, elements, uniform: 0 };
         }
@@ -291,8 +297,8 @@ impl Builder<'_> {
             times = times.zip(time).map(|(mut all, time)| (all.extend(time.to_le_bytes()), all).1);
         }
         let mut frames = Frames { count, native: false, steps: None, times: None };
-        let named = [("step", DType::U64, steps), ("time", DType::F64, times)];
-        for (name, dtype, bytes) in named {
+        let arrays = [("step", DType::U64, steps), ("time", DType::F64, times)];
+        for (name, dtype, bytes) in arrays {
             let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { continue };
             let path = self.add_auxiliary(
                 ROOT,
@@ -332,18 +338,18 @@ impl Builder<'_> {
 }
 
 impl Flat {
-    /// Layout of all frames of an array together, and shape and order of a frame; none where `id` is not
-    /// an array of frames. Frames that are not stored as plain ranges are read into memory.
+    /// Layout of the concatenated frames of an array, and shape and order of a frame; `None` if `id` is not an
+    /// array of frames. Frames that are not stored as plain ranges are read into memory.
     pub(crate) fn cells(&self, id: NodeId) -> Result<Option<(Layout, Cast)>> {
         let (Some(stack), Some(array)) = (self.stacks.get(&id), &self.tree().node(id).array) else {
             return Ok(None);
         };
         let cells = self.layouts(id)?;
-        if let Some(placed) = placed(stack, &cells)? {
-            return Ok(Some(placed));
+        if let Some(plain) = plain_ranges(stack, &cells)? {
+            return Ok(Some(plain));
         }
         let all = array.bytes()?.saturating_mul(4);
-        let all = self.content.limits().allow(all, "frames that are encoded in the file")?;
+        let all = self.content.limits().allow(all, "the decoded frames")?;
         let mut bytes = Vec::with_capacity(all / 4);
         self.stream(id, Order::C, |block| {
             bytes.extend_from_slice(block);
@@ -353,7 +359,7 @@ impl Flat {
         Ok(Some((Layout::Inline(bytes.into(), Order::C), Cast::new(&cell, Order::C))))
     }
 
-    /// Shapes and layouts that together are an array: one, or one per frame that has the array.
+    /// Shapes and layouts whose concatenation is the array: one, or one per frame that contains it.
     pub fn layouts(&self, id: NodeId) -> Result<Vec<FrameCell>> {
         let cell = |array: &ArrayDesc| FrameCell {
             shape: array.shape.clone(),
@@ -366,13 +372,13 @@ impl Flat {
         let Some(Layout::PerFrame(table)) = array.map(|array| &array.layout) else {
             return Ok(Vec::new());
         };
-        let room = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
-        self.content.limits().allow(room, "the layouts of all frames")?;
+        let bytes = stack.frames.saturating_mul(size_of::<FrameCell>() as u64);
+        self.content.limits().allow(bytes, "the layouts of all frames")?;
         let cells = (0..stack.frames).map(|frame| table.cell(frame));
         cells.filter_map(Result::transpose).collect()
     }
 
-    /// The order in which an array is read without reordering.
+    /// The stored order of an array, which is read without reordering.
     pub fn order(&self, id: NodeId) -> Order {
         match &self.tree().node(id).array {
             Some(array) if !self.stacks.contains_key(&id) => array.order(),
@@ -380,7 +386,8 @@ impl Flat {
         }
     }
 
-    /// Calls `each` with all elements of an array, little-endian, in `order`, block by block.
+    /// Calls `each` with all elements of an array, little-endian, in `order`, block by block. Arrays of frames
+    /// can be read in C order only.
     pub fn stream(
         &self,
         id: NodeId,
@@ -388,14 +395,14 @@ impl Flat {
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
-            let array = self.entire(id)?;
+            let array = self.plain_array(id)?;
             let selected = array.select(&Selection::all(), Axes::Order(order))?;
             return selected.stream(|_, bytes| each(bytes));
         };
-        let size = self.stacked(id, order)?;
+        let size = self.element_size(id, order)?;
         let mut buffer = Vec::new();
         for (frames, _) in stack.batches(size) {
-            if let Some(large) = self.alone(stack, &frames, size)? {
+            if let Some(large) = self.large_frame(stack, &frames, size)? {
                 let selected = large.select(&Selection::all(), Axes::Order(Order::C))?;
                 selected.stream(|_, bytes| each(bytes))?;
             } else {
@@ -406,8 +413,8 @@ impl Flat {
         Ok(())
     }
 
-    /// Calls `each` on all threads, in any order, with blocks of the elements of an array and the number
-    /// of their first element.
+    /// Calls `each` on all threads, in any order, with the index of the first element of a block and its
+    /// little-endian elements. Arrays of frames can be read in C order only.
     pub fn for_each(
         &self,
         id: NodeId,
@@ -415,13 +422,13 @@ impl Flat {
         each: impl Fn(u64, &[u8]) -> Result<()> + Sync,
     ) -> Result<()> {
         let Some(stack) = self.stacks.get(&id) else {
-            let array = self.entire(id)?;
+            let array = self.plain_array(id)?;
             let selected = array.select(&Selection::all(), Axes::Order(order))?;
             return selected.for_each(|block, bytes| each(block.first, bytes));
         };
-        let size = self.stacked(id, order)?;
+        let size = self.element_size(id, order)?;
         stack.batches(size).par_bridge().try_for_each_init(Vec::new, |buffer, (frames, first)| {
-            if let Some(large) = self.alone(stack, &frames, size)? {
+            if let Some(large) = self.large_frame(stack, &frames, size)? {
                 let selected = large.select(&Selection::all(), Axes::Order(Order::C))?;
                 return selected.for_each(|block, bytes| each(first + block.first, bytes));
             }
@@ -430,20 +437,25 @@ impl Flat {
         })
     }
 
-    fn entire(&self, id: NodeId) -> Result<Array> {
+    fn plain_array(&self, id: NodeId) -> Result<Array> {
         self.plain.array_at(id)
     }
 
-    /// Bytes of an element of an array of frames.
-    fn stacked(&self, id: NodeId, order: Order) -> Result<usize> {
+    /// Element size in bytes of an array of frames. Fails unless `order` is C.
+    fn element_size(&self, id: NodeId, order: Order) -> Result<usize> {
         if order == Order::F {
-            return Err(Error::argument("arrays of frames are read in C order only"));
+            return Err(Error::argument("arrays of frames can be read in C order only"));
         }
         Ok(self.tree().node(id).array.as_ref().map_or(1, |array| array.dtype.size()))
     }
 
-    /// The array of a frame that is large enough to be a batch by itself.
-    fn alone(&self, stack: &Stack, frames: &Range<u64>, size: usize) -> Result<Option<Array>> {
+    /// The array of a frame that exceeds a batch; `None` for batches of small frames.
+    fn large_frame(
+        &self,
+        stack: &Stack,
+        frames: &Range<u64>,
+        size: usize,
+    ) -> Result<Option<Array>> {
         let bytes = stack.elements(frames.start).saturating_mul(size as u64);
         if frames.end - frames.start != 1 || bytes <= BATCH {
             return Ok(None);
@@ -476,7 +488,7 @@ impl Flat {
     }
 }
 
-/// Whether [`Flat`] can express an array; the reason where it cannot. Looks at frame tables only.
+/// Whether [`Flat`] can express an array; the error is the reason. Reads frame tables only.
 pub(crate) fn is_stackable(
     content: &Dataset,
     array: &ArrayDesc,
@@ -501,8 +513,8 @@ pub(crate) fn is_stackable(
     if rank == array.dims.len() { Ok(()) } else { Err("its rank changes between frames".into()) }
 }
 
-/// Layout of frames that are stored as plain ranges.
-fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> {
+/// Layout of the concatenated frames if all are stored as plain ranges in the same order.
+fn plain_ranges(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> {
     let mut parts = Vec::new();
     let mut first: Option<Cast> = None;
     for cell in cells {
@@ -514,7 +526,7 @@ fn placed(stack: &Stack, cells: &[FrameCell]) -> Result<Option<(Layout, Cast)>> 
         parts.extend_from_slice(extents.parts());
     }
     let Some(cast) = first else { return Ok(None) };
-    // Rows of different lengths concatenate only where the row index is slowest.
+    // Frames with different numbers of rows can be concatenated only if the row index is slowest.
     if stack.elements.is_some() && cast.order() == Order::F {
         return Ok(None);
     }
@@ -530,7 +542,7 @@ impl Stack {
         }
     }
 
-    /// Batches of frames, and the number of elements before each.
+    /// Ranges of frames of about [`BATCH`] bytes, with the number of elements before each.
     fn batches(&self, size: usize) -> impl Iterator<Item = (Range<u64>, u64)> + Send + '_ {
         let (mut frame, mut element) = (0, 0);
         std::iter::from_fn(move || {

@@ -32,8 +32,9 @@ struct Recast {
     cast: Option<Cast>,
 }
 
-/// A dataset that a format with these capabilities can store completely. Changes to arrays are notes
-/// among its warnings.
+/// Returns a dataset that a format with these capabilities can store completely, including metadata that
+/// restores `content`. Changes to arrays are notes in its warnings. Fails if an array cannot be stored
+/// under a type of the format.
 pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     let limits = content.limits();
     let flat = if holds.frames { Flat::keeping_frames(content) } else { Flat::new(content) }?;
@@ -54,7 +55,7 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     for path in holds.adds {
         metadata.add_auxiliary(*path);
     }
-    let (mut moved, mut casts) = (HashMap::new(), HashMap::new());
+    let (mut renamed, mut casts) = (HashMap::new(), HashMap::new());
     let mut groups: HashMap<String, NodeId> = HashMap::new();
     let mut report = Report::default();
     for (id, node, array) in from.arrays() {
@@ -77,13 +78,12 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
             casts.insert(node.path.clone(), cast);
         }
         let (parent, name) = allowed_path(&node.path, holds.name);
-        let parent = match groups.get(&parent) {
-            Some(group) => *group,
-            None => {
-                let group = tree.group_at(&parent)?;
-                groups.insert(parent, group);
-                group
-            }
+        let parent = if let Some(group) = groups.get(&parent) {
+            *group
+        } else {
+            let group = tree.group_at(&parent)?;
+            groups.insert(parent, group);
+            group
         };
         let id = tree.add_array(parent, &name, ArrayDesc::new(dtype, shape, layout))?;
         let new = tree.node_mut(id);
@@ -91,14 +91,14 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
             node.attrs.get("units").map(|units| ("units", units.clone())).into_iter().collect();
         if new.path != node.path {
             steps.push(format!("renamed to {}", new.path));
-            moved.insert(node.path.clone(), new.path.clone());
+            renamed.insert(node.path.clone(), new.path.clone());
         }
         if !steps.is_empty() {
             report.note("core-metadata", steps.join(", ")).in_object(node.path.clone());
         }
     }
     metadata.set_casts(casts);
-    metadata.rename(&moved);
+    metadata.rename(&renamed);
     let text = metadata.text(limits)?.into_bytes();
     let shape = Shape::new([text.len() as u64]);
     let layout = Layout::Inline(text.into(), Order::C);
@@ -109,9 +109,10 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     Ok(content.with_tree(tree).with_warnings(report.findings))
 }
 
-/// The times of all frames; none if one has no time.
+/// Times of all frames as little-endian `float64`; `None` if a frame has no time or there are no frames.
 fn times(axis: &dyn FrameAxis, limits: &Limits) -> Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::with_capacity(limits.allow(axis.len().saturating_mul(8), "the times")?);
+    let mut bytes =
+        Vec::with_capacity(limits.allow(axis.len().saturating_mul(8), "the times of all frames")?);
     for frame in 0..axis.len() {
         let Some(time) = axis.time(frame)? else { return Ok(None) };
         bytes.extend(time.to_le_bytes());
@@ -128,18 +129,18 @@ fn stack(dtype: DType, shape: &Shape, layout: Layout, cell: Cast, holds: &Capabi
         Order::C => memory.extend(rest),
         Order::F => memory.extend(rest.iter().rev()),
     }
-    let big_endian = carried_big(dtype, &layout, holds);
+    let big_endian = big_endian_bytes(dtype, &layout, holds);
     let (dtype, shape) = stored_as(dtype, memory, holds);
     let layout = layout.in_order(holds.order).unwrap_or(layout);
     Recast { dtype, shape, layout, cast: Some(Cast { big_endian, ..cell }) }
 }
 
-/// The array as the format can store it; an error where the same bytes cannot be reinterpreted.
+/// The array as the format can store it. Fails if its bytes cannot be reinterpreted.
 fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
     let fits = array.shape.rank() <= holds.rank && (holds.dtype)(array.dtype);
     if fits && array.ragged().is_none() {
         let (dtype, shape) = (array.dtype, array.shape.clone());
-        let cast = is_line(array).then(|| Cast::new(&shape, Order::C));
+        let cast = is_vector(array).then(|| Cast::new(&shape, Order::C));
         return Ok(Recast { dtype, shape, layout: array.layout.clone(), cast });
     }
     let mut order = array.order();
@@ -156,17 +157,17 @@ fn recast(array: &ArrayDesc, holds: &Capabilities) -> Result<Recast> {
     let layout =
         layout.filter(|layout| !matches!(layout, Layout::Fill(_)) || (holds.dtype)(array.dtype));
     let (dtype, shape) = stored_as(array.dtype, memory(&array.shape, order), holds);
-    let big_endian = carried_big(array.dtype, &array.layout, holds);
+    let big_endian = big_endian_bytes(array.dtype, &array.layout, holds);
     let cast = Cast { big_endian, ..Cast::new(&array.shape, order) };
     let layout = layout.ok_or_else(|| {
-        let message = format!("{} in {:?} cannot be stored", array.dtype, array.layout);
+        let message = format!("cannot store {} with layout {:?}", array.dtype, array.layout);
         Error::unsupported("core-metadata", message)
     })?;
     Ok(Recast { dtype, shape, layout, cast: Some(cast) })
 }
 
-/// The array has at most one length other than 1: formats do not agree on its number of dimensions.
-fn is_line(array: &ArrayDesc) -> bool {
+/// Whether at most one length is not 1: formats differ in the number of dimensions of such arrays.
+fn is_vector(array: &ArrayDesc) -> bool {
     let lengths = array.shape.lengths();
     match array.layout {
         // Other frames may have more rows.
@@ -175,8 +176,8 @@ fn is_line(array: &ArrayDesc) -> bool {
     }
 }
 
-/// The array is big-endian in the file and stored as bytes. Arrays in memory are always little-endian.
-fn carried_big(dtype: DType, layout: &Layout, holds: &Capabilities) -> bool {
+/// Whether a big-endian array is stored as bytes. Arrays in memory are always little-endian.
+fn big_endian_bytes(dtype: DType, layout: &Layout, holds: &Capabilities) -> bool {
     let memory = matches!(
         layout,
         Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Computed(_) | Layout::Fill(_)
@@ -184,7 +185,7 @@ fn carried_big(dtype: DType, layout: &Layout, holds: &Capabilities) -> bool {
     !(holds.dtype)(dtype) && !memory && dtype.order() == ByteOrder::Big
 }
 
-/// Lengths of an array, slowest first.
+/// Lengths of the dimensions from slowest to fastest.
 fn memory(shape: &Shape, order: Order) -> Vec<u64> {
     let mut lengths = shape.lengths().to_vec();
     if order == Order::F {
@@ -193,7 +194,7 @@ fn memory(shape: &Shape, order: Order) -> Vec<u64> {
     lengths
 }
 
-/// A type and shape of the format for elements with these lengths, slowest first.
+/// Type and shape in the format for elements with these lengths, slowest first.
 fn stored_as(dtype: DType, mut memory: Vec<u64>, holds: &Capabilities) -> (DType, Shape) {
     if !(holds.dtype)(dtype) {
         let bytes = memory.iter().fold(dtype.size() as u64, |n, len| n.saturating_mul(*len));
@@ -232,7 +233,7 @@ impl FrameTable for FramesRecast {
     }
 }
 
-/// Group and name for an object, with characters that the format allows.
+/// Group path and name with characters that the format allows.
 fn allowed_path(path: &str, allowed: fn(&str) -> bool) -> (String, String) {
     let part = |part: &str| {
         if allowed(part) {

@@ -1,4 +1,4 @@
-//! Cell centres: an array beside the nodes of an axis, computed when it is read.
+//! Cell centres of an axis, computed from its nodes on reading.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Tree};
 
-/// Attribute of arrays that are computed from others; its value says how.
+/// Attribute of computed arrays; its value describes the computation.
 pub const DERIVED: &str = "derived";
 
-/// Elements computed at once.
+/// Number of elements computed at once.
 const PIECE: u64 = 32 << 10;
 
-/// The array of cell centres of `axis`, called `AXIS_mid`, created at the first call; none where the
-/// nodes are not `float32` or `float64`, or fewer than one.
+/// The array of cell centres of `axis`, called `AXIS_mid`, created at the first call; `None` if the nodes
+/// are not `float32` or `float64`, or there are none.
 pub fn midpoints(tree: &mut Tree, axis: NodeId) -> Result<Option<NodeId>> {
     beside(tree, axis, "mid", "cell centres", |nodes, shape| {
         let real = nodes.dtype.kind() == Kind::Float && matches!(nodes.dtype.size(), 4 | 8);
@@ -32,13 +32,14 @@ pub fn midpoints(tree: &mut Tree, axis: NodeId) -> Result<Option<NodeId>> {
     })
 }
 
-/// The nodes whose cell centres `centres` is: the array beside it that has its name without `_mid` and
-/// one point more.
+/// The nodes of an array of cell centres: the array in the same group with the name without `_mid` and one
+/// point more; `None` if there is none.
 pub fn nodes_of(tree: &Tree, centres: NodeId) -> Option<NodeId> {
     nodes_beside(tree, centres, "mid")
 }
 
-/// The nodes beside an array called `NODES_ending`: the array called `NODES` with one point more.
+/// The nodes of an array called `NODES_ending`: the array `NODES` in the same group with one point more;
+/// `None` if there is none.
 pub fn nodes_beside(tree: &Tree, points: NodeId, ending: &str) -> Option<NodeId> {
     let node = tree.node(points);
     let count = node.array.as_ref()?.shape.lengths().first()?.checked_add(1)?;
@@ -48,8 +49,9 @@ pub fn nodes_beside(tree: &Tree, points: NodeId, ending: &str) -> Option<NodeId>
     (lengths == [count]).then_some(nodes)
 }
 
-/// Adds an array called `AXIS_ending` with one element less than `axis` beside it, unless it exists.
-/// `how` is its [`DERIVED`] attribute; `make` gets the axis and the new shape.
+/// Adds an array called `AXIS_ending` with one element less than `axis` to its group, and returns it, or the
+/// existing one. `how` is its [`DERIVED`] attribute; `make` gets the axis and the new shape. `None` if
+/// `make` returns `None` or another array has the name.
 pub fn beside(
     tree: &mut Tree,
     axis: NodeId,

@@ -1,5 +1,5 @@
-//! A tree as a table: arrays that have the same number of rows, side by side, frame by frame. For formats
-//! that are tables (CSV, Parquet).
+//! A dataset as a table, for CSV and Parquet: the columns are arrays with the same number of rows; the rows
+//! of all frames are concatenated.
 
 use spile_core::Dataset;
 use spile_core::convert;
@@ -12,48 +12,47 @@ use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId};
 use spile_core::wire::ByteOrder;
 
-/// A tree that is a table.
+/// A dataset as a table.
 pub struct Table<'a> {
     content: &'a Dataset,
-    /// The code of errors about trees that are not tables.
+    /// Code of errors about datasets that are not tables.
     code: &'static str,
     /// The arrays.
     pub columns: Vec<Column<'a>>,
-    /// How many frames there are, where there are any.
+    /// Number of frames; `None` for a dataset without frames.
     pub frames: Option<u64>,
-    /// The steps, and the times, of all frames are known.
+    /// Whether the steps, and the times, of all frames are known.
     pub moments: [bool; 2],
-    /// Columns in all, those of the frames included.
+    /// Number of columns, including up to three for frame number, step and time.
     pub width: u64,
 }
 
-/// An array of a table.
+/// An array of a table; it has one column per element of a row.
 pub struct Column<'a> {
     id: NodeId,
     /// The node of the array.
     pub node: &'a Node,
     /// The array.
     pub array: &'a ArrayDesc,
-    /// Lengths of all dimensions but the first, which is that of the rows.
+    /// Shape of a row: lengths of all dimensions but the first.
     pub tail: Vec<u64>,
-    /// Type of the elements as they are handed out, little-endian: of those that are meant, where the
-    /// array has a map.
+    /// Type of the returned elements, little-endian; `float64` for scaled arrays.
     pub dtype: DType,
 }
 
-/// Rows that belong together.
+/// Consecutive rows of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Their frame.
+    /// Frame; `None` for a dataset without frames.
     pub frame: Option<u64>,
-    /// The first of them, in its frame.
+    /// Index of the first row in the frame.
     pub first: u64,
-    /// How many there are.
+    /// Number of rows.
     pub rows: u64,
 }
 
 impl Column<'_> {
-    /// Elements of a row.
+    /// Number of elements of a row.
     pub fn count(&self) -> u64 {
         Shape::new(self.tail.clone()).count().unwrap_or(u64::MAX)
     }
@@ -64,8 +63,8 @@ impl Column<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// The tree as a table of at most `most` columns of types that `fits` allows. What is none is
-    /// unsupported by the rule `code`.
+    /// The dataset as a table of at most `most` columns with types accepted by `fits`. Fails with
+    /// `Unsupported` and `code` if it is not a table. The number of rows is checked by [`Table::pieces`].
     pub fn new(
         content: &'a Dataset,
         code: &'static str,
@@ -84,20 +83,23 @@ impl<'a> Table<'a> {
             let stored = desc.dtype.with_order(ByteOrder::Little);
             let dtype = if desc.map.is_some() { DType::F64 } else { stored };
             if !fits(dtype) || desc.ragged().is_some() {
-                let message = format!("a table has no columns of {dtype}");
+                let message = format!("{dtype} is not supported in table columns");
                 return Err(place(Error::unsupported(code, message)).hint(Hint::SelectArrays));
             }
             let tail = desc.shape.lengths().get(1..).unwrap_or_default().to_vec();
             let column = Column { id, node, array: own, tail, dtype };
             width = width.saturating_add(column.count());
             if width > most {
-                return Err(Error::unsupported(code, format!("more than {most} columns"))
-                    .hint(Hint::SelectArrays));
+                return Err(Error::unsupported(
+                    code,
+                    format!("the table has more than {most} columns"),
+                )
+                .hint(Hint::SelectArrays));
             }
             columns.push(column);
         }
         if columns.is_empty() {
-            return Err(Error::unsupported(code, "there is no array in this file"));
+            return Err(Error::unsupported(code, "the dataset has no arrays"));
         }
         let mut moments = [false; 2];
         if let (Some(count), Some(axis)) = (frames, tree.frames()) {
@@ -135,7 +137,7 @@ impl<'a> Table<'a> {
             for column in &self.columns {
                 let Some(own) = self.row_count(column, frame)? else { continue };
                 if rows.is_some_and(|rows| rows != own) || (frame.is_some() && own == 0) {
-                    let message = "the columns of a table have the same number of rows";
+                    let message = "the columns of a table must have the same number of rows";
                     let error = column
                         .place(Error::unsupported(self.code, message))
                         .hint(Hint::SelectArrays);
@@ -157,8 +159,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The elements of some rows of a column, or nothing where the frame does not have it. In C order
-    /// one row is behind the other, in Fortran's one element of all rows behind the other.
+    /// Reads the elements of the rows of `piece` as [`Column::dtype`]; `None` if the frame does not contain the
+    /// array. With C order row by row, with Fortran order column by column.
     pub fn rows(
         &self,
         column: &Column<'_>,
@@ -183,7 +185,7 @@ impl<'a> Table<'a> {
         Ok(Some(convert::little_bytes(&mut numbers).to_vec()))
     }
 
-    /// Step and time of a frame, where those of all are known.
+    /// Step and time of a frame; `None` if they are not known for all frames.
     pub fn moment(&self, frame: u64) -> Result<(Option<u64>, Option<f64>)> {
         let Some(axis) = self.content.tree().frames() else { return Ok((None, None)) };
         let step = if self.moments[0] { axis.step(frame)? } else { None };

@@ -1,4 +1,4 @@
-//! Decoded chunks that are kept for the next block.
+//! Cache of decoded chunks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use crate::error::Result;
 use crate::limits::Limits;
 
-/// The part of the memory budget that decoded chunks may have.
+/// The cache uses at most this fraction (1/SHARE) of the memory limit.
 const SHARE: u64 = 4;
 
-/// Chunks in the order in which they came.
+/// Decoded chunks, evicted in order of insertion.
 pub(super) struct Cache {
     budget: u64,
     kept: Mutex<Kept>,
@@ -22,7 +22,7 @@ struct Kept {
     bytes: u64,
 }
 
-/// Locked by who decodes it.
+/// Locked while the chunk is decoded.
 type Slot = Mutex<Option<Arc<Vec<u8>>>>;
 
 impl Cache {
@@ -30,8 +30,8 @@ impl Cache {
         Self { budget: limits.memory / SHARE, kept: Mutex::default() }
     }
 
-    /// The chunk, made by `decode` where it is not here; nothing where another thread is at it and
-    /// the caller would rather not `wait`. A panic elsewhere does not hurt: slots are filled at once.
+    /// Returns chunk `number`, decoding it if it is not cached. `None`, without `wait`, if another thread is
+    /// decoding it. A poisoned lock is harmless: a slot is either empty or complete.
     pub(super) fn get(
         &self,
         number: u64,
@@ -64,7 +64,7 @@ impl Cache {
         kept.slots.insert(number, slot.clone());
         kept.order.push_back((number, bytes));
         kept.bytes += bytes;
-        // Whoever works with a chunk that goes still has it.
+        // Threads that still use an evicted chunk hold a reference to it.
         while kept.bytes > self.budget && kept.order.len() > 1 {
             let Some((oldest, bytes)) = kept.order.pop_front() else { break };
             kept.slots.remove(&oldest);

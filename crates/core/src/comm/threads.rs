@@ -1,4 +1,4 @@
-//! Ranks that are threads of this process.
+//! Ranks as threads of this process.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::sink::{Overwrite, Sink};
 use crate::source::Source;
 
-/// One rank of a job whose ranks are threads.
+/// One rank of a job whose ranks are threads of this process.
 pub struct Threads<'a> {
     rank: usize,
     job: &'a Job,
@@ -17,25 +17,26 @@ pub struct Threads<'a> {
 struct Job {
     size: usize,
     state: Mutex<State>,
-    turn: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Exchanges done so far.
+    /// Number of completed exchanges.
     round: u64,
-    given: Vec<Option<Vec<u8>>>,
+    contributions: Vec<Option<Vec<u8>>>,
     result: Arc<Vec<Vec<u8>>>,
-    /// A rank has ended; who waits for it would wait forever.
+    /// Number of ranks that have returned; waiting for them would block forever.
     ended: usize,
     sink: Option<Arc<Sink>>,
 }
 
 impl Threads<'_> {
-    /// Runs `body` on `size` ranks at once and gives back what they return, by rank.
+    /// Runs `body` on `size` ranks concurrently and returns their results, by rank. Panics of a rank are
+    /// propagated.
     pub fn run<R: Send>(size: usize, body: impl Fn(&Threads<'_>) -> R + Sync) -> Vec<R> {
-        let state = State { given: vec![None; size], ..State::default() };
-        let job = Job { size, state: Mutex::new(state), turn: Condvar::new() };
+        let state = State { contributions: vec![None; size], ..State::default() };
+        let job = Job { size, state: Mutex::new(state), changed: Condvar::new() };
         let one = |rank| {
             let _ended = Ended(&job);
             body(&Threads { rank, job: &job })
@@ -55,13 +56,13 @@ impl Threads<'_> {
     }
 }
 
-/// Tells the others that a rank has ended, however it did.
+/// Counts a rank as ended when it is dropped, also after a panic.
 struct Ended<'a>(&'a Job);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner).ended += 1;
-        self.0.turn.notify_all();
+        self.0.changed.notify_all();
     }
 }
 
@@ -77,25 +78,26 @@ impl Comm for Threads<'_> {
     fn allgather(&self, mine: &[u8]) -> Result<Arc<Vec<Vec<u8>>>> {
         let mut state = self.state();
         let round = state.round;
-        state.given[self.rank] = Some(mine.to_vec());
-        if state.given.iter().all(Option::is_some) {
-            let all = state.given.iter_mut().filter_map(Option::take).collect();
+        state.contributions[self.rank] = Some(mine.to_vec());
+        if state.contributions.iter().all(Option::is_some) {
+            let all = state.contributions.iter_mut().filter_map(Option::take).collect();
             state.result = Arc::new(all);
             state.round += 1;
-            self.job.turn.notify_all();
+            self.job.changed.notify_all();
         }
         while state.round == round {
             if state.ended > 0 {
-                return Err(Error::argument("another rank of the job has ended"));
+                return Err(Error::argument("another rank of the job has terminated"));
             }
-            state = self.job.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.job.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         Ok(state.result.clone())
     }
 
     fn broadcast(&self, root: usize, mine: &[u8]) -> Result<Vec<u8>> {
         let all = self.allgather(if self.rank == root { mine } else { &[] })?;
-        let missing = || Error::argument(format!("there is no rank {root}"));
+        let missing =
+            || Error::argument(format!("no rank {root} in a job of {} ranks", self.job.size));
         all.get(root).cloned().ok_or_else(missing)
     }
 
@@ -107,7 +109,7 @@ impl Comm for Threads<'_> {
         }
         agree(self, made)?;
         let sink = self.state().sink.clone();
-        let sink = sink.ok_or_else(|| Error::argument("the file is not there"))?;
+        let sink = sink.ok_or_else(|| Error::argument("the shared file was not created"))?;
         agree(self, Ok(()))?;
         self.state().sink = None;
         Ok(Box::new(ThreadsSink { comm: self, sink }))
@@ -115,7 +117,7 @@ impl Comm for Threads<'_> {
 
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
         let source = agree(self, Source::open(path))?;
-        // Somebody may be appending: all ranks go by what the first one saw.
+        // The file may be growing: all ranks use the length seen by rank 0.
         let len = self.broadcast(0, &source.len().to_le_bytes())?;
         let len = len.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
         Ok(Box::new(ThreadsSource { comm: self, source, len }))
@@ -141,11 +143,11 @@ impl SharedSink for ThreadsSink<'_> {
         let Self { comm, sink } = *self;
         let mut done = Ok(());
         if comm.rank == 0 {
-            // The others let go of the file before they come to the first agreement.
+            // The other ranks drop the file before the first agreement.
             agree(comm, Ok(()))?;
             done = match Arc::try_unwrap(sink) {
                 Ok(sink) => sink.commit(),
-                Err(_) => Err(Error::argument("another rank still writes the file")),
+                Err(_) => Err(Error::argument("another rank is still writing the file")),
             };
         } else {
             drop(sink);
@@ -177,7 +179,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn everybody_gets_what_everybody_gave() {
+    fn allgather_returns_the_bytes_of_all_ranks() {
         for size in [1, 2, 3, 7] {
             let all = Threads::run(size, |comm| {
                 let mut sum = 0_u64;
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_is_everybodys() {
+    fn an_error_of_one_rank_is_returned_on_all() {
         let all = Threads::run(4, |comm| {
             let mine = match comm.rank() {
                 2 => Err(Error::malformed("x-7", "no").at(9).in_object("thing")),
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_rank_that_left() {
+    fn waiting_for_a_terminated_rank_is_an_error() {
         let all = Threads::run(3, |comm| match comm.rank() {
             1 => true,
             _ => comm.allgather(&[]).is_err(),
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_file_appears_when_all_have_finished_it() {
+    fn a_shared_file_is_visible_when_all_ranks_have_finished_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shared");
         Threads::run(5, |comm| {

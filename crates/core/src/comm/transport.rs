@@ -1,5 +1,5 @@
-//! A job over somebody else's collective calls: MPI through its Rust binding, or through callbacks
-//! that a C program's own compiler has linked.
+//! Communicators over external collective calls: MPI through its Rust binding, or through callbacks of a
+//! C program.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -12,14 +12,14 @@ use crate::error::{Error, Result};
 use crate::sink::{Overwrite, Sink};
 use crate::source::Source;
 
-/// Bytes of one transfer; MPI counts them in an `int`.
+/// Largest transfer in bytes; MPI counts are `int`.
 const PIECE: usize = 1 << 30;
 
-/// Room on the disk is set aside in steps of this length.
-const ROOM: u64 = 1 << 20;
+/// Disk space is reserved in steps of this number of bytes.
+const RESERVE: u64 = 1 << 20;
 
-/// The calls that MPI has: all of them collective, but for `rank` and `size`. A failure on one
-/// rank may be a success on another; [`Ranks`] makes them agree.
+/// MPI calls, collective except for `rank`, `size` and `write_at`. A call may fail on some ranks only;
+/// [`Ranks`] makes the ranks agree.
 pub trait Transport {
     /// An open file.
     type File;
@@ -30,53 +30,53 @@ pub trait Transport {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// Fills every rank's `bytes` with those of `root`; the length is the same everywhere, and not 0.
+    /// Copies the `bytes` of `root` to all ranks. The length is the same on every rank and not 0.
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<()>;
 
-    /// Fills `all` with every rank's bytes in turn; `mine` has the same length everywhere, not 0.
+    /// Fills `all` with the bytes of all ranks, by rank. `mine` has the same length on every rank, not 0.
     fn allgather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
 
     /// Opens an existing file for writing or for reading.
     fn open(&self, path: &Path, write: bool) -> Result<Self::File>;
 
-    /// Writes each rank's bytes, possibly none, fewer than 2^31.
+    /// Writes the bytes of each rank, possibly none, less than 2^31.
     fn write_at_all(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Writes bytes of this rank alone, fewer than 2^31; the only call on a file that is not
-    /// collective.
+    /// Writes bytes of this rank, less than 2^31. Not collective. Unsupported by default.
     fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<()> {
         let _ = (file, offset, bytes);
-        Err(Error::unsupported("", "the ranks of this job cannot write on their own"))
+        Err(Error::unsupported("", "this transport has no independent writes"))
     }
 
-    /// Reads each rank's bytes, possibly none, fewer than 2^31; all of them or it is an error.
+    /// Fills the buffer of each rank, possibly empty, less than 2^31 bytes. Fewer bytes are an error.
     fn read_at_all(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// Closes a file; with `keep`, after what was written is on the disk.
+    /// Closes a file; with `keep`, after flushing it to disk.
     fn close(&self, file: Self::File, keep: bool) -> Result<()>;
 }
 
-/// The address of bytes to fill, for a C function. That of no bytes at all is made up by Rust as 1,
-/// which some MPI libraries take for `MPI_IN_PLACE`; this one means nothing to anybody.
+/// The address of a buffer to be filled by a C function. Rust represents the address of an empty slice as
+/// 1, which some MPI libraries use for `MPI_IN_PLACE`; this function returns 4096 instead.
 pub fn address_mut(bytes: &mut [u8]) -> *mut u8 {
     if bytes.is_empty() { std::ptr::without_provenance_mut(4096) } else { bytes.as_mut_ptr() }
 }
 
-/// The same for bytes to read.
+/// The address of bytes to be read by a C function. Rust represents the address of an empty slice as 1,
+/// which some MPI libraries use for `MPI_IN_PLACE`; this function returns 4096 instead.
 pub fn address(bytes: &[u8]) -> *const u8 {
     if bytes.is_empty() { std::ptr::without_provenance(4096) } else { bytes.as_ptr() }
 }
 
-/// A job whose ranks talk through a [`Transport`].
+/// A communicator over a [`Transport`].
 pub struct Ranks<T>(T);
 
 impl<T: Transport> Ranks<T> {
-    /// A job of all ranks of `transport`.
+    /// A communicator of all ranks of `transport`.
     pub fn new(transport: T) -> Self {
         Self(transport)
     }
 
-    /// What the ranks talk through.
+    /// The transport.
     pub fn transport(&self) -> &T {
         &self.0
     }
@@ -90,15 +90,15 @@ impl<T: Transport> Ranks<T> {
         match agree(self, opened) {
             Ok(()) => Ok(RanksFile { ranks: self, file, path }),
             Err(error) => {
-                // Closing is collective, and somebody has nothing to close.
+                // Closing is collective, and some rank has no file to close.
                 std::mem::forget(file);
                 Err(error)
             }
         }
     }
 
-    /// Moves `len` bytes of this rank in pieces, as often as the rank with the most needs; all fail
-    /// or none.
+    /// Transfers `len` bytes of this rank in pieces: `step` is called equally often on all ranks. Fails on all
+    /// ranks or on none.
     fn in_pieces(
         &self,
         len: usize,
@@ -145,8 +145,8 @@ impl<T: Transport> Comm for Ranks<T> {
         if longest == 0 {
             return Ok(Arc::new(vec![Vec::new(); lengths.len()]));
         }
-        // Messages are short: errors and numbers. Filling them up to the longest costs less than
-        // another kind of call.
+        // Messages are short: errors and numbers. Padding them to the longest is cheaper than a
+        // variable-length gather.
         let mut padded = mine.to_vec();
         padded.resize(longest, 0);
         let mut all = vec![0; longest * lengths.len()];
@@ -166,8 +166,8 @@ impl<T: Transport> Comm for Ranks<T> {
         Ok(bytes)
     }
 
-    /// The file needs a name by which every process can open it; until it is finished that name
-    /// begins with a dot and ends in `.part`.
+    /// The file has a temporary name `.NAME.XXXXXX.part` until it is finished, so that all processes can
+    /// open it.
     fn create(&self, path: &Path, overwrite: Overwrite) -> Result<Box<dyn SharedSink + '_>> {
         let mut sink = None;
         let mut name = Ok(Vec::new());
@@ -179,7 +179,7 @@ impl<T: Transport> Comm for Ranks<T> {
         }
         let name = self.broadcast(0, &agree(self, name)?)?;
         let file = self.open_file(Path::new(OsStr::from_bytes(&name)), path, true)?;
-        Ok(Box::new(RanksSink { file, sink, room: Cell::new(0), len: Cell::new(0) }))
+        Ok(Box::new(RanksSink { file, sink, reserved: Cell::new(0), len: Cell::new(0) }))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn SharedSource + '_>> {
@@ -193,12 +193,12 @@ impl<T: Transport> Comm for Ranks<T> {
     }
 }
 
-/// An open file of all ranks. Letting go of it is collective, too.
+/// A file opened by all ranks. Dropping it is collective.
 struct RanksFile<'a, T: Transport> {
     ranks: &'a Ranks<T>,
-    /// There until it is closed.
+    /// `Some` until it is closed.
     file: Option<T::File>,
-    /// As the user named it.
+    /// Path as given by the caller.
     path: PathBuf,
 }
 
@@ -217,36 +217,36 @@ impl<T: Transport> RanksFile<'_, T> {
 impl<T: Transport> Drop for RanksFile<'_, T> {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // Nobody is left to tell: the file was read, or is given up.
+            // Errors are ignored: the file was read, or is discarded.
             let _ = self.close(false);
         }
     }
 }
 
 struct RanksSink<'a, T: Transport> {
-    /// Closed before `sink` takes the file away.
+    /// Closed before `sink` removes the file.
     file: RanksFile<'a, T>,
-    /// On rank 0: what gives the file its name, or removes it.
+    /// On rank 0: commits the file, or removes it.
     sink: Option<Sink>,
-    /// Bytes that have room on the disk, and bytes of the file; the same on every rank.
-    room: Cell<u64>,
+    /// Bytes reserved on disk, and length of the file; the same on every rank.
+    reserved: Cell<u64>,
     len: Cell<u64>,
 }
 
 impl<T: Transport> RanksSink<'_, T> {
-    /// Makes sure that the disk has room for what all ranks are about to write. A collective write
-    /// that runs out of space on one rank leaves the others waiting in some MPI libraries.
-    fn make_room(&self, end: u64) -> Result<()> {
+    /// Reserves disk space for the following writes of all ranks. In some MPI libraries a collective write
+    /// that runs out of space on one rank blocks the others.
+    fn reserve(&self, end: u64) -> Result<()> {
         let ranks = self.file.ranks;
         let ends = gather_numbers(ranks, end)?;
         self.len.set(ends.into_iter().fold(self.len.get(), u64::max));
-        let (had, wanted) = (self.room.get(), self.len.get());
-        if wanted <= had {
+        let (old, needed) = (self.reserved.get(), self.len.get());
+        if needed <= old {
             return Ok(());
         }
-        self.room.set(wanted.saturating_add(ROOM));
+        self.reserved.set(needed.saturating_add(RESERVE));
         let sink = self.sink.as_ref();
-        agree(ranks, sink.map_or(Ok(()), |sink| sink.set_aside(had, self.room.get())))
+        agree(ranks, sink.map_or(Ok(()), |sink| sink.set_aside(old, self.reserved.get())))
     }
 }
 
@@ -254,7 +254,7 @@ impl<T: Transport> SharedSink for RanksSink<'_, T> {
     fn write_at_all(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let RanksFile { ranks, path, .. } = &self.file;
         let file = self.file.get()?;
-        self.make_room(if bytes.is_empty() { 0 } else { offset + bytes.len() as u64 })?;
+        self.reserve(if bytes.is_empty() { 0 } else { offset + bytes.len() as u64 })?;
         ranks.in_pieces(bytes.len(), |done, len| {
             let at = offset + done as u64;
             let written = ranks.0.write_at_all(file, at, &bytes[done..done + len]);
@@ -265,7 +265,7 @@ impl<T: Transport> SharedSink for RanksSink<'_, T> {
     fn write_parts(&self, end: u64, parts: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
         let RanksFile { ranks, path, .. } = &self.file;
         let file = self.file.get()?;
-        self.make_room(end)?;
+        self.reserve(end)?;
         let mut parts = parts.map(|(mut offset, bytes)| {
             for piece in bytes.chunks(PIECE) {
                 let written = ranks.0.write_at(file, offset, piece);
@@ -281,7 +281,7 @@ impl<T: Transport> SharedSink for RanksSink<'_, T> {
     fn finish(self: Box<Self>) -> Result<()> {
         let Self { mut file, sink, len, .. } = *self;
         file.close(true)?;
-        // What was set aside and not used is given back.
+        // Unused reserved space is released.
         let commit = |sink: Sink| sink.set_len(len.get()).and_then(|()| sink.commit());
         agree(file.ranks, sink.map_or(Ok(()), commit))
     }

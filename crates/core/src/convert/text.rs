@@ -1,4 +1,4 @@
-//! Elements as text.
+//! Conversion of elements to text.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use crate::decimal::Wide;
 use crate::dtype::{DType, Kind};
 use crate::with_number;
 
-/// Appends one little-endian element as text: integers whole, floats as the shortest digits that
-/// read back the same, texts without their padding, opaque bytes in hexadecimal.
+/// Appends one little-endian element as text: floats with the fewest digits that round-trip, text without
+/// padding, opaque bytes in hexadecimal, complex numbers as `1.5-2.0j`.
 pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
     match dtype.kind() {
         Kind::Float if dtype.size() == 4 => write_f32(f32::read_le(element), out),
-        // More digits and powers than a double has.
+        // Wider than `f64`.
         Kind::Float if dtype.size() == 16 => {
             Wide::Binary128.write(u128::from_le_bytes(sixteen(element)), out);
         }
@@ -39,8 +39,8 @@ pub fn write_element(dtype: DType, element: &[u8], out: &mut String) {
     }
 }
 
-/// Appends `value` as C's `%.{digits}g` would: at least as many digits as it takes to read the
-/// same number back, an exponent only for very large and very small ones.
+/// Appends `value` as C's `%.{digits}g`: `digits` significant digits without trailing zeros, an exponent
+/// only for very large and very small numbers. 17 digits round-trip.
 pub fn write_general(value: f64, digits: usize, out: &mut String) {
     if !value.is_finite() {
         out.push_str(match value {
@@ -61,7 +61,7 @@ pub fn write_general(value: f64, digits: usize, out: &mut String) {
         let _ = write!(out, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
     } else {
         out.truncate(mark);
-        // The digits were rounded once already; this prints the same ones without an exponent.
+        // The same digits without an exponent.
         let _ = write!(out, "{value:.0$}", (digits as i32 - 1 - exponent) as usize);
         drop_zeros(mark, out);
     }
@@ -73,13 +73,13 @@ fn drop_zeros(mark: usize, out: &mut String) {
     }
 }
 
-/// A text field without what pads it.
+/// A text field without padding: truncated at the first NUL, trailing spaces removed.
 pub fn text_of(field: &[u8]) -> String {
     let cut = field.iter().position(|b| *b == 0).unwrap_or(field.len());
     String::from_utf8_lossy(&field[..cut]).trim_end_matches(' ').to_string()
 }
 
-/// Appends the shortest digits that read back as `value`.
+/// Appends `value` with the fewest digits that round-trip.
 pub fn write_f64(value: f64, out: &mut String) {
     out.push_str(zmij::Buffer::new().format(value));
 }
@@ -96,7 +96,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn wide_numbers_are_written_with_all_their_digits() {
+    fn wide_numbers_are_formatted_with_all_digits() {
         let (wide, x87) = (
             DType::new(Kind::Float, 16, ByteOrder::Little).unwrap(),
             DType::new(Kind::X87, 16, ByteOrder::Little).unwrap(),
@@ -131,9 +131,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wide_numbers_read_back(bits in any::<u128>()) {
+        fn wide_numbers_round_trip(bits in any::<u128>()) {
             for kind in [Wide::Binary128, Wide::X87] {
-                // Normal numbers of 80 bits have their leading bit.
+                // The leading bit of normal x87 numbers is set.
                 let bits = if kind == Wide::X87 { (bits >> 48) | 1 << 63 } else { bits };
                 let exponent = (bits >> 64) as u16 & 0x7fff;
                 let normal = kind == Wide::Binary128 || exponent > 0;
@@ -142,9 +142,9 @@ mod tests {
                 kind.write(bits, &mut out);
                 let plain = out.trim_start_matches('-');
                 let (mantissa, power) = plain.split_once('e').unwrap_or((plain, "0"));
-                let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+                let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
                 let power: i64 = power.parse().unwrap();
-                let digits = format!("{whole}{fraction}");
+                let digits = format!("{integer}{fraction}");
                 let back = kind.from_digits(out.starts_with('-'), digits.as_bytes(), power - fraction.len() as i64);
                 prop_assert_eq!(back, bits, "{}", out);
             }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn general_form_is_the_one_of_c() {
+    fn write_general_matches_printf() {
         let show = |value: f64, digits: usize| {
             let mut out = String::from("x");
             write_general(value, digits, &mut out);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_print_exactly() {
+    fn elements_are_formatted_exactly() {
         let show = |dtype: DType, bytes: &[u8]| {
             let mut out = String::new();
             write_element(dtype, bytes, &mut out);

@@ -1,40 +1,40 @@
-//! What a user can do about an error, as a value that each front end renders in its own terms.
+//! Hints: what a user can do about an error, rendered by each front end.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// A suggestion. The command line renders options, Python keyword arguments; [`fmt::Display`] is a
-/// sentence with neither, for C and logs.
+/// A suggestion. The command line renders options, Python keyword arguments; [`fmt::Display`] uses
+/// neither, for C and logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
-    /// A sentence that holds in every front end.
+    /// Text that is valid in every front end.
     Text(Cow<'static, str>),
-    /// Names close to the one that was not found.
+    /// Existing names similar to one that was not found.
     DidYouMean(Vec<String>),
-    /// The names of all objects can be listed.
+    /// List the objects of the file.
     ListObjects,
-    /// The memory budget can be raised, or less be selected.
+    /// Raise the memory limit or select less.
     RaiseMemory,
-    /// The arrays to work on can be chosen.
+    /// Select arrays.
     SelectArrays,
-    /// The frames to work on can be chosen.
+    /// Select frames.
     SelectFrames,
-    /// The target exists and can be replaced on request.
+    /// Allow overwriting.
     Overwrite,
-    /// The format can be named; these can be chosen.
+    /// Specify the format; the candidates.
     ChooseFormat(Vec<&'static str>),
-    /// An operation helps: its name as on the command line (`salvage`, `gsd upgrade`) and its effect.
+    /// Run an operation.
     Operation {
-        /// For example `salvage` or `gsd upgrade`.
+        /// Name as on the command line, for example `salvage` or `gsd upgrade`.
         name: &'static str,
-        /// What it does, as in "recovers every complete frame".
+        /// Effect, for example "recovers every complete frame".
         effect: Cow<'static, str>,
     },
 }
 
 impl Hint {
-    /// `salvage` with its effect.
+    /// The operation `salvage` with its effect.
     pub fn salvage(effect: impl Into<Cow<'static, str>>) -> Self {
         Self::Operation { name: "salvage", effect: effect.into() }
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Hint {
             Self::SelectArrays => f.write_str("select other arrays"),
             Self::SelectFrames => f.write_str("select frames"),
             Self::Overwrite => f.write_str("allow overwriting to replace it"),
-            Self::ChooseFormat(names) => write!(f, "name the format: {}", names.join(", ")),
+            Self::ChooseFormat(names) => write!(f, "specify the format: {}", names.join(", ")),
             Self::Operation { name, effect } => write!(f, "the operation \"{name}\" {effect}"),
         }
     }

@@ -137,7 +137,7 @@ fn merge_edited_attrs(
             let current = now.get(&name).filter(|_| counts[&name] == 1);
             match current {
                 Some(current) if *current != stored_value(&value) => {
-                    merged.push(name, current.clone())
+                    merged.push(name, current.clone());
                 }
                 None if counts[&name] == 1 => {}
                 _ => merged.push(name, value),
@@ -462,25 +462,24 @@ impl<'a> MetadataApplier<'a> {
     }
 }
 
-/// The element type of an array that the metadata calls `wanted` and the file stores as `native`: the
+/// The element type of an array that the metadata calls `dtype` and the file stores as `native`: the
 /// same, or bytes in the place of a type that the format lacks. None where they do not fit.
-fn restored_type(wanted: DType, native: DType, cast: Option<&Cast>) -> Option<DType> {
+fn restored_type(dtype: DType, native: DType, cast: Option<&Cast>) -> Option<DType> {
     let carried = matches!(
-        wanted.kind(),
+        dtype.kind(),
         Kind::Bool | Kind::Text | Kind::Opaque | Kind::X87 | Kind::ComplexX87
-    ) || wanted.numpy().is_none();
+    ) || dtype.numpy().is_none();
     let carrier =
         matches!(native.kind(), Kind::Int | Kind::UInt | Kind::Bool | Kind::Opaque | Kind::Text);
     let bytes = native.size() == 1 || matches!(native.kind(), Kind::Text | Kind::Opaque);
     if let Some(cast) = cast.filter(|_| carrier && bytes) {
         let order = if cast.big_endian { ByteOrder::Big } else { ByteOrder::Little };
-        return Some(wanted.with_order(order));
+        return Some(dtype.with_order(order));
     }
     // Opaque bytes and characters may stand for any type of the same size.
-    let alike =
-        wanted.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
+    let alike = dtype.kind() == native.kind() || matches!(native.kind(), Kind::Opaque | Kind::Text);
     let fits = alike || (carried && carrier);
-    (fits && wanted.size() == native.size()).then(|| wanted.with_order(native.order()))
+    (fits && dtype.size() == native.size()).then(|| dtype.with_order(native.order()))
 }
 
 /// Arrays in memory and decoded ones are always little-endian: reverses elements of `word` bytes that

@@ -35,7 +35,7 @@ impl Coordinate {
         }
     }
 
-    /// The points are known; otherwise [`Coordinate::read`] returns the indices.
+    /// Whether the points are known; otherwise [`Coordinate::read`] returns the indices.
     pub fn is_known(&self) -> bool {
         !matches!(self.values, Values::Index)
     }
@@ -53,7 +53,7 @@ impl Coordinate {
 }
 
 impl Array {
-    /// The node of the tree; none for arrays that are not nodes.
+    /// The node of the tree; `None` for arrays that are not nodes.
     pub fn node(&self) -> Option<&Node> {
         self.node.map(|id| self.dataset.tree().node(id))
     }
@@ -88,7 +88,7 @@ impl Array {
         self.desc().map_or(&[], |desc| &desc.dims)
     }
 
-    /// What the array means.
+    /// Semantics of the array.
     pub fn semantics(&self) -> &Semantics {
         static NONE: std::sync::OnceLock<Semantics> = std::sync::OnceLock::new();
         match self.desc() {

@@ -1,4 +1,4 @@
-//! A part of an array, handed out in blocks.
+//! Reading a selection of an array in blocks.
 
 use std::cell::RefCell;
 use std::num::NonZero;
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::{Array, Axes};
-use crate::chunks::Wanted;
+use crate::chunks::BlockRequest;
 use crate::convert;
 use crate::error::{Error, Result};
 use crate::plan::{Axis, Block, Plan, Scratch};
@@ -16,36 +16,35 @@ use crate::shape::Shape;
 use crate::store::Store;
 use crate::wire::ByteOrder;
 
-/// A fold is cut into at most this many tasks, in blocks as they are for this many threads;
-/// results do not depend on the number of threads because the cut does not.
+/// A fold has at most this number of tasks, and blocks as for `FOLD_THREADS` threads: results do not
+/// depend on the actual number of threads.
 const TASKS: u64 = 512;
 pub(super) const FOLD_THREADS: usize = 16;
 
-/// Bytes that a thread reads at once where nothing has to be done with them.
+/// Bytes that a thread reads at once if they are not reordered.
 const READ_INTO: usize = 2 << 20;
 
-/// Buffers that are not in use. Fresh memory is slow, so a task takes up the buffers that another
-/// one has put down.
+/// A pool of buffers: reusing them is faster than allocating memory for each task.
 #[derive(Default)]
-struct Shelf(Mutex<Vec<Scratch>>);
+struct Pool(Mutex<Vec<Scratch>>);
 
-impl Shelf {
-    fn lend<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
-        // A poisoned shelf belongs to a panic that is already on its way up.
-        let mut scratch = self.0.lock().ok().and_then(|mut shelf| shelf.pop()).unwrap_or_default();
+impl Pool {
+    fn with<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
+        // A poisoned lock means that another task panicked; the panic is propagated.
+        let mut scratch = self.0.lock().ok().and_then(|mut pool| pool.pop()).unwrap_or_default();
         let result = work(&mut scratch);
-        if let Ok(mut shelf) = self.0.lock() {
-            shelf.push(scratch);
+        if let Ok(mut pool) = self.0.lock() {
+            pool.push(scratch);
         }
         result
     }
 }
 
-/// A part of an array in a given order.
+/// A selection of an array in a given order.
 pub struct Selected<'a> {
     pub(super) array: &'a Array,
     pub(super) spans: Vec<Span>,
-    /// The dimensions in the order of the output.
+    /// Dimensions from slowest to fastest in the output.
     pub(super) slowest: Vec<usize>,
     pub(super) axes: Vec<Axis>,
     pub(super) base: u64,
@@ -54,35 +53,36 @@ pub struct Selected<'a> {
 }
 
 impl Selected<'_> {
-    /// The array it is a part of.
+    /// The array.
     pub fn array(&self) -> &Array {
         self.array
     }
 
-    /// Number of elements.
+    /// Number of selected elements.
     pub fn count(&self) -> u64 {
         self.plan(self.block_bytes).elements()
     }
 
-    /// What was selected, per dimension of the array.
+    /// The selected indices, one span per dimension of the array.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Lengths of the dimensions that are left: those not asked for by a single index.
+    /// Shape of the result: dimensions selected by a single index are removed.
     pub fn shape(&self) -> Shape {
         let kept = self.spans.iter().filter(|s| !s.dropped).map(|s| s.count);
         Shape::new(kept.collect::<Vec<_>>())
     }
 
-    /// Elements `first` to `first + count`, not included, of a selection along one dimension: so
-    /// that several arrays can be read side by side whatever their element types are.
+    /// The elements `first..first + count` of a selection with one dimension. Used to read several arrays side
+    /// by side. Fails if the range exceeds the selection or more than one dimension has several indices.
     pub fn part(&self, first: u64, count: u64) -> Result<Self> {
-        let end = first.checked_add(count).filter(|end| *end <= self.count());
+        let end = first.saturating_add(count);
         let mut moving = self.spans.iter().enumerate().filter(|(_, s)| s.count != 1);
         let (one, more) = (moving.next(), moving.next());
-        if end.is_none() || more.is_some() {
-            let message = format!("{count} elements from {first} on are no run of the selection");
+        if end > self.count() || more.is_some() {
+            let message =
+                format!("elements {first} to {end} are not a range of a one-dimensional selection");
             return Err(Error::argument(message));
         }
         let mut spans = self.spans.clone();
@@ -95,13 +95,13 @@ impl Selected<'_> {
         self.array.select_spans(spans, Axes::Stored)
     }
 
-    /// The same in blocks of about `bytes`; larger ones suit a change of order.
+    /// This selection in blocks of about `bytes`. Larger blocks are better if elements are reordered.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
         (self.block_bytes, self.fold_bytes) = (bytes, bytes);
         self
     }
 
-    /// The same in blocks of at most about `bytes`, for work whose result is much longer.
+    /// This selection in blocks of at most about `bytes`, for processing with large results.
     pub fn with_smaller_blocks(self, bytes: usize) -> Self {
         let bytes = bytes.min(self.block_bytes);
         self.with_block_bytes(bytes)
@@ -111,64 +111,63 @@ impl Selected<'_> {
         Plan::new(self.base, &self.axes, self.array.dtype.size(), block_bytes)
     }
 
-    /// Fills memory of the caller's with all elements, on all threads: the shortest path from the
-    /// file to the place where they are wanted.
+    /// Reads all elements, little-endian, into `out`, with all threads. Fails if the length of `out` is not
+    /// that of the elements in bytes.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         let size = self.array.dtype.size();
         let plan = self.plan(self.block_bytes);
         let bytes = plan.elements().saturating_mul(size as u64);
         if out.len() as u64 != bytes {
-            let message = format!("memory of {} bytes for {bytes} bytes of elements", out.len());
+            let message = format!("expected a buffer of {bytes} bytes, found {}", out.len());
             return Err(Error::argument(message));
         }
-        let shelf = Shelf::default();
+        let pool = Pool::default();
         if let (Some(start), Some(element)) = (plan.contiguous(), NonZero::new(size)) {
-            // One run: read where it belongs, with no block in between.
+            // Contiguous: read directly into `out`.
             let piece = (READ_INTO / element).max(1) * size;
             let Array { store, dtype, .. } = self.array;
             let (source, limits) = (self.array.source(), self.array.limits());
-            let fill = |(at, place): (u64, &mut [u8])| {
-                shelf
-                    .lend(|scratch| store.fetch(source, limits, at, place, &mut scratch.decoded))?;
-                convert::to_little(*dtype, place);
+            let fill = |(at, slot): (u64, &mut [u8])| {
+                pool.with(|scratch| store.fetch(source, limits, at, slot, &mut scratch.decoded))?;
+                convert::to_little(*dtype, slot);
                 Ok(())
             };
-            // Waking other threads would take longer.
+            // Short reads are faster on one thread.
             if out.len() <= piece {
                 return fill((start, out));
             }
-            let (mut rest, mut at, mut places) = (out, start, Vec::new());
+            let (mut rest, mut at, mut slots) = (out, start, Vec::new());
             while !rest.is_empty() {
                 let len = store.piece(at, piece, rest.len(), element);
-                let (place, behind) = rest.split_at_mut(len);
-                places.push((at, place));
-                (rest, at) = (behind, at + len as u64);
+                let (slot, tail) = rest.split_at_mut(len);
+                slots.push((at, slot));
+                (rest, at) = (tail, at + len as u64);
             }
-            return places.into_par_iter().try_for_each(fill);
+            return slots.into_par_iter().try_for_each(fill);
         }
         let mut rest = out;
-        let mut places = Vec::new();
+        let mut slots = Vec::new();
         for number in 0..plan.blocks() {
             let len = plan.block(number).count as usize * size;
-            let (place, behind) = rest.split_at_mut(len);
-            places.push((number, place));
-            rest = behind;
+            let (slot, tail) = rest.split_at_mut(len);
+            slots.push((number, slot));
+            rest = tail;
         }
-        let fill = |(number, place): (u64, &mut [u8])| {
-            shelf.lend(|scratch| {
+        let fill = |(number, slot): (u64, &mut [u8])| {
+            pool.with(|scratch| {
                 self.block(&plan, number, scratch, &mut |_, bytes| {
-                    place.copy_from_slice(bytes);
+                    slot.copy_from_slice(bytes);
                     Ok(())
                 })
             })
         };
-        if places.len() == 1 {
-            return places.into_iter().try_for_each(fill);
+        if slots.len() == 1 {
+            return slots.into_iter().try_for_each(fill);
         }
-        places.into_par_iter().try_for_each(fill)
+        slots.into_par_iter().try_for_each(fill)
     }
 
-    /// Hands out the blocks one after the other.
+    /// Calls `each` with all blocks in order, on the calling thread. Elements are little-endian.
     pub fn stream(&self, mut each: impl FnMut(Block, &[u8]) -> Result<()>) -> Result<()> {
         let plan = self.plan(self.block_bytes);
         let mut scratch = Scratch::default();
@@ -178,19 +177,19 @@ impl Selected<'_> {
         Ok(())
     }
 
-    /// Hands out the blocks to all threads, in no order.
+    /// Calls `each` with all blocks, on all threads, in any order. Elements are little-endian.
     pub fn for_each(&self, each: impl Fn(Block, &[u8]) -> Result<()> + Sync) -> Result<()> {
         let plan = self.plan(self.block_bytes);
-        let shelf = Shelf::default();
+        let pool = Pool::default();
         (0..plan.blocks()).into_par_iter().try_for_each(|number| {
-            shelf.lend(|scratch| {
+            pool.with(|scratch| {
                 self.block(&plan, number, scratch, &mut |block, bytes| each(block, bytes))
             })
         })
     }
 
-    /// Folds the blocks on all threads. Neighbouring blocks are folded one after the other and
-    /// the parts merged in order, so the result is the same for any number of threads.
+    /// Folds the blocks on all threads. Consecutive blocks are folded in order and the partial results merged
+    /// in order, so the result does not depend on the number of threads.
     pub fn fold<A: Send>(
         &self,
         start: impl Fn() -> A + Sync,
@@ -200,10 +199,10 @@ impl Selected<'_> {
         let plan = self.plan(self.fold_bytes);
         let blocks = plan.blocks();
         let tasks = blocks.min(TASKS);
-        let shelf = Shelf::default();
+        let pool = Pool::default();
         let task = |task: u64| -> Result<A> {
             let mut part = start();
-            shelf.lend(|scratch| -> Result<()> {
+            pool.with(|scratch| -> Result<()> {
                 for number in blocks * task / tasks..blocks * (task + 1) / tasks {
                     self.block(&plan, number, scratch, &mut |block, bytes| {
                         step(&mut part, block, bytes)
@@ -217,8 +216,8 @@ impl Selected<'_> {
         Ok(parts.into_iter().fold(start(), merge))
     }
 
-    /// Lets all threads work on the blocks and hands the results to `each` in order, a few blocks
-    /// at a time, so that memory stays bounded.
+    /// Calls `work` with blocks on all threads, and `each` with the results in order on the calling thread. A
+    /// few blocks are processed at a time, so that memory is bounded.
     pub fn ordered<T: Send>(
         &self,
         work: impl Fn(Block, &[u8]) -> Result<T> + Sync,
@@ -227,10 +226,10 @@ impl Selected<'_> {
         let plan = self.plan(self.block_bytes);
         let blocks = plan.blocks();
         let batch = 2 * rayon::current_num_threads() as u64;
-        let shelf = Shelf::default();
+        let pool = Pool::default();
         let one = |number| -> Result<Option<T>> {
             let mut result = None;
-            shelf.lend(|scratch| {
+            pool.with(|scratch| {
                 self.block(&plan, number, scratch, &mut |block, bytes| {
                     result = Some(work(block, bytes)?);
                     Ok(())
@@ -275,8 +274,8 @@ impl Selected<'_> {
             let Scratch { out, staging, .. } = scratch;
             out.resize(needed as usize, 0);
             let (source, limits) = (array.source(), array.limits());
-            let wanted = Wanted { spans: &self.spans, slowest: &self.slowest, block };
-            chunks.read(source, limits, &wanted, out, staging)?;
+            let request = BlockRequest { spans: &self.spans, slowest: &self.slowest, block };
+            chunks.read(source, limits, &request, out, staging)?;
             convert::to_little(array.dtype, out);
             return each(block, out);
         }

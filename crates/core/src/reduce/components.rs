@@ -1,7 +1,7 @@
-//! Statistics of an array and of each of its components, in one pass: x, y and z of positions.
+//! Statistics of an array and of each of its components (x, y and z of positions) in one pass.
 
+use super::integers::Integers;
 use super::statistics::{Moments, Stats, statistics};
-use super::whole::Whole;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::layout::Linear;
@@ -9,11 +9,12 @@ use crate::read::{Array, Axes};
 use crate::select::{Selection, Slice};
 use crate::shape::Order;
 
-/// What a last dimension may have at most to count as components.
+/// Largest length of a last dimension that counts as components.
 pub const MOST_COMPONENTS: u64 = 16;
 
-/// Statistics of the whole array, and of every index of its last dimension where that has 2 to
-/// [`MOST_COMPONENTS`] of them and is not the only one; otherwise of none.
+/// Statistics of the entire array and of each index of its last dimension. The latter are empty unless
+/// there are at least two dimensions and the last has 2 to [`MOST_COMPONENTS`] indices. Fails unless the
+/// elements are real numbers or booleans.
 pub fn components(array: &Array) -> Result<(Stats, Vec<Stats>)> {
     let selected = array.all()?;
     let (dtype, map) = (array.dtype(), array.map());
@@ -29,16 +30,16 @@ pub fn components(array: &Array) -> Result<(Stats, Vec<Stats>)> {
     let work = selected.fold(
         start,
         |work, block, bytes| {
-            work.whole.add(dtype, map, bytes);
+            work.total.add(dtype, map, bytes);
             match array.order() {
-                Order::C => work.scattered(block.first, bytes),
+                Order::C => work.interleaved(block.first, bytes),
                 Order::F => work.slabs(block.first, slab, bytes),
             }
             Ok(())
         },
         Work::merge,
     )?;
-    let whole = match work.whole.finish(map, selected.count()) {
+    let total = match work.total.finish(map, selected.count()) {
         Some(stats) => stats,
         None => statistics(&selected)?,
     };
@@ -47,84 +48,88 @@ pub fn components(array: &Array) -> Result<(Stats, Vec<Stats>)> {
         let stats = if let Some(stats) = part.finish(map, slab) {
             stats
         } else {
-            // Numbers that are hard to square: once more, on their own.
+            // Squares overflowed or underflowed: computed separately, with scaling.
             let one = Selection(vec![Slice::Rest, Slice::Index(k as i64)]);
             statistics(&array.select(&one, Axes::Stored)?)?
         };
         parts.push(stats);
     }
-    Ok((whole, parts))
+    Ok((total, parts))
 }
 
 /// Sums of one component.
 enum Part {
-    Whole(Whole),
+    Integers(Integers),
     Floats(Moments),
 }
 
 impl Part {
     fn new(dtype: DType) -> Self {
-        if dtype.is_integer() { Self::Whole(Whole::new()) } else { Self::Floats(Moments::new()) }
+        if dtype.is_integer() {
+            Self::Integers(Integers::new())
+        } else {
+            Self::Floats(Moments::new())
+        }
     }
 
     fn add(&mut self, dtype: DType, map: Option<Linear>, bytes: &[u8]) {
         match self {
-            Self::Whole(whole) => whole.add(dtype, bytes),
+            Self::Integers(sums) => sums.add(dtype, bytes),
             Self::Floats(moments) => moments.add(dtype, map, 1.0, bytes),
         }
     }
 
     fn merge(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Whole(mut one), Self::Whole(two)) => {
+            (Self::Integers(mut one), Self::Integers(two)) => {
                 one.join(&two);
-                Self::Whole(one)
+                Self::Integers(one)
             }
             (Self::Floats(one), Self::Floats(two)) => Self::Floats(one.merge(&two)),
             (one, _) => one,
         }
     }
 
-    /// Nothing where the sums do not tell.
+    /// `None` if squares overflowed or underflowed.
     fn finish(&self, map: Option<Linear>, count: u64) -> Option<Stats> {
         let stats = match self {
-            Self::Whole(whole) => whole.finish(map),
+            Self::Integers(sums) => sums.finish(map),
             Self::Floats(moments) => moments.finish(count, 1.0),
         };
         stats.is_sound().then_some(stats)
     }
 }
 
-/// Sums of all components, and what has been taken apart.
+/// Sums of the entire array and of all components, and buffers of elements by component.
 struct Work {
     dtype: DType,
     map: Option<Linear>,
-    whole: Part,
+    total: Part,
     parts: Vec<Part>,
-    apart: Vec<Vec<u8>>,
+    buffers: Vec<Vec<u8>>,
 }
 
 impl Work {
     fn new(dtype: DType, map: Option<Linear>, count: usize) -> Self {
         let parts = (0..count).map(|_| Part::new(dtype)).collect();
-        Self { dtype, map, whole: Part::new(dtype), parts, apart: vec![Vec::new(); count] }
+        Self { dtype, map, total: Part::new(dtype), parts, buffers: vec![Vec::new(); count] }
     }
 
-    /// Components that lie side by side.
-    fn scattered(&mut self, first: u64, bytes: &[u8]) {
+    /// Adds a block of interleaved components.
+    fn interleaved(&mut self, first: u64, bytes: &[u8]) {
         let (size, count) = (self.dtype.size(), self.parts.len());
-        self.apart.iter_mut().for_each(Vec::clear);
+        self.buffers.iter_mut().for_each(Vec::clear);
         let mut k = (first % count as u64) as usize;
         for element in bytes.chunks_exact(size) {
-            self.apart[k].extend_from_slice(element);
+            self.buffers[k].extend_from_slice(element);
             k = if k + 1 == count { 0 } else { k + 1 };
         }
-        for (part, bytes) in self.parts.iter_mut().zip(&self.apart) {
+        for (part, bytes) in self.parts.iter_mut().zip(&self.buffers) {
             part.add(self.dtype, self.map, bytes);
         }
     }
 
-    /// Components that lie one behind the other.
+    /// Adds a block of contiguous components of `slab` elements each.
     fn slabs(&mut self, mut first: u64, slab: u64, mut bytes: &[u8]) {
         let size = self.dtype.size();
         while !bytes.is_empty() {
@@ -138,7 +143,7 @@ impl Work {
 
     fn merge(self, other: Self) -> Self {
         let parts = self.parts.into_iter().zip(other.parts).map(|(a, b)| a.merge(b)).collect();
-        Self { whole: self.whole.merge(other.whole), parts, ..other }
+        Self { total: self.total.merge(other.total), parts, ..other }
     }
 }
 
@@ -167,14 +172,14 @@ mod tests {
         Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
     }
 
-    /// The same as each component read on its own.
-    fn compare(array: &Array, wanted: usize) {
-        let (whole, parts) = components(array).unwrap();
+    /// Compares with statistics of each component read separately.
+    fn compare(array: &Array, expected: usize) {
+        let (total, parts) = components(array).unwrap();
         assert_eq!(
-            format!("{whole:?}"),
+            format!("{total:?}"),
             format!("{:?}", statistics(&array.all().unwrap()).unwrap())
         );
-        assert_eq!(parts.len(), wanted);
+        assert_eq!(parts.len(), expected);
         for (k, part) in parts.iter().enumerate() {
             let one = Selection(vec![Slice::Rest, Slice::Index(k as i64)]);
             let alone = statistics(&array.select(&one, Axes::Stored).unwrap()).unwrap();
@@ -189,29 +194,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_is_what_it_is_alone(values in proptest::collection::vec(any::<i16>(), 1..300), width in 2_u64..5) {
+        fn components_equal_statistics_of_each_component(values in proptest::collection::vec(any::<i16>(), 1..300), width in 2_u64..5) {
             let rows = values.len() as u64 / width;
             let values = &values[..(rows * width) as usize];
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             let floats: Vec<u8> = values.iter().flat_map(|v| f64::from(*v).sqrt().to_le_bytes()).collect();
             let map = Some(Linear::new(0.5, -2.0));
-            let wanted = if rows == 0 { 0 } else { width as usize };
+            let expected = if rows == 0 { 0 } else { width as usize };
             for order in [Order::C, Order::F] {
-                compare(&array(DType::I16, order, map, &[rows, width], &bytes), wanted);
-                compare(&array(DType::F64, order, None, &[rows, width], &floats), wanted);
+                compare(&array(DType::I16, order, map, &[rows, width], &bytes), expected);
+                compare(&array(DType::F64, order, None, &[rows, width], &floats), expected);
             }
         }
     }
 
     #[test]
-    fn blocks_may_begin_with_any_component() {
+    fn blocks_may_start_with_any_component() {
         let values: Vec<u8> = (0..300_000_u32).flat_map(|v| f64::from(v).to_le_bytes()).collect();
         compare(&array(DType::F64, Order::C, None, &[100_000, 3], &values), 3);
         compare(&array(DType::F64, Order::F, None, &[100_000, 3], &values), 3);
     }
 
     #[test]
-    fn huge_numbers_are_looked_at_again() {
+    fn numbers_whose_squares_overflow_are_handled() {
         let values: Vec<u8> =
             [1e300_f64, 1.0, -1e300, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
         compare(&array(DType::F64, Order::C, None, &[2, 2], &values), 2);

@@ -1,5 +1,4 @@
-//! Smallest and largest value of every bucket of neighbouring elements: what a line plot of any
-//! length needs, and all it needs.
+//! Min/max envelopes: minimum and maximum of buckets of consecutive elements, for line plots.
 
 use crate::convert;
 use crate::dtype::DType;
@@ -7,22 +6,23 @@ use crate::error::{Error, Result};
 use crate::read::Selected;
 use crate::with_number;
 
-/// The extremes of the finite values of each bucket, NaN where there are none.
+/// Minimum and maximum of the finite values of each bucket; NaN if there are none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
-    /// Elements that were looked at; bucket `k` of `b` holds `k * count / b .. (k+1) * count / b`.
+    /// Number of elements; bucket `k` of `b` has the elements `k * count / b .. (k+1) * count / b`.
     pub count: u64,
-    /// Smallest values, mapped.
+    /// Minima, scaled.
     pub low: Vec<f64>,
-    /// Largest values, mapped.
+    /// Maxima, scaled.
     pub high: Vec<f64>,
 }
 
-/// Cuts the selected elements, in their order, into `buckets` (or as many as there are elements).
+/// The envelope of the selected elements, in order, with at most `buckets` buckets and at most one per
+/// element. Fails unless the elements are real numbers.
 pub fn envelope(selected: &Selected<'_>, buckets: usize) -> Result<Envelope> {
     let (dtype, map) = (selected.array().dtype(), selected.array().map());
     if !dtype.is_real() {
-        return Err(Error::argument(format!("{dtype} elements cannot be drawn as a line")));
+        return Err(Error::argument(format!("a line plot needs real numbers, found {dtype}")));
     }
     let count = selected.count();
     let cut = Cut { count, buckets: (buckets as u64).clamp(1, count.max(1)) };
@@ -65,7 +65,7 @@ impl Cut {
     }
 }
 
-/// The buckets that a run of neighbouring blocks touches.
+/// The buckets that consecutive blocks touch.
 #[derive(Default)]
 struct Part {
     first: u64,
@@ -102,7 +102,7 @@ impl Part {
         self.high[at] = self.high[at].max(high);
     }
 
-    /// Parts come in order: the next begins in our last bucket or in the one after it.
+    /// Parts are merged in order: `next` starts in the last bucket of `self` or in the one after it.
     fn merge(mut self, next: Self) -> Self {
         for (k, (low, high)) in next.low.into_iter().zip(next.high).enumerate() {
             self.put(next.first + k as u64, low, high);
@@ -111,7 +111,7 @@ impl Part {
     }
 }
 
-/// The extremes of the finite values, crossed where there are none.
+/// Minimum and maximum of the finite values; minimum above maximum if there are none.
 #[inline(always)]
 fn extremes(dtype: DType, bytes: &[u8]) -> (f64, f64) {
     if dtype.is_integer() {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_show_and_falling_maps_swap_the_ends() {
+    fn buckets_without_values_are_nan_and_negative_slopes_swap_the_extremes() {
         let values = [1.0, f64::NAN, f64::NAN, f64::INFINITY, 5.0, 2.0];
         let bytes: Vec<u8> = values.iter().flat_map(|v: &f64| v.to_le_bytes()).collect();
         let got = run(DType::F64, None, &bytes, 3);

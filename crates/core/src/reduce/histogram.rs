@@ -1,4 +1,4 @@
-//! How many elements, or how much of a weight, fall into each bin of one or two quantities.
+//! Histograms of one or more quantities, optionally weighted.
 
 use rayon::prelude::*;
 
@@ -6,80 +6,79 @@ use crate::convert;
 use crate::error::{Error, Result};
 use crate::read::Selected;
 
-/// Parts that are counted on their own, as long as the budget allows; fixed, so that sums of
-/// weights do not depend on the number of threads.
+/// Number of parts that are counted separately, if the memory limit allows; fixed, so that sums of weights
+/// do not depend on the number of threads.
 const TASKS: u64 = 16;
 
-/// Elements taken at once from every array.
+/// Number of elements read at once from every array.
 const RUN: u64 = 1 << 14;
 
-/// Bins of the same width from `low` to `high`; the last one holds `high` too.
+/// Bins of equal width from `low` to `high`; the last one includes `high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bins {
-    /// Where the first begins.
+    /// Lower edge of the first bin.
     pub low: f64,
-    /// Where the last ends.
+    /// Upper edge of the last bin.
     pub high: f64,
-    /// How many there are.
+    /// Number of bins.
     pub count: usize,
 }
 
 impl Bins {
-    /// Bins between two finite ends, the greater last.
+    /// `count` bins from `low` to `high`. Fails unless both are finite, `low < high` and `count > 0`.
     pub fn new(low: f64, high: f64, count: usize) -> Result<Self> {
         if low < high && low.is_finite() && high.is_finite() && count > 0 {
             return Ok(Self { low, high, count });
         }
-        Err(Error::argument(format!("{count} bins from {low} to {high} are none")))
+        Err(Error::argument(format!("invalid bins: {count} from {low} to {high}")))
     }
 
-    /// Where bin `k` begins; where the last one ends for `k == count`.
+    /// Lower edge of bin `k`; upper edge of the last one for `k == count`.
     pub fn edge(&self, k: usize) -> f64 {
         let part = k as f64 / self.count as f64;
         if k == self.count { self.high } else { self.low * (1.0 - part) + self.high * part }
     }
 
-    /// The bin of a value, if it has one.
+    /// The bin of a value; `None` if it is outside.
     fn of(&self, value: f64) -> Option<usize> {
         if !(value >= self.low && value <= self.high) {
             return None;
         }
-        // Halves, because the distance of the ends may overflow.
+        // Halved, because `high - low` may overflow.
         let part = (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0);
         Some(((part * self.count as f64) as usize).min(self.count - 1))
     }
 }
 
-/// Counts the elements of `axes`, read side by side, in all bins, the first axis running fastest;
-/// with a `weight` its values are summed instead. Selections that are read side by side run along
-/// one dimension each. Elements outside the bins, and those without a
-/// finite weight, are left out.
+/// Counts elements in the bins of `axes`; with `weight`, sums its values instead. The result has one value
+/// per combination of bins, first axis fastest. Elements outside the bins or without a finite weight are
+/// ignored. Several selections must each have one dimension and the same number of elements.
 pub fn histogram(
     axes: &[(&Selected<'_>, Bins)],
     weight: Option<&Selected<'_>>,
 ) -> Result<Vec<f64>> {
     let Some((first, _)) = axes.first() else {
-        return Err(Error::argument("a histogram of nothing"));
+        return Err(Error::argument("a histogram needs at least one array"));
     };
     let count = first.count();
     for array in axes.iter().map(|a| a.0).chain(weight) {
         if array.count() != count {
             let other = array.count();
-            let message = format!("{count} elements cannot be paired with {other}");
+            let message = format!("expected {count} elements as in the first array, found {other}");
             return Err(Error::argument(message));
         }
         if !array.array().dtype().is_real() {
             let dtype = array.array().dtype();
-            return Err(Error::argument(format!("{dtype} elements cannot be put into bins")));
+            return Err(Error::argument(format!("histograms need real numbers, found {dtype}")));
         }
     }
     if let ([(array, bins)], None) = (axes, weight) {
-        return alone(array, *bins);
+        return single(array, *bins);
     }
     let bins = axes.iter().fold(1_u64, |n, (_, b)| n.saturating_mul(b.count as u64));
     let limits = first.array().limits();
     let tasks = (limits.memory / bins.saturating_mul(16)).clamp(1, TASKS);
-    let each = limits.allow(bins.saturating_mul(8 * (tasks + 1)), "the bins")?;
+    let each = limits.allow(bins.saturating_mul(8 * (tasks + 1)), "the histogram")?;
     let bins = each / (8 * (tasks as usize + 1));
     let task = |task: u64| -> Result<Vec<f64>> {
         let mut work = Work { bins: vec![0.0; bins], ..Work::default() };
@@ -99,8 +98,8 @@ pub fn histogram(
     Ok(total)
 }
 
-/// Counts the elements of one array, which may then have any number of dimensions.
-fn alone(array: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
+/// Histogram of one array of any number of dimensions.
+fn single(array: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
     let (dtype, map) = (array.array().dtype(), array.array().map());
     let mut total = vec![0.0; bins.count];
     array.ordered(
@@ -118,12 +117,12 @@ fn alone(array: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
     Ok(total)
 }
 
-/// What a task keeps from run to run.
+/// Buffers of a task.
 #[derive(Default)]
 struct Work {
     bins: Vec<f64>,
-    /// The bin of every element of the run; `None` for those that are left out.
-    places: Vec<Option<usize>>,
+    /// Bin of every element of the run; `None` if it is ignored.
+    indices: Vec<Option<usize>>,
     values: Vec<f64>,
     numbers: Vec<f64>,
 }
@@ -136,27 +135,27 @@ impl Work {
         first: u64,
         count: u64,
     ) -> Result<()> {
-        self.places.clear();
-        self.places.resize(count as usize, Some(0));
+        self.indices.clear();
+        self.indices.resize(count as usize, Some(0));
         let mut stride = 1;
         for (array, bins) in axes {
             self.read(array, first, count)?;
-            for (place, value) in self.places.iter_mut().zip(&self.values) {
-                let bin = place.and_then(|at| Some(at + stride * bins.of(*value)?));
-                *place = bin;
+            for (index, value) in self.indices.iter_mut().zip(&self.values) {
+                let bin = index.and_then(|at| Some(at + stride * bins.of(*value)?));
+                *index = bin;
             }
             stride *= bins.count;
         }
         match weight {
             None => {
-                for at in self.places.iter().flatten() {
+                for at in self.indices.iter().flatten() {
                     self.bins[*at] += 1.0;
                 }
             }
             Some(weight) => {
                 self.read(weight, first, count)?;
-                for (place, value) in self.places.iter().zip(&self.values) {
-                    if let (Some(at), true) = (*place, value.is_finite()) {
+                for (index, value) in self.indices.iter().zip(&self.values) {
+                    if let (Some(at), true) = (*index, value.is_finite()) {
                         self.bins[at] += value;
                     }
                 }
@@ -165,7 +164,7 @@ impl Work {
         Ok(())
     }
 
-    /// The values of a run, mapped.
+    /// Reads the scaled values of a run.
     fn read(&mut self, array: &Selected<'_>, first: u64, count: u64) -> Result<()> {
         self.values.clear();
         let (dtype, map) = (array.array().dtype(), array.array().map());
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_end_belongs_to_the_last_bin_and_the_rest_is_left_out() {
+    fn the_upper_edge_is_in_the_last_bin_and_values_outside_are_ignored() {
         let values = [0.0, 0.5, 1.0, 2.0, 2.5, -0.1, f64::NAN, f64::INFINITY];
         let x = doubles(&values);
         let bins = Bins::new(0.0, 2.0, 2).unwrap();
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_ends_have_bins_too() {
+    fn bins_of_extreme_ranges_do_not_overflow() {
         let x = doubles(&[-1.7e308, 0.0, 1.7e308]);
         let bins = Bins::new(-1.7e308, 1.7e308, 3).unwrap();
         assert_eq!(histogram(&[(&x.all().unwrap(), bins)], None).unwrap(), [1.0, 1.0, 1.0]);
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn many_bins_fit_a_small_budget_or_are_refused() {
+    fn bins_that_exceed_the_memory_limit_are_rejected() {
         let bytes: Vec<u8> = (0..100_u8).flat_map(|k| f64::from(k).to_le_bytes()).collect();
         let layout = Layout::Inline(bytes.into(), Order::C);
         let desc = ArrayDesc::new(DType::F64, Shape::new([100]), layout);
@@ -248,39 +247,39 @@ mod tests {
         };
         let many = run(200).unwrap();
         assert_eq!((many.len(), many.iter().sum::<f64>()), (40_000, 100.0));
-        assert!(run(400).unwrap_err().message().contains("the bins needs"));
+        assert!(run(400).unwrap_err().message().contains("the histogram needs"));
     }
 
     #[test]
-    fn arrays_that_do_not_pair_are_refused() {
+    fn arrays_of_different_lengths_are_rejected() {
         let (x, y) = (doubles(&[1.0, 2.0]), doubles(&[1.0]));
         let bins = Bins::new(0.0, 2.0, 2).unwrap();
         let (x, y) = (x.all().unwrap(), y.all().unwrap());
         let error = histogram(&[(&x, bins), (&y, bins)], None).unwrap_err();
-        assert_eq!(error.message(), "2 elements cannot be paired with 1");
+        assert_eq!(error.message(), "expected 2 elements as in the first array, found 1");
     }
 
     proptest! {
         #[test]
-        fn pairs_of_different_types_and_strides_fall_where_they_should(
+        fn pairs_of_different_types_and_strides_are_counted_in_the_right_bins(
             points in proptest::collection::vec((any::<i8>(), any::<i16>()), 0..40_000),
             nx in 1_usize..9, ny in 1_usize..9)
         {
             let n = points.len() as u64;
             let x = array(DType::I8, &[n], points.iter().map(|p| p.0 as u8).collect());
-            // A column of a table, backwards, so that it is neither dense nor rising.
+            // A reversed column of a table: neither contiguous nor ascending.
             let table = points.iter().rev().flat_map(|p| [p.1, 0, 7]).flat_map(i16::to_le_bytes);
             let y = array(DType::I16, &[n, 3], table.collect());
             let y = y.select(&"::-1, 0".parse().unwrap(), Axes::Stored).unwrap();
             let (bx, by) = (Bins::new(-100.0, 100.0, nx).unwrap(), Bins::new(-3e4, 2e4, ny).unwrap());
             let got = histogram(&[(&x.all().unwrap(), bx), (&y, by)], None).unwrap();
-            let mut want = vec![0.0; nx * ny];
+            let mut expected = vec![0.0; nx * ny];
             for (a, b) in &points {
                 if let (Some(i), Some(j)) = (bx.of(f64::from(*a)), by.of(f64::from(*b))) {
-                    want[j * nx + i] += 1.0;
+                    expected[j * nx + i] += 1.0;
                 }
             }
-            prop_assert_eq!(got, want);
+            prop_assert_eq!(got, expected);
         }
     }
 }

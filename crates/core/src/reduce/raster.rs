@@ -1,4 +1,4 @@
-//! An array of two dimensions as cells: what a picture of any array needs, and all it needs.
+//! Rasters: means of a two-dimensional selection in the cells of an image.
 
 use crate::convert;
 use crate::error::{Error, Result};
@@ -8,21 +8,20 @@ use crate::shape::Order;
 
 use super::statistics::RUN;
 
-/// Brings numbers whose sum would overflow into range; a power of two, so nothing is rounded.
+/// Scales numbers whose sum would overflow; a power of two, so exact.
 const SHRINK: f64 = f64::from_bits((1023 - 600) << 52);
 
-/// A cut of `length` elements into at most `cells` of nearly the same length: where each begins,
-/// and the end.
+/// Boundaries of at most `cells` cells of nearly equal length: the first index of each, and `length`.
 pub fn even_cuts(length: u64, cells: usize) -> Vec<u64> {
     let cells = (cells as u64).clamp(1, length.max(1));
     let at = |k: u64| (u128::from(k) * u128::from(length) / u128::from(cells)) as u64;
     (0..=cells).map(at).collect()
 }
 
-/// The mean of the finite, mapped values in each cell of a selection along the dimensions `x` and
-/// `y`; NaN for a cell that has none. Cell `k` along a dimension holds the selected indices
-/// `cuts[k]` to `cuts[k + 1]`, not included; cuts begin at 0, rise, and end at the length. Cells
-/// come row by row, x running fastest.
+/// Mean of the finite, scaled values in each cell of a selection along the dimensions `x` and `y`; NaN for
+/// a cell without any. Cell `k` along a dimension has the selected indices `cuts[k]..cuts[k + 1]`; cuts
+/// start at 0, increase strictly, and end at the number of indices. Cells are returned row by row, x
+/// fastest. Fails if another dimension has more than one index or the cuts are invalid.
 pub fn raster(
     array: &Array,
     selection: &Selection,
@@ -33,20 +32,22 @@ pub fn raster(
     let spans = selected.spans();
     let other = |k: usize| k != x && k != y;
     if x == y || spans.iter().enumerate().any(|(k, s)| other(k) && s.count != 1) {
-        return Err(Error::argument("a picture needs a selection along two dimensions"));
+        return Err(Error::argument("a raster needs a selection with two dimensions"));
     }
     for (dimension, cuts) in [(x, x_cuts), (y, y_cuts)] {
         let length = spans.get(dimension).map(|s| s.count);
         let fits = cuts.first() == Some(&0) && cuts.last().copied() == length;
         if !fits || !cuts.is_sorted_by(|a, b| a < b) {
-            return Err(Error::argument(format!("dimension {dimension} is not cut into cells")));
+            return Err(Error::argument(format!(
+                "invalid cell boundaries for dimension {dimension}"
+            )));
         }
     }
     let x_fastest = (x > y) == (array.order() == Order::C);
     let (fast, slow) = if x_fastest { (x_cuts, y_cuts) } else { (y_cuts, x_cuts) };
     let (columns, rows) = (fast.len() - 1, slow.len() - 1);
     let cells = (columns as u64).saturating_mul(rows as u64);
-    array.limits().allow(cells.saturating_mul(24), "the cells of the picture")?;
+    array.limits().allow(cells.saturating_mul(24), "the raster")?;
 
     let cut = Cut { fast, slow, length: fast.last().copied().unwrap_or(1).max(1) };
     let (dtype, map) = (array.dtype(), array.map());
@@ -79,7 +80,7 @@ pub fn raster(
     })
 }
 
-/// Which element belongs to which cell; `length` is that of the fastest dimension.
+/// Cell boundaries; `length` is the number of indices of the fastest dimension.
 #[derive(Clone, Copy)]
 struct Cut<'a> {
     fast: &'a [u64],
@@ -87,7 +88,7 @@ struct Cut<'a> {
     length: u64,
 }
 
-/// The number of the cell that holds `index`.
+/// The cell that contains `index`.
 fn cell_of(cuts: &[u64], index: u64) -> usize {
     cuts.partition_point(|c| *c <= index).saturating_sub(1)
 }
@@ -98,18 +99,18 @@ struct Cell {
     finite: u64,
 }
 
-/// The rows of cells that a run of neighbouring blocks touches.
+/// The rows of cells that consecutive blocks touch.
 #[derive(Default)]
 struct Part {
     first: usize,
     columns: usize,
     cells: Vec<Cell>,
-    /// A short run that was just converted.
+    /// Converted values of the current run.
     numbers: Vec<f64>,
 }
 
 impl Part {
-    /// Adds the numbers, the first of which is element `first` of the selection.
+    /// Adds `numbers`, starting at element `first` of the selection.
     #[inline(always)]
     fn add(&mut self, cut: Cut<'_>, first: u64, scale: f64) {
         let columns = cut.fast.len() - 1;
@@ -142,7 +143,7 @@ impl Part {
         self.numbers = numbers;
     }
 
-    /// Parts come in order: the next begins in our last row of cells or in the one after it.
+    /// Parts are merged in order: `next` starts in the last row of cells of `self` or in the row after it.
     fn merge(mut self, next: Self) -> Self {
         if self.cells.is_empty() || next.cells.is_empty() {
             return if self.cells.is_empty() { next } else { self };
@@ -198,13 +199,13 @@ mod tests {
         let layout = Layout::Inline(bytes.into(), order);
         let mut desc = ArrayDesc::new(DType::F64, Shape::new(shape), layout);
         desc.map = map;
-        // A small budget makes small blocks, so that merging is tested too.
+        // A small memory limit gives small blocks, which tests merging.
         let limits = Limits::default().with_memory(1 << 18);
         Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap()
     }
 
     #[test]
-    fn means_are_of_finite_values_only_and_gaps_stay_gaps() {
+    fn means_are_of_finite_values_and_nan_without_any() {
         let values = [1.0, f64::NAN, 3.0, 8.0, f64::INFINITY, f64::NAN];
         // Two indices along x, three along y; y runs fastest.
         let array = array(&[2, 3], Order::C, None, &values);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_that_do_not_fit_are_refused() {
+    fn invalid_cuts_are_rejected() {
         let array = array(&[2, 2], Order::C, None, &[0.0; 4]);
         let all = Selection::all();
         for cuts in [&[0, 1][..], &[0, 3], &[1, 2], &[0, 0, 2], &[]] {
@@ -266,7 +267,7 @@ mod tests {
                             n += 1.0;
                         }
                     }
-                    // Sums of small whole numbers are exact.
+                    // Sums of small integers are exact.
                     prop_assert_eq!(got[row * (xs.len() - 1) + column], sum / n);
                 }
             }

@@ -1,9 +1,8 @@
 //! Count, extremes, mean and standard deviation.
 //!
-//! Whole numbers are summed exactly and mapped afterwards, so the result does not depend on the
-//! order of summation. Floats are summed in short runs whose squared deviations are taken around
-//! the run's own mean while it is still in the cache; runs are merged pairwise-exactly known
-//! formulas (Chan, Golub and LeVeque), so large offsets do not eat the digits of the deviation.
+//! Integers are summed exactly and scaled afterwards. Floats are summed in short runs, whose squared
+//! deviations are taken around the mean of the run while it is in the cache; runs are merged by the
+//! formulas of Chan, Golub and LeVeque, so that large offsets do not cancel the deviation.
 
 use crate::convert;
 use crate::dtype::{DType, Kind};
@@ -11,64 +10,64 @@ use crate::error::{Error, Result};
 use crate::layout::Linear;
 use crate::read::Selected;
 
-use super::whole::Whole;
+use super::integers::Integers;
 
-/// Elements in a run: 32 KiB of `f64`, the first-level cache.
+/// Elements in a run: 32 KiB of `f64`, the L1 cache.
 pub(super) const RUN: usize = 4096;
 
-/// 2^-600 and 2^600 bring numbers too large or too small to be squared into range.
+/// 2^-600 and 2^600 scale numbers that are too large or too small to be squared.
 const SHRINK: f64 = f64::from_bits((1023 - 600) << 52);
 const GROW: f64 = f64::from_bits((1023 + 600) << 52);
 
-/// Below this, deviations in the last digit vanish when squared.
+/// Below this, squares of deviations in the last digit underflow.
 const SMALL: f64 = 1e-77;
 
-/// What can be said about the values of an array. Extremes, mean and deviation are those of the
-/// finite, mapped values, and NaN where there are none (or, for the deviation, fewer than two).
+/// Statistics of an array. Extremes, mean and deviation are those of the finite, scaled values; NaN if
+/// there are none (for the deviation, fewer than two).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// All elements.
+    /// Number of elements.
     pub count: u64,
-    /// Those that are neither NaN nor infinite.
+    /// Number of finite elements.
     pub finite: u64,
-    /// NaN.
+    /// Number of NaN.
     pub nan: u64,
-    /// +Infinity.
+    /// Number of +Infinity.
     pub positive_infinity: u64,
-    /// -Infinity.
+    /// Number of -Infinity.
     pub negative_infinity: u64,
-    /// Smallest.
+    /// Minimum.
     pub min: f64,
-    /// Largest.
+    /// Maximum.
     pub max: f64,
     /// Mean.
     pub mean: f64,
-    /// Standard deviation with n - 1.
+    /// Sample standard deviation (n - 1).
     pub std: f64,
-    /// The stored whole numbers, where the type is one.
+    /// Exact range and sum of the stored numbers, for integer types.
     pub exact: Option<ExactRange>,
 }
 
-/// Extremes and sum of stored whole numbers, without rounding.
+/// Extremes and sum of stored integers, without scaling or rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactRange {
-    /// Smallest.
+    /// Minimum.
     pub min: i128,
-    /// Largest.
+    /// Maximum.
     pub max: i128,
     /// Sum.
     pub sum: i128,
 }
 
-/// Statistics of the selected elements.
+/// Statistics of the selected elements. Fails unless they are real numbers or booleans.
 pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
     let (dtype, map) = (selected.array().dtype(), selected.array().map());
     if !dtype.is_real() && dtype.kind() != Kind::Bool {
-        return Err(Error::argument(format!("{dtype} elements have no statistics")));
+        return Err(Error::argument(format!("statistics need real numbers, found {dtype}")));
     }
     if dtype.is_integer() {
-        let whole = selected.fold(
-            Whole::new,
+        let sums = selected.fold(
+            Integers::new,
             |t, _, bytes| {
                 t.add(dtype, bytes);
                 Ok(())
@@ -78,8 +77,8 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
                 a
             },
         )?;
-        let stats = whole.finish(map);
-        // A map may overflow; then some values are infinite and have to be counted one by one.
+        let stats = sums.finish(map);
+        // Scaling may overflow; then the infinite values have to be counted.
         if stats.count == 0 || (stats.min.is_finite() && stats.max.is_finite()) {
             return Ok(stats);
         }
@@ -139,12 +138,12 @@ impl Stats {
         self.finite > 1 && !self.std.is_finite()
     }
 
-    /// Squares were zero.
+    /// The squares underflowed.
     fn too_small(&self) -> bool {
         self.min < self.max && self.min.abs().max(self.max.abs()) < SMALL
     }
 
-    /// Nothing had to be squared that has no square, and no whole number was mapped to infinity.
+    /// No squares overflowed or underflowed, and no integer was scaled to infinity.
     pub(super) fn is_sound(&self) -> bool {
         let mapped = self.exact.is_none() || self.count == 0;
         let finite = mapped || (self.min.is_finite() && self.max.is_finite());
@@ -161,7 +160,7 @@ fn floats(selected: &Selected<'_>, dtype: DType, map: Option<Linear>, scale: f64
     Ok(moments.finish(selected.count(), scale))
 }
 
-/// A sum of floats that keeps what each addition drops (Neumaier).
+/// A compensated sum (Neumaier).
 #[derive(Clone, Copy, Default)]
 struct Sum {
     sum: f64,
@@ -264,7 +263,7 @@ impl Moments {
         let known = |x: f64| if self.finite == 0 { f64::NAN } else { x / scale };
         let std = match self.finite {
             0 | 1 => f64::NAN,
-            // The rounded mean of equal numbers may differ from them.
+            // The rounded mean of equal numbers may differ from them in the last bit.
             _ if self.min == self.max => 0.0,
             n => (self.squares / (n - 1) as f64).sqrt() / scale,
         };
@@ -276,7 +275,7 @@ impl Moments {
             negative_infinity: self.down,
             min: known(self.min),
             max: known(self.max),
-            // The mean lies between the extremes; the last bit of a division may not know that.
+            // Rounding may put the mean outside the extremes.
             mean: known(self.mean().max(self.min).min(self.max)),
             std,
             exact: None,
@@ -284,7 +283,7 @@ impl Moments {
     }
 }
 
-/// Number of finite values, their sum, extremes and squared deviations; eight at a time.
+/// Number of finite values, sum, minimum, maximum and squared deviations, eight at a time.
 #[inline(always)]
 fn moments_of(run: &[f64]) -> (u64, f64, f64, f64, f64) {
     const LANES: usize = 8;
@@ -344,7 +343,7 @@ mod tests {
         desc.map = map;
         let limits = Limits::default();
         let array = Dataset::new(Source::memory([]), Tree::new(&limits)).open_array(&desc).unwrap();
-        // Small blocks, so that merging is tested too.
+        // Small blocks test merging.
         statistics(&array.all().unwrap().with_block_bytes(1000)).unwrap()
     }
 
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn sixty_four_bit_numbers_keep_their_low_digits() {
+    fn statistics_of_64_bit_integers_are_exact() {
         let values = [(1_i64 << 62), (1 << 62) + 1, (1 << 62) + 2];
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         let got = stats(DType::I64, None, &bytes);
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_overflows_is_counted_value_by_value() {
+    fn scaling_that_overflows_counts_infinities() {
         let map = Linear::new(1e308, 1.7e308);
         let got = stats(DType::U8, Some(map), &[0, 1, 2]);
         assert_eq!((got.finite, got.positive_infinity, got.max), (1, 2, 1e308));

@@ -1,10 +1,9 @@
-//! A dataset that is a folder of files, put in its place as a whole.
+//! Atomic writes of datasets that are folders of files.
 //!
-//! The files are written into a folder beside the target whose name begins with a dot and ends in
-//! `.part`. [`FolderSink::commit`] brings all of them to the disk and gives the folder its name in one
-//! step; what was there before is exchanged with it in the same step and then removed. A folder
-//! cannot be without a name, so a killed writer leaves its `.part`; the next writer of the same target
-//! finds that nobody holds it any more and removes it.
+//! The files are written to a temporary folder `.NAME.XXXXXX.part` next to the target.
+//! [`FolderSink::commit`] flushes them to disk and renames the folder; an existing target is exchanged
+//! with it atomically and then removed. A killed writer leaves its `.part` folder; the next writer of the
+//! same target removes it when its lock is released.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -18,27 +17,27 @@ use tempfile::TempDir;
 use super::{Overwrite, Sink, exists, folder, follow};
 use crate::error::{Error, Result};
 
-/// The end of an unfinished folder's name.
+/// Suffix of temporary folders.
 const SUFFIX: &str = ".part";
 
-/// Files that are brought to the disk one by one.
+/// Up to this number of files are synced one by one.
 const FEW: usize = 8;
 
 /// A folder being written.
 pub struct FolderSink {
-    /// As the user named it, for messages.
+    /// Path as given by the caller, for messages.
     path: PathBuf,
-    /// What is replaced: no link.
+    /// Path to replace, with symbolic links resolved.
     target: PathBuf,
     overwrite: Overwrite,
     part: TempDir,
-    /// Tells others that the folder is in use.
-    held: File,
+    /// Handle with the lock that marks the folder as in use.
+    lock: File,
 }
 
 impl FolderSink {
-    /// Starts a new folder that appears under `path`, whole, when it is committed. Dropped before
-    /// that, it leaves nothing behind.
+    /// Creates a new folder that becomes visible at `path` when it is committed. If it is dropped before
+    /// that, it is removed. Fails with `Exists` if `path` exists and may not be replaced.
     pub fn create(path: impl AsRef<Path>, overwrite: Overwrite) -> Result<Self> {
         let path = path.as_ref();
         let target = follow(path);
@@ -46,34 +45,34 @@ impl FolderSink {
             return Err(exists(path));
         }
         let Some(name) = target.file_name() else {
-            return Err(Error::argument("names no folder to write").with_path(path));
+            return Err(Error::argument("the path has no folder name").with_path(path));
         };
         let prefix = format!(".{}.", name.to_string_lossy());
         let start = || -> io::Result<(TempDir, File)> {
-            clear(folder(&target), &prefix);
+            remove_stale(folder(&target), &prefix);
             let mut builder = tempfile::Builder::new();
             builder.prefix(&prefix).suffix(SUFFIX).permissions(Permissions::from_mode(0o777));
             let part = builder.tempdir_in(folder(&target))?;
-            let held = File::open(part.path())?;
-            // A file system without locks is no reason to refuse.
-            let _ = rustix::fs::flock(&held, FlockOperation::LockExclusive);
-            Ok((part, held))
+            let lock = File::open(part.path())?;
+            // File systems without locks are accepted.
+            let _ = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
+            Ok((part, lock))
         };
-        let (part, held) = start().map_err(|e| Error::io(path, e))?;
-        Ok(Self { path: path.to_path_buf(), target, overwrite, part, held })
+        let (part, lock) = start().map_err(|e| Error::io(path, e))?;
+        Ok(Self { path: path.to_path_buf(), target, overwrite, part, lock })
     }
 
-    /// The folder as the user named it.
+    /// Path as given by the caller.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Starts a file of the folder, with the folders above it; `name` has slashes between its parts,
-    /// none of which may lead out of the folder. The file needs no commit of its own.
+    /// Creates a file in the folder, and its parent folders. `name` is a relative path with `/` as
+    /// separator and without `.` or `..`. The file is committed with the folder. Fails if it exists.
     pub fn file(&self, name: &str) -> Result<Sink> {
         let inside = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
         if !name.split('/').all(inside) {
-            let message = format!("\"{name}\" is no name of a file in a folder");
+            let message = format!("invalid file name \"{name}\"");
             return Err(Error::argument(message).with_path(&self.path));
         }
         let path = self.part.path().join(name);
@@ -92,16 +91,17 @@ impl FolderSink {
         Ok(Sink::inside(file, shown))
     }
 
-    /// Makes the folder appear: flush everything to disk, give it its name, flush the folder above.
+    /// Flushes all files to disk, renames the folder to its target and flushes the parent folder. Fails with
+    /// `Exists` if the target was created in between and may not be replaced.
     pub fn commit(self) -> Result<()> {
-        self.sync().and_then(|()| self.appear()).map_err(|e| self.io(e))?;
+        self.sync().and_then(|()| self.publish()).map_err(|e| self.io(e))?;
         let _ = File::open(folder(&self.target)).and_then(|folder| folder.sync_all());
         Ok(())
     }
 
-    /// The same for a folder that will soon be removed: nothing waits for the disk.
+    /// Renames the folder to its target without flushing anything to disk. For temporary folders.
     pub fn commit_unsynced(self) -> Result<()> {
-        self.appear().map_err(|e| self.io(e))
+        self.publish().map_err(|e| self.io(e))
     }
 
     fn io(&self, error: io::Error) -> Error {
@@ -111,25 +111,24 @@ impl FolderSink {
         }
     }
 
-    /// Brings all files to the disk. Many small ones are there fastest when the whole file system is
-    /// asked: one by one each of them would wait for its own turn of the journal.
+    /// Flushes all files to disk. For many files one `syncfs` is faster than a journal commit per file.
     fn sync(&self) -> io::Result<()> {
         let (mut files, mut folders) = (Vec::new(), vec![self.part.path().to_path_buf()]);
         list(self.part.path(), &mut files, &mut folders)?;
-        if files.len() > FEW && rustix::fs::syncfs(&self.held).is_ok() {
+        if files.len() > FEW && rustix::fs::syncfs(&self.lock).is_ok() {
             return Ok(());
         }
         for file in files {
             File::open(file)?.sync_all()?;
         }
         for folder in folders {
-            // Some file systems cannot sync a folder; its files are safe without.
+            // Some file systems cannot sync a folder; its files are already on disk.
             let _ = File::open(folder)?.sync_all();
         }
         Ok(())
     }
 
-    fn appear(&self) -> io::Result<()> {
+    fn publish(&self) -> io::Result<()> {
         match self.overwrite {
             Overwrite::Never => self.rename(RenameFlags::NOREPLACE),
             Overwrite::Replace => self.replace(),
@@ -139,7 +138,7 @@ impl FolderSink {
     fn rename(&self, flags: RenameFlags) -> io::Result<()> {
         let done = rustix::fs::renameat_with(CWD, self.part.path(), CWD, &self.target, flags);
         if done == Err(Errno::INVAL) && flags == RenameFlags::NOREPLACE {
-            // This file system cannot promise it; whoever came first is still not replaced.
+            // Not supported by this file system: check, then rename.
             if fs::symlink_metadata(&self.target).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
@@ -148,7 +147,7 @@ impl FolderSink {
         Ok(done?)
     }
 
-    /// Puts the folder in the place of what is there, if anything is.
+    /// Replaces the target, if it exists.
     fn replace(&self) -> io::Result<()> {
         let Ok(old) = fs::metadata(&self.target) else {
             return self.rename(RenameFlags::NOREPLACE);
@@ -157,15 +156,17 @@ impl FolderSink {
             fs::set_permissions(self.part.path(), old.permissions())?;
         }
         match self.rename(RenameFlags::EXCHANGE) {
-            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => self.put_aside(),
-            // The old one has the unfinished one's name now.
+            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                self.replace_in_two_steps()
+            }
+            // The old target now has the temporary name.
             done => done.and_then(|()| remove(self.part.path())),
         }
     }
 
-    /// The same in two steps, where the file system cannot exchange; the first is taken back when the
+    /// Replaces the target in two steps, for file systems without exchange; the first is undone if the
     /// second fails.
-    fn put_aside(&self) -> io::Result<()> {
+    fn replace_in_two_steps(&self) -> io::Result<()> {
         let aside = self.part.path().with_extension("old");
         fs::rename(&self.target, &aside)?;
         if let Err(e) = fs::rename(self.part.path(), &self.target) {
@@ -176,16 +177,16 @@ impl FolderSink {
     }
 }
 
-/// Removes what killed writers of the same target have left. What cannot be removed does no harm.
-fn clear(above: &Path, prefix: &str) {
+/// Removes temporary folders of killed writers of the same target; failures are ignored.
+fn remove_stale(above: &Path, prefix: &str) {
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let ours = name.starts_with(prefix) && name.ends_with(SUFFIX);
         if ours
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && let Ok(held) = File::open(entry.path())
-            && rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && let Ok(lock) = File::open(entry.path())
+            && rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -200,7 +201,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Everything below `path`.
+/// Appends all files and folders below `path`.
 fn list(path: &Path, files: &mut Vec<PathBuf>, folders: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_appears_whole_when_it_is_committed() {
+    fn a_folder_is_visible_with_all_files_after_commit() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let sink = write(&path, Overwrite::Never, b"1");
@@ -242,7 +243,7 @@ mod tests {
         sink.commit().unwrap();
         assert_eq!(fs::read(path.join("a/b/c")).unwrap(), b"1");
         assert_eq!(names(dir.path()), ["x"]);
-        // As others see a folder that was made with mkdir.
+        // The same mode as a folder made with mkdir.
         fs::create_dir(dir.path().join("plain")).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&path), mode(&dir.path().join("plain")));
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_folder_leaves_no_trace_and_the_old_one_as_it_was() {
+    fn a_dropped_folder_is_removed_and_the_old_one_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         drop(write(&path, Overwrite::Never, b"1"));
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_takes_the_place_of_folders_links_and_files() {
+    fn folders_links_and_files_can_be_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         write(&path, Overwrite::Never, b"1").commit().unwrap();
@@ -274,7 +275,7 @@ mod tests {
         write(&link, Overwrite::Replace, b"2").commit().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(path.join("a/b/c")).unwrap(), b"2");
-        assert!(!path.join("more").exists(), "nothing of the old folder stays");
+        assert!(!path.join("more").exists(), "files of the old folder are removed");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
         fs::remove_dir_all(&path).unwrap();
         fs::write(&path, b"a file").unwrap();
@@ -286,17 +287,17 @@ mod tests {
     }
 
     #[test]
-    fn two_steps_do_what_an_exchange_does() {
+    fn replacing_in_two_steps_gives_the_same_result_as_an_exchange() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         write(&path, Overwrite::Never, b"1").commit().unwrap();
-        write(&path, Overwrite::Replace, b"2").put_aside().unwrap();
+        write(&path, Overwrite::Replace, b"2").replace_in_two_steps().unwrap();
         assert_eq!(fs::read(path.join("top")).unwrap(), b"2");
         assert_eq!(names(dir.path()), ["x"]);
     }
 
     #[test]
-    fn a_target_that_appears_meanwhile_is_not_lost() {
+    fn a_target_created_before_the_commit_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let sink = write(&path, Overwrite::Never, b"1");
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_leaves_is_removed_and_what_a_living_one_writes_is_not() {
+    fn folders_of_killed_writers_are_removed_and_those_of_running_ones_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let dead = dir.path().join(".x.killed.part");
@@ -322,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
+    fn names_that_lead_out_of_the_folder_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let sink = FolderSink::create(dir.path().join("x"), Overwrite::Never).unwrap();
         for name in ["", "../y", "/y", "a/../../y", "a//b", "a/./b", "a\0"] {
             assert_eq!(sink.file(name).err().unwrap().kind(), ErrorKind::Argument, "{name}");
         }
         sink.file("a").unwrap();
-        assert!(sink.file("a").is_err(), "a file of the folder is written once");
+        assert!(sink.file("a").is_err(), "a file can be created once");
     }
 }

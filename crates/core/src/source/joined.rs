@@ -1,7 +1,7 @@
-//! Several files read as one: the bytes of the second follow those of the first.
+//! Several files read as one: their concatenated bytes.
 //!
-//! A thousand dumps must not need a thousand open files, so a file is opened when it is read, and a
-//! few stay open.
+//! Files are opened on demand and only the most recently used stay open, so that the number of files is
+//! not limited by the number of file descriptors.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -11,28 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::open_regular;
 use crate::error::{Error, Result};
 
-/// Files that are open at once.
+/// Number of files kept open.
 const OPEN: usize = 32;
 
-/// One of the files.
+/// One file of a joined source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     path: PathBuf,
-    /// Bytes of the parts before it.
+    /// Number of bytes in the parts before this one.
     start: u64,
     len: u64,
-    /// Which file it was and when it was written last: what was learnt about one file must not be
-    /// read from another.
+    /// Identity and modification time of the file when the source was created, to detect changes.
     stamp: [i64; 4],
 }
 
 impl Part {
-    /// The file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its bytes begin among those of all.
+    /// Offset of its first byte in the joined source.
     pub fn start(&self) -> u64 {
         self.start
     }
@@ -40,7 +39,7 @@ impl Part {
 
 pub(super) struct Joined {
     pub(super) parts: Vec<Part>,
-    /// The file used last is at the end.
+    /// Least recently used first.
     open: Mutex<Vec<(usize, Arc<File>)>>,
 }
 
@@ -54,7 +53,7 @@ impl Joined {
             parts.push(Part { path: path.clone(), start, len, stamp: stamp(&meta) });
             start = start
                 .checked_add(len)
-                .ok_or_else(|| Error::limit("the files are longer together than any file"))?;
+                .ok_or_else(|| Error::limit("the total length of the files exceeds 64 bits"))?;
         }
         Ok(Self { parts, open: Mutex::new(Vec::new()) })
     }
@@ -63,14 +62,14 @@ impl Joined {
         self.parts.last().map_or(0, |part| part.start + part.len)
     }
 
-    /// The part that has the byte at `offset`.
+    /// Number of the part that contains the byte at `offset`.
     pub(super) fn find(&self, offset: u64) -> Option<usize> {
         let k = self.parts.partition_point(|part| part.start <= offset).checked_sub(1)?;
         (offset - self.parts[k].start < self.parts[k].len).then_some(k)
     }
 
-    /// Fills `buffer` as far as there are bytes; never with bytes of a part where those of another
-    /// one are missing.
+    /// Reads up to `buffer.len()` bytes and returns their number. Stops at the first missing byte: bytes
+    /// missing from one part are never replaced by those of the next.
     pub(super) fn read_at_most(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -78,13 +77,13 @@ impl Joined {
             let Some(k) = self.find(at) else { break };
             let part = &self.parts[k];
             let (inside, rest) = (at - part.start, buffer.len() - done);
-            let wanted = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
+            let expected = usize::try_from(part.len - inside).unwrap_or(rest).min(rest);
             let file = self.file(k)?;
             let file = |buffer: &mut [u8], at| file.read_at(buffer, at);
-            let read = super::fill(file, inside, &mut buffer[done..done + wanted])
+            let read = super::fill(file, inside, &mut buffer[done..done + expected])
                 .map_err(|(e, at)| Error::io(&part.path, e).at(at))?;
             done += read;
-            if read < wanted {
+            if read < expected {
                 break;
             }
         }
@@ -117,7 +116,7 @@ impl Joined {
     }
 }
 
-/// What differs when a file is another one or has been written to.
+/// Inode, length and modification time: differ if a file was replaced or written to.
 fn stamp(meta: &std::fs::Metadata) -> [i64; 4] {
     [meta.ino().cast_signed(), meta.len().cast_signed(), meta.mtime(), meta.mtime_nsec()]
 }

@@ -1,4 +1,4 @@
-//! Is it the right content, recognised, listed and written?
+//! Checks of detection, findings, regions, golden hashes and round trips.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn probe(suite: &Suite) -> Vec<String> {
             .and_then(|source| Ok((wire::fetch(&source, 0, HEAD_BYTES)?, source.len())));
         match head {
             Ok((bytes, len)) if suite.format.probe(Head { bytes: &bytes, len }) > 0 => {
-                // A file that is still being written may be shorter than any header.
+                // A file that is being written may be shorter than the header.
                 for cut in 0..bytes.len() {
                     suite.format.probe(Head { bytes: &bytes[..cut], len: cut as u64 });
                 }
@@ -34,7 +34,7 @@ pub(super) fn probe(suite: &Suite) -> Vec<String> {
         let noise: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
         let score = suite.format.probe(Head { bytes: &noise, len });
         if score > 0 {
-            failures.push(format!("claims {len} random bytes with a score of {score}"));
+            failures.push(format!("recognises {len} random bytes with a score of {score}"));
         }
     }
     failures
@@ -46,9 +46,9 @@ pub(super) fn check(suite: &Suite) -> Vec<String> {
         for strict in [false, true] {
             let findings = suite.findings(dataset.source(), strict)?;
             failures.extend(findings.iter().filter_map(bad_finding));
-            // What only `strict` minds may be in a good file.
+            // Good files may have findings of `strict` checks.
             let bad = findings.iter().filter(|f| !strict && f.severity == Severity::Error);
-            failures.extend(bad.map(|f| format!("a good file has a finding: {}", f.message)));
+            failures.extend(bad.map(|f| format!("finding in a good file: {}", f.message)));
         }
         Ok(failures)
     })
@@ -95,17 +95,17 @@ pub(super) fn golden(suite: &Suite) -> Vec<String> {
         for hash in expected {
             *balance.entry(hash).or_default() -= 1;
         }
-        let list = |wanted: fn(i64) -> bool| {
-            let some = balance.iter().filter(|(_, n)| wanted(**n)).map(|(hash, _)| *hash);
+        let list = |select: fn(i64) -> bool| {
+            let some = balance.iter().filter(|(_, n)| select(**n)).map(|(hash, _)| *hash);
             some.collect::<Vec<_>>().join(" ")
         };
         let (extra, missing) = (list(|n| n > 0), list(|n| n < 0));
         if !(extra.is_empty() && missing.is_empty()) {
             failures.push(format!(
-                "{}: {} objects, {} expected; missing: [{missing}]; not expected: [{extra}]",
+                "{}: expected {} objects, found {}; missing: [{missing}]; unexpected: [{extra}]",
                 name(path),
-                found.len(),
-                expected.len()
+                expected.len(),
+                found.len()
             ));
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn round_trip(suite: &Suite) -> Vec<String> {
     }
     suite.each_good(|dataset| {
         let folder = tempfile::tempdir()?;
-        // The same name: some formats have several forms, told apart by their endings.
+        // The same name: some formats have several variants, distinguished by their extension.
         let file = dataset.source().path().and_then(|p| p.file_name()).unwrap_or_default();
         let target = folder.path().join(file);
         match write_file(suite.format, dataset, &target, Overwrite::Never) {
@@ -138,5 +138,5 @@ pub(super) fn round_trip(suite: &Suite) -> Vec<String> {
 fn recognised(format: &dyn Format, source: &Source) -> Result<Option<String>> {
     let bytes = wire::fetch(source, 0, HEAD_BYTES)?;
     let score = format.probe(Head { bytes: &bytes, len: source.len() });
-    Ok((score == 0).then(|| "not recognised any more".to_string()))
+    Ok((score == 0).then(|| "not recognised".to_string()))
 }

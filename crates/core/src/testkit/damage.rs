@@ -1,4 +1,4 @@
-//! Files that are cut short and files with a wrong byte.
+//! Truncated files and files with one changed byte.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::format::{Region, RegionKind};
 use crate::source::Source;
 
-/// Files up to this length have every one of their bytes changed.
+/// In files up to this length in bytes, every byte is changed.
 const SMALL: u64 = 4 << 10;
 
-/// Places of a cut besides the boundaries of structures.
+/// Number of truncations besides the boundaries of regions.
 const CUTS: u64 = 200;
 
-/// Bytes of data that are changed in a larger file.
+/// Number of data bytes that are changed in larger files.
 const DATA_BYTES: u64 = 300;
 
 fn load(suite: &Suite, path: &Path) -> Result<(Arc<[u8]>, Vec<Region>)> {
@@ -44,13 +44,13 @@ fn each_file(
     failures
 }
 
-/// At most `most` of them, evenly.
-fn thin(places: Vec<u64>, most: u64) -> Vec<u64> {
-    let step = (places.len() as u64).div_ceil(most.max(1)).max(1) as usize;
-    places.into_iter().step_by(step).collect()
+/// At most `most` of the offsets, evenly spaced.
+fn thin(offsets: Vec<u64>, most: u64) -> Vec<u64> {
+    let step = (offsets.len() as u64).div_ceil(most.max(1)).max(1) as usize;
+    offsets.into_iter().step_by(step).collect()
 }
 
-/// `n` places from 0 to `len`, evenly.
+/// `n` evenly spaced offsets below `len`.
 fn spread(n: u64, len: u64) -> impl Iterator<Item = u64> {
     (0..n).map(move |k| (u128::from(k) * u128::from(len) / u128::from(n)) as u64)
 }
@@ -59,13 +59,13 @@ pub(super) fn truncation(suite: &Suite) -> Vec<String> {
     each_file(suite, |file, bytes, regions| {
         let len = bytes.len() as u64;
         let ends = regions.iter().flat_map(|r| [r.offset, r.offset.saturating_add(r.len)]);
-        let mut places: BTreeSet<u64> =
+        let mut offsets: BTreeSet<u64> =
             ends.flat_map(|at| [at.saturating_sub(1), at, at.saturating_add(1)]).collect();
-        places.extend(spread(CUTS, len));
-        let places: Vec<u64> = places.into_iter().filter(|at| *at < len).collect();
+        offsets.extend(spread(CUTS, len));
+        let offsets: Vec<u64> = offsets.into_iter().filter(|at| *at < len).collect();
         let most = (suite.work / len.max(1)).max(CUTS);
         let (format, limits) = (suite.format, suite.limits);
-        let cases = thin(places, most).into_iter().map(move |at| {
+        let cases = thin(offsets, most).into_iter().map(move |at| {
             let source = Source::memory(&bytes[..at as usize]);
             (format!("cut to {at} of {len} bytes"), limits, source)
         });
@@ -78,20 +78,20 @@ pub(super) fn truncation(suite: &Suite) -> Vec<String> {
 pub(super) fn corruption(suite: &Suite) -> Vec<String> {
     each_file(suite, |file, bytes, regions| {
         let len = bytes.len() as u64;
-        let places = if len <= SMALL {
+        let offsets = if len <= SMALL {
             (0..len).collect()
         } else {
-            let mut places: BTreeSet<u64> = regions
+            let mut offsets: BTreeSet<u64> = regions
                 .iter()
                 .filter(|region| region.kind != RegionKind::Data)
                 .flat_map(|r| r.offset..r.offset.saturating_add(r.len).min(len))
                 .collect();
-            places.extend(spread(DATA_BYTES, len));
+            offsets.extend(spread(DATA_BYTES, len));
             let most = (suite.work / len / 5).max(DATA_BYTES);
-            thin(places.into_iter().collect(), most)
+            thin(offsets.into_iter().collect(), most)
         };
         let (format, limits) = (suite.format, suite.limits);
-        let cases = places.into_iter().flat_map(move |at| {
+        let cases = offsets.into_iter().flat_map(move |at| {
             let old = bytes[at as usize];
             let mut values = vec![0, 0xff, old ^ 0x01, old ^ 0x80, old.wrapping_add(1)];
             values.sort_unstable();

@@ -1,4 +1,4 @@
-//! Everything that can be done with a file, done once.
+//! Runs every operation on a file once.
 
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,10 +11,10 @@ use crate::source::Source;
 use crate::tree::NodeId;
 use crate::wire;
 
-/// Frames of an array that are looked at: a lying header may promise any number of them.
+/// Number of frames of an array that are read; a damaged header may contain any number.
 const FRAMES: u64 = 32;
 
-/// What came of it.
+/// Errors, findings and size of the tree.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) errors: Vec<(&'static str, Error)>,
@@ -31,17 +31,16 @@ impl Outcome {
         }
     }
 
-    /// What is wrong with the errors: they blame the system or the caller, name no rule, or do
-    /// not say where.
+    /// Errors of the wrong kind, without a code, or without a location.
     pub(super) fn complaints(&self) -> Vec<String> {
         let mut out = Vec::new();
         for (stage, error) in &self.errors {
             let fault = if matches!(error.kind(), ErrorKind::Io | ErrorKind::Argument) {
-                format!("a damaged file is no `{}` error", error.kind().name())
+                format!("wrong error kind `{}` for a damaged file", error.kind().name())
             } else if error.code().is_empty() {
                 "an error without a code".to_string()
             } else if error.offset().is_none() && error.object().is_none() {
-                "an error without a place".to_string()
+                "an error without a location".to_string()
             } else {
                 continue;
             };
@@ -52,17 +51,17 @@ impl Outcome {
     }
 }
 
-/// What is missing in a finding, if anything is.
+/// A message if the finding has no code or no location.
 pub(super) fn bad_finding(finding: &Finding) -> Option<String> {
     let missing = match finding {
         f if f.code.is_empty() => "code",
-        f if f.offset.is_none() && f.object.is_none() => "place",
+        f if f.offset.is_none() && f.object.is_none() => "location",
         _ => return None,
     };
     Some(format!("check: a finding without a {missing}: {}", finding.message))
 }
 
-/// Probes, checks and opens, then looks at every node, region and object and reads every array.
+/// Probes, checks and opens a file, lists its regions and objects, and reads every array.
 pub(super) fn exercise(format: &dyn Format, source: &Source, limits: &Limits) -> Outcome {
     let mut outcome = Outcome::default();
     match wire::fetch(source, 0, HEAD_BYTES) {
@@ -88,8 +87,7 @@ fn walk(dataset: &Dataset, outcome: &mut Outcome) {
     outcome.note("regions", dataset.regions(&mut |_| Ok(())));
     let tree = dataset.tree();
     outcome.nodes = tree.len() as u64;
-    // Enough to read a sound file several times over, too little to be kept busy by a header that
-    // promises more than the file has.
+    // Enough to read a valid file several times; bounds the work for headers with wrong sizes.
     let mut allowed = dataset.source().len().saturating_mul(16).saturating_add(4 << 20);
     for (_, node) in tree.iter() {
         outcome.depth = outcome.depth.max(node.path.split('/').count() as u64);
@@ -119,7 +117,7 @@ fn read_frames(dataset: &Dataset, id: NodeId, desc: &ArrayDesc, allowed: &mut u6
     Ok(())
 }
 
-/// The first frames of an array and the last; just the number 0 where it has none.
+/// The first and last frames of an array; 0 for an array without frames.
 pub(super) fn some_frames(dataset: &Dataset, desc: &ArrayDesc) -> Result<Vec<u64>> {
     Ok(match &dataset.tree().resolve(desc)?.layout {
         Layout::PerFrame(table) => {
@@ -130,7 +128,7 @@ pub(super) fn some_frames(dataset: &Dataset, desc: &ArrayDesc) -> Result<Vec<u64
     })
 }
 
-/// Reads an array to its end, or until `allowed` is used up.
+/// Reads an array completely, or until `allowed` bytes are read.
 fn drain(array: &Array, allowed: &mut u64) -> Result<()> {
     let mut stopped = *allowed == 0;
     if stopped {
@@ -139,7 +137,7 @@ fn drain(array: &Array, allowed: &mut u64) -> Result<()> {
     let result = array.all()?.stream(|_, bytes| {
         *allowed = allowed.saturating_sub(bytes.len() as u64);
         stopped = *allowed == 0;
-        if stopped { Err(Error::limit("enough")) } else { Ok(()) }
+        if stopped { Err(Error::limit("read limit of the test reached")) } else { Ok(()) }
     });
     if stopped { Ok(()) } else { result }
 }

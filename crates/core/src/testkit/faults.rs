@@ -1,32 +1,30 @@
-//! Writes that fail on purpose, and a record of all of them, for tests of those who promise something
-//! about files that are cut.
+//! Fault injection for writes, for tests of crash safety.
 //!
-//! From [`arm`] to [`disarm`] the calls are counted and kept that this thread makes to write, reserve
-//! or sync a [`crate::sink::Sink`], and one of them may fail. Of a write, a part may be in the file
-//! by then.
+//! Between [`arm`] and [`disarm`], the calls of this thread that write, reserve or sync a
+//! [`crate::sink::Sink`] are recorded, and one of them may fail. A failing write may be partial.
 
 use std::cell::{Cell, RefCell};
 use std::io;
 
-/// How calls fail.
+/// The call that fails, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The call that fails, counted from 0.
+    /// Number of the call, from 0.
     pub call: usize,
-    /// Of the bytes of a write, so many hundredths reach the file.
+    /// Percentage of the bytes of a failing write that reach the file.
     pub part: usize,
-    /// All later calls fail, too, and write nothing.
+    /// All later calls fail, too, without writing.
     pub lasting: bool,
 }
 
-/// Something that was done to a file, or would have been.
+/// A recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Bytes at a place.
+    /// Offset and bytes of a write.
     Write(u64, Vec<u8>),
-    /// The file is so long, at least.
+    /// Minimum length in bytes.
     Reserve(u64),
-    /// Everything before is on the disk.
+    /// Flush to disk.
     Sync,
 }
 
@@ -35,24 +33,24 @@ thread_local! {
     static CALLS: RefCell<Option<Vec<Call>>> = const { RefCell::new(None) };
 }
 
-/// Keeps all calls from now on, of which one may fail.
+/// Starts recording calls; `fault` is the one that fails.
 pub fn arm(fault: Option<Fault>) {
     FAULT.set(fault);
     CALLS.set(Some(Vec::new()));
 }
 
-/// Calls so far.
+/// Number of recorded calls.
 pub fn calls() -> usize {
     CALLS.with_borrow(|calls| calls.as_ref().map_or(0, Vec::len))
 }
 
-/// Lets nothing fail any more, and gives the calls that were kept.
+/// Stops recording and returns the calls.
 pub fn disarm() -> Vec<Call> {
     FAULT.set(None);
     CALLS.take().unwrap_or_default()
 }
 
-/// Keeps a call. If it fails: how many bytes of it are written, and why not all.
+/// Records a call. If it is to fail, returns the number of bytes to write and the error.
 pub(crate) fn strike(make: impl FnOnce() -> Call) -> Option<(usize, io::Error)> {
     let (number, bytes) = CALLS.with_borrow_mut(|calls| {
         let calls = calls.as_mut()?;
@@ -67,5 +65,5 @@ pub(crate) fn strike(make: impl FnOnce() -> Call) -> Option<(usize, io::Error)> 
         return None;
     }
     let written = if now { bytes * fault.part.min(100) / 100 } else { 0 };
-    Some((written, io::Error::other("a fault that was asked for")))
+    Some((written, io::Error::other("injected fault")))
 }

@@ -1,7 +1,6 @@
-//! The conformance suite that every format runs (feature `testkit`).
+//! The conformance suite of formats (feature `testkit`).
 //!
-//! A format crate hands over sample files and gets back the tests that every format must pass.
-//! Its `tests/testkit.rs` is about ten lines:
+//! A format crate runs it on its sample files, in a `tests/testkit.rs` of about ten lines:
 //!
 //! ```no_run
 //! # use spile_core::format::Format;
@@ -15,25 +14,25 @@
 //! Suite::new(format, good).with_golden(hashes).run_all();
 //! ```
 //!
-//! What is tested, each also on its own as a method of [`Suite`]:
+//! Checks, each also available as a method of [`Suite`]:
 //!
 //! | check | a format passes if |
 //! |---|---|
-//! | `probe` | it knows every good file by its bytes, and does not claim noise or nothing |
-//! | `check` | its own `check` finds no error in a good file, and nothing without a code and a place |
-//! | `regions` | the regions of a good file lie inside it, in order, without overlap |
-//! | `golden` | the objects of each file hash to what the reference program stored |
-//! | `round_trip` | what it writes reads back as the same content (skipped for read-only formats) |
-//! | `sources` | file, map and memory give the same |
-//! | `split_reads` | any window, in any order, in any block size gives what one whole read gives |
-//! | `limits` | a tight budget is kept to, or refused with a `Limit` error |
-//! | `truncation` | a file cut anywhere reads, or fails with an error that names its place and rule |
-//! | `corruption` | a file with any one byte changed does the same |
+//! | `probe` | it recognises every good file by its content, and neither random bytes nor an empty file |
+//! | `check` | `check` finds no error in a good file, and every finding has a code and a location |
+//! | `regions` | the regions of a good file are within it, in order, without overlap |
+//! | `golden` | the objects of each file have the SHA-256 of the reference |
+//! | `round_trip` | a written file has the same content (skipped for read-only formats) |
+//! | `sources` | file, map and memory give the same content |
+//! | `split_reads` | any selection, order and block size gives the same elements as one read of the array |
+//! | `limits` | small memory limits are respected, or rejected with a `Limit` error |
+//! | `truncation` | a truncated file can be read, or gives an error with a location and a code |
+//! | `corruption` | a file with one changed byte can be read, or gives an error with a location and a code |
 //!
-//! The last two open, check, walk and read thousands of damaged files. Code under test may not
-//! panic, may not take longer than [`Suite::patience`] a case, and may not hold more memory than
-//! [`Suite::limits`] allow. Memory is only watched where the test crate has a counting allocator
-//! and hands over its [`Meter`]; `crates/core/tests/support/meter.rs` is one to include:
+//! The last two open, check and read thousands of damaged files. The code under test must not panic, take
+//! longer than [`Suite::patience`] per case, or use more memory than [`Suite::limits`]. Memory is measured
+//! if the test crate has a counting allocator and passes its [`Meter`], for example
+//! `crates/core/tests/support/meter.rs`:
 //!
 //! ```text
 //! #[path = "../../../crates/core/tests/support/meter.rs"]
@@ -41,10 +40,8 @@
 //! Suite::new(&Taf, good).with_meter(meter::METER).run_all();
 //! ```
 //!
-//! A failure names the file, the damage (`cut to 512 of 1153 bytes`, `byte 17 set to 0xff`) and
-//! what happened, so that the case can be made again by hand. Everything is the same in every run.
-//!
-//! This is test code: it panics, because that is how a test fails.
+//! A failure message contains the file, the damage (`cut to 512 of 1153 bytes`, `byte 17 set to 0xff`) and
+//! the result, so that it can be reproduced. Runs are deterministic. Failures are panics.
 
 #![allow(clippy::missing_panics_doc)]
 
@@ -70,34 +67,34 @@ pub use guard::Meter;
 pub use same::{assert_same_content, differences, object_hashes};
 pub use serde_json::Value as Json;
 
-/// Failures of one check that `run_all` shows.
+/// Number of failures per check that `run_all` prints.
 const SHOWN: usize = 10;
 
-/// Gives back what is wrong, a sentence each.
+/// Returns failure messages.
 type Check = fn(&Suite) -> Vec<String>;
 
-/// A format and the files to try it on.
+/// A format and its sample files.
 #[derive(Clone)]
 pub struct Suite {
     /// The format.
     pub format: &'static dyn Format,
-    /// Files that it must read.
+    /// Valid files.
     pub good: Vec<PathBuf>,
     /// Files with the SHA-256 of each of their objects ([`object_hashes`]), in any order.
     pub golden: Vec<(PathBuf, Vec<String>)>,
-    /// What the format may spend on one file.
+    /// Limits for one file.
     pub limits: Limits,
-    /// How long one damaged file may keep it busy.
+    /// Longest time for one damaged file.
     pub patience: Duration,
-    /// Watches the memory, where there is someone to ask.
+    /// Measures memory, if the test crate has a counting allocator.
     pub meter: Option<Meter>,
-    /// Bytes of damaged copies made of one file by one check. Where that is not enough for all
-    /// places they are thinned out evenly; files of up to 4 KiB are always done completely.
+    /// Total size in bytes of the damaged copies of one file per check. If it is not enough for all offsets,
+    /// they are thinned out evenly; files up to 4 KiB are always tested completely.
     pub work: u64,
 }
 
 impl Suite {
-    /// A suite with limits that suit small samples: 64 MiB of memory, ten seconds a case.
+    /// A suite for small samples: 64 MiB of memory, ten seconds per case.
     pub fn new(format: &'static dyn Format, good: Vec<PathBuf>) -> Self {
         Self {
             format,
@@ -110,20 +107,20 @@ impl Suite {
         }
     }
 
-    /// The same with hashes to compare with.
+    /// This suite with expected hashes.
     pub fn with_golden(mut self, golden: Vec<(PathBuf, Vec<String>)>) -> Self {
         self.golden = golden;
         self
     }
 
-    /// The same with an eye on memory. The meter counts for the whole process: keep the suite the
-    /// only test of its file, or have all tests there go through suites, which wait for each other.
+    /// This suite with memory measurement. The meter counts for the entire process: the test binary must not
+    /// run other tests than suites, which are serialised.
     pub fn with_meter(mut self, meter: Meter) -> Self {
         self.meter = Some(meter);
         self
     }
 
-    /// Runs every check and fails with what all of them found.
+    /// Runs every check and fails with all failures.
     pub fn run_all(&self) {
         let checks: [(&str, Check); 10] = [
             ("probe", content::probe),
@@ -147,58 +144,57 @@ impl Suite {
                 all.push(format!("{name}: and {more} more"));
             }
         }
-        self.settle(&all);
+        self.assert_passed(&all);
     }
 
-    /// Every good file is recognised by its bytes alone; noise and nothing are not.
+    /// Every good file is recognised by its content; random bytes and an empty file are not.
     pub fn probe(&self) {
-        self.settle(&content::probe(self));
+        self.assert_passed(&content::probe(self));
     }
 
-    /// No good file has a finding of severity error; every finding has a code and a place.
+    /// No good file has a finding of severity error; every finding has a code and a location.
     pub fn check(&self) {
-        self.settle(&content::check(self));
+        self.assert_passed(&content::check(self));
     }
 
-    /// The regions of a good file lie inside it, in order, without overlap.
+    /// The regions of a good file are within it, in order, without overlap.
     pub fn regions(&self) {
-        self.settle(&content::regions(self));
+        self.assert_passed(&content::regions(self));
     }
 
-    /// The objects of [`Suite::golden`] hash to what is expected.
+    /// The objects of [`Suite::golden`] have the expected hashes.
     pub fn golden(&self) {
-        self.settle(&content::golden(self));
+        self.assert_passed(&content::golden(self));
     }
 
-    /// Good files are written and read back as the same content. Nothing happens where the format
-    /// is never written.
+    /// Good files that are written and read again have the same content. Skipped for read-only formats.
     pub fn round_trip(&self) {
-        self.settle(&content::round_trip(self));
+        self.assert_passed(&content::round_trip(self));
     }
 
-    /// File, map and memory give the same.
+    /// File, map and memory give the same content.
     pub fn sources(&self) {
-        self.settle(&reading::sources(self));
+        self.assert_passed(&reading::sources(self));
     }
 
-    /// Elements one by one, random windows and blocks of one element agree with one whole read.
+    /// Single elements, random selections and blocks of one element equal one read of the array.
     pub fn split_reads(&self) {
-        self.settle(&reading::split_reads(self));
+        self.assert_passed(&reading::split_reads(self));
     }
 
-    /// Tight budgets are kept to or refused.
+    /// Small memory limits are respected or rejected with a `Limit` error.
     pub fn limits(&self) {
-        self.settle(&reading::limits(self));
+        self.assert_passed(&reading::limits(self));
     }
 
-    /// Files cut at every boundary of a structure, beside it, and at 200 places more.
+    /// Files truncated at and next to every boundary of a region, and at 200 other offsets.
     pub fn truncation(&self) {
-        self.settle(&damage::truncation(self));
+        self.assert_passed(&damage::truncation(self));
     }
 
     /// Files with one byte changed.
     pub fn corruption(&self) {
-        self.settle(&damage::corruption(self));
+        self.assert_passed(&damage::corruption(self));
     }
 
     fn open(&self, source: Source) -> Result<Dataset> {
@@ -212,7 +208,7 @@ impl Suite {
         Ok(report.transpose()?.unwrap_or_default().findings)
     }
 
-    /// Runs `look` on every good file, ready opened; failures carry the file's name.
+    /// Runs `look` on every good file; failures are prefixed with the file name.
     fn each_good(&self, mut look: impl FnMut(&Dataset) -> Result<Vec<String>>) -> Vec<String> {
         let mut failures = Vec::new();
         for path in &self.good {
@@ -225,13 +221,13 @@ impl Suite {
         failures
     }
 
-    fn settle(&self, failures: &[String]) {
+    fn assert_passed(&self, failures: &[String]) {
         let name = self.format.info().name;
         assert!(failures.is_empty(), "{name} does not conform:\n  {}", failures.join("\n  "));
     }
 }
 
-/// All files of a folder, sorted; a test without its samples fails here.
+/// All files of a folder, sorted. Panics if there are none.
 pub fn files(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     let folder = folder.as_ref();
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -243,7 +239,7 @@ pub fn files(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     found
 }
 
-/// A manifest, parsed; what is in it differs from format to format.
+/// Parses a JSON manifest. Panics if it cannot be read.
 pub fn manifest(path: impl AsRef<Path>) -> Json {
     let path = path.as_ref();
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -254,12 +250,12 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        // SplitMix64: one line of state, no dependency.
+        // SplitMix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -267,7 +263,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; zero if there is none.
+    /// A number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }

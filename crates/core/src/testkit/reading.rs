@@ -1,4 +1,4 @@
-//! The same content however it is read: from what, in which parts, with how much memory.
+//! Content must not depend on the kind of source, the selections or the memory limit.
 
 use super::exercise::{Outcome, exercise, some_frames};
 use super::same::{differences, object_hashes};
@@ -11,10 +11,10 @@ use crate::read::{Array, Axes};
 use crate::select::{Selection, Slice};
 use crate::source::Source;
 
-/// Arrays longer than this are not read element by element.
+/// Larger arrays, in bytes, are not tested with small reads.
 const LARGEST: u64 = 16 << 20;
 
-/// Elements of an array that are read alone, windows into it, elements of a window.
+/// Number of single elements and of windows read per array; number of elements of a window.
 const SINGLES: u64 = 300;
 const WINDOWS: usize = 40;
 const WINDOW: f64 = 20_000.0;
@@ -44,19 +44,19 @@ pub(super) fn sources(suite: &Suite) -> Vec<String> {
                 ("summary", format!("{:?}", file.summary()) == format!("{:?}", other.summary())),
                 ("findings", report(file.source())? == report(&source)?),
             ];
-            let others = same.iter().filter(|(_, same)| !same);
-            failures.extend(others.map(|(what, _)| format!("other {what} when {kind}")));
+            let different = same.iter().filter(|(_, same)| !same);
+            failures.extend(different.map(|(what, _)| format!("different {what} when {kind}")));
         }
         Ok(failures)
     })
 }
 
 pub(super) fn limits(suite: &Suite) -> Vec<String> {
-    let wide = suite.limits;
+    let default = suite.limits;
     let mut tight: Vec<Limits> = Vec::new();
-    tight.extend([0, 100, 4 << 10, 64 << 10].map(|memory| Limits { memory, ..wide }));
-    tight.extend([0, 1, 2].map(|nodes| Limits { nodes, ..wide }));
-    tight.extend([0, 1].map(|depth| Limits { depth, ..wide }));
+    tight.extend([0, 100, 4 << 10, 64 << 10].map(|memory| Limits { memory, ..default }));
+    tight.extend([0, 1, 2].map(|nodes| Limits { nodes, ..default }));
+    tight.extend([0, 1].map(|depth| Limits { depth, ..default }));
     tight.push(Limits { memory: 0, nodes: 0, depth: 0 });
     let mut failures = Vec::new();
     for path in &suite.good {
@@ -75,9 +75,10 @@ pub(super) fn limits(suite: &Suite) -> Vec<String> {
         failures.extend(guard::run(suite, &name(path), cases, move |source, limits| {
             let outcome = exercise(format, &source, limits);
             let others = outcome.errors.iter().filter(|(_, e)| e.kind() != ErrorKind::Limit);
-            let mut out: Vec<String> =
-                others.map(|(stage, e)| format!("{stage}: not a limit: {e}")).collect();
-            // The root is there whatever the limit.
+            let mut out: Vec<String> = others
+                .map(|(stage, e)| format!("{stage}: expected a `Limit` error: {e}"))
+                .collect();
+            // The root always exists.
             if outcome.nodes >= limits.nodes.max(1) || outcome.depth > u64::from(limits.depth) {
                 let Outcome { nodes, depth, .. } = outcome;
                 out.push(format!("the tree has {nodes} nodes and {depth} levels"));
@@ -109,17 +110,17 @@ fn split(array: &Array) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     let lengths = array.shape().lengths();
     let size = array.dtype().size();
-    let whole = array.read_bytes(&Selection::all(), Axes::Stored)?;
+    let all = array.read_bytes(&Selection::all(), Axes::Stored)?;
     let count = array.shape().count().unwrap_or(0);
 
-    let mut joined = Vec::with_capacity(whole.len());
+    let mut joined = Vec::with_capacity(all.len());
     // Blocks of one element, of a few for long arrays.
-    array.all()?.with_block_bytes(size.max(whole.len() / 50_000)).stream(|_, bytes| {
+    array.all()?.with_block_bytes(size.max(all.len() / 50_000)).stream(|_, bytes| {
         joined.extend_from_slice(bytes);
         Ok(())
     })?;
-    if joined != whole {
-        failures.push("small blocks give something else than one large one".to_string());
+    if joined != all {
+        failures.push("small blocks give different elements".to_string());
     }
 
     let axes: Vec<usize> = (0..lengths.len()).collect();
@@ -127,7 +128,7 @@ fn split(array: &Array) -> Result<Vec<String>> {
     for _ in 0..SINGLES.min(count) {
         let one: Vec<Slice> =
             lengths.iter().map(|n| Slice::Index(random.below(*n) as i64)).collect();
-        compare(array, &whole, one, &axes, &mut failures)?;
+        compare(array, &all, one, &axes, &mut failures)?;
     }
     let longest = WINDOW.powf(1.0 / lengths.len().max(1) as f64) as u64 + 1;
     for _ in 0..WINDOWS {
@@ -136,12 +137,12 @@ fn split(array: &Array) -> Result<Vec<String>> {
         for k in (1..order.len()).rev() {
             order.swap(k, random.below(k as u64 + 1) as usize);
         }
-        compare(array, &whole, window, &order, &mut failures)?;
+        compare(array, &all, window, &order, &mut failures)?;
     }
     Ok(failures)
 }
 
-/// At most `longest` indices of a dimension, in steps, forwards or backwards.
+/// A random slice over at most `longest` indices of a dimension, forwards or backwards.
 fn window(random: &mut Random, length: u64, longest: u64) -> Slice {
     let step = 1 + random.below(4) as i64;
     let start = random.below(length) as i64;
@@ -154,10 +155,10 @@ fn window(random: &mut Random, length: u64, longest: u64) -> Slice {
     Slice::Range { start: Some(start), stop: Some(start + reach), step }
 }
 
-/// Reads a part and picks the same elements out of the whole, one at a time.
+/// Compares a read of `slices` with the same elements of `all`.
 fn compare(
     array: &Array,
-    whole: &[u8],
+    all: &[u8],
     slices: Vec<Slice>,
     slowest: &[usize],
     failures: &mut Vec<String>,
@@ -167,21 +168,21 @@ fn compare(
     let spans = selection.resolve(array.shape())?;
     let strides = array.shape().strides(array.order());
     let size = array.dtype().size();
-    let mut places = vec![0_i64];
+    let mut offsets = vec![0_i64];
     for k in slowest {
         let (span, stride) = (spans[*k], strides[*k] as i64);
         let along = |at: i64| {
             (0..span.count as i64).map(move |i| at + (span.start as i64 + i * span.step) * stride)
         };
-        places = places.into_iter().flat_map(along).collect();
+        offsets = offsets.into_iter().flat_map(along).collect();
     }
-    let picked: Vec<u8> = places
+    let picked: Vec<u8> = offsets
         .iter()
-        .flat_map(|at| &whole[*at as usize * size..(*at as usize + 1) * size])
+        .flat_map(|at| &all[*at as usize * size..(*at as usize + 1) * size])
         .copied()
         .collect();
     if read != picked {
-        failures.push(format!("{:?} in the order {slowest:?} reads wrongly", selection.0));
+        failures.push(format!("{:?} in the order {slowest:?} gives wrong elements", selection.0));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Have two files the same content?
+//! Comparison of the content of two files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,26 +18,25 @@ use crate::wire::ByteOrder;
 /// Fails unless `a` and `b` have the same content; see [`differences`].
 ///
 /// # Panics
-/// That is its purpose.
+/// If the content differs or cannot be read.
 pub fn assert_same_content(a: &Dataset, b: &Dataset) {
     match differences(a, b) {
         Ok(found) => {
-            assert!(found.is_empty(), "the content is not the same:\n  {}", found.join("\n  "));
+            assert!(found.is_empty(), "the content differs:\n  {}", found.join("\n  "));
         }
         Err(error) => panic!("{error:?}"),
     }
 }
 
-/// What is not the same in `a` and `b`: paths, attributes, element types (but not their byte
-/// order), shapes, names and points of dimensions, linear maps, frames and values, bit for bit.
-/// How the bytes are stored does not matter.
+/// Differences between `a` and `b`: paths, attributes, element types (except byte order), shapes, names and
+/// coordinates of dimensions, scaling, semantics, frames and values, bit for bit. Layouts are ignored.
 pub fn differences(a: &Dataset, b: &Dataset) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let nodes = |dataset: &Dataset| -> BTreeMap<String, NodeId> {
         dataset.tree().iter().map(|(id, node)| (node.path.clone(), id)).collect()
     };
     let (left, right) = (nodes(a), nodes(b));
-    found.extend(left.keys().filter(|p| !right.contains_key(*p)).map(|p| format!("{p}: lost")));
+    found.extend(left.keys().filter(|p| !right.contains_key(*p)).map(|p| format!("{p}: missing")));
     found.extend(right.keys().filter(|p| !left.contains_key(*p)).map(|p| format!("{p}: new")));
     attrs("the file", a.tree().attrs(), b.tree().attrs(), &mut found);
     frames(a.tree(), b.tree(), &mut found)?;
@@ -49,14 +48,14 @@ pub fn differences(a: &Dataset, b: &Dataset) -> Result<Vec<String>> {
         match (&x.array, &y.array) {
             (Some(x), Some(y)) => arrays(path, (own, x), (other, y), &mut found)?,
             (None, None) => {}
-            _ => found.push(format!("{path}: a group here, an array there")),
+            _ => found.push(format!("{path}: a group in one file, an array in the other")),
         }
     }
     Ok(found)
 }
 
-/// The SHA-256 of every object of a file ([`Dataset::objects`]), in the order of the file: stored
-/// values as little-endian bytes, in stored order, before any linear map.
+/// The SHA-256 of every object of a file ([`Dataset::objects`]), in file order: of the little-endian stored
+/// values, in stored order, before scaling.
 pub fn object_hashes(dataset: &Dataset) -> Result<Vec<String>> {
     let mut hashes = Vec::new();
     dataset.objects(&mut |object| {
@@ -80,7 +79,7 @@ fn hash(array: &Array, axes: Axes<'_>) -> Result<String> {
 }
 
 fn attrs(path: &str, a: &Attrs, b: &Attrs, found: &mut Vec<String>) {
-    // Their order is the file's own business.
+    // The order of attributes is ignored.
     let sorted = |attrs: &Attrs| {
         let mut all: Vec<(String, Value)> = attrs.clone().into_iter().collect();
         all.sort_by(|x, y| x.0.cmp(&y.0));
@@ -93,7 +92,7 @@ fn attrs(path: &str, a: &Attrs, b: &Attrs, found: &mut Vec<String>) {
     }
 }
 
-/// Equal bit for bit: a NaN is the same as itself.
+/// Equal bit for bit: a NaN equals itself.
 fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(x), Value::Float(y)) => same_float(*x, *y),
@@ -117,7 +116,7 @@ fn frames(a: &Tree, b: &Tree, found: &mut Vec<String>) -> Result<()> {
         for frame in 0..x.len() {
             let times = (x.time(frame)?.map(f64::to_bits), y.time(frame)?.map(f64::to_bits));
             if x.step(frame)? != y.step(frame)? || times.0 != times.1 {
-                found.push(format!("frame {frame} has another step or time"));
+                found.push(format!("frame {frame} has a different step or time"));
             }
         }
     }
@@ -130,7 +129,7 @@ fn arrays(
     ((b, other), y): ((&Dataset, NodeId), &ArrayDesc),
     found: &mut Vec<String>,
 ) -> Result<()> {
-    let mut say = |what: &str, x: String, y: String| {
+    let mut compare = |what: &str, x: String, y: String| {
         if x != y {
             found.push(format!("{path}: {what} {x} became {y}"));
         }
@@ -143,16 +142,16 @@ fn arrays(
         });
         texts.collect::<Vec<_>>().join(", ")
     };
-    say("dimensions", format!("{:?}", x.dims), format!("{:?}", y.dims));
-    say("coordinates", coords(a.tree(), x), coords(b.tree(), y));
-    say("linear map", map(&x.map), map(&y.map));
-    // The mesh is a node: compared by its path.
-    let meaning = |tree: &Tree, desc: &ArrayDesc| {
+    compare("dimensions", format!("{:?}", x.dims), format!("{:?}", y.dims));
+    compare("coordinates", coords(a.tree(), x), coords(b.tree(), y));
+    compare("scaling", map(&x.map), map(&y.map));
+    // The mesh is compared by its path.
+    let semantics_text = |tree: &Tree, desc: &ArrayDesc| {
         let mesh = desc.semantics().mesh.map(|id| tree.node(id).path.clone());
         let semantics = Semantics { mesh: None, ..desc.semantics().clone() };
         format!("{semantics:?} on {mesh:?}")
     };
-    say("meaning", meaning(a.tree(), x), meaning(b.tree(), y));
+    compare("semantics", semantics_text(a.tree(), x), semantics_text(b.tree(), y));
     let count = |dataset: &Dataset, desc: &ArrayDesc| -> Result<Option<u64>> {
         Ok(match &dataset.tree().resolve(desc)?.layout {
             Layout::PerFrame(table) => Some(table.len()),
@@ -161,24 +160,24 @@ fn arrays(
     };
     let (n, m) = (count(a, x)?, count(b, y)?);
     if n != m {
-        say("number of frames", format!("{n:?}"), format!("{m:?}"));
+        compare("number of frames", format!("{n:?}"), format!("{m:?}"));
         return Ok(());
     }
     for frame in 0..n.unwrap_or(1) {
         let left = a.array_in_frame(id, frame)?;
         let right = b.array_in_frame(other, frame)?;
         let (Some(left), Some(right)) = (&left, &right) else {
-            let there =
+            let presence =
                 |array: &Option<Array>| format!("present in frame {frame}: {}", array.is_some());
-            say("", there(&left), there(&right));
+            compare("", presence(&left), presence(&right));
             continue;
         };
         let dtype = |array: &Array| array.dtype().with_order(ByteOrder::Little).to_string();
-        say("element type", dtype(left), dtype(right));
-        say("shape", left.shape().to_string(), right.shape().to_string());
+        compare("element type", dtype(left), dtype(right));
+        compare("shape", left.shape().to_string(), right.shape().to_string());
         let same_order = left.order() == right.order();
         let axes = if same_order { Axes::Stored } else { Axes::Order(Order::C) };
-        say("values (SHA-256)", hash(left, axes)?, hash(right, axes)?);
+        compare("values (SHA-256)", hash(left, axes)?, hash(right, axes)?);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Random arrays and random questions about them.
+//! Random arrays and random selections.
 
 use proptest::prelude::*;
 use spile_core::dtype::{DType, Kind};
@@ -8,7 +8,7 @@ use spile_core::select::{Selection, Slice};
 use spile_core::shape::Order;
 use spile_core::wire::ByteOrder;
 
-/// More bytes than the staging buffer of the reader holds, few enough for the slow model.
+/// Largest array in bytes: larger than the staging buffer of the reader, small enough for the model.
 const LARGEST: u64 = 600 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub(crate) enum Form {
     Encoded(u8),
     Text,
     Ragged,
-    /// One element in every row; the number is what lies between two of them.
+    /// Elements at a constant distance; the number is the gap in bytes.
     Rows(u8),
-    /// Cut into chunks; the number says of what lengths, in which order, and whether they are encoded.
+    /// Chunked; the bits of the number choose axis order, missing chunks and encoding.
     Chunked(u8),
     PerFrame,
     Same,
@@ -35,13 +35,13 @@ pub(crate) enum Via {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum Requested {
     Stored,
     Order(Order),
     Slowest(Vec<usize>),
 }
 
-/// An array and what is asked of it.
+/// An array and a selection.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub dtype: DType,
@@ -50,7 +50,7 @@ pub(crate) struct Case {
     pub form: Form,
     pub via: Via,
     pub slices: Vec<Slice>,
-    pub wanted: Wanted,
+    pub requested: Requested,
     pub limits: Limits,
     pub block_bytes: Option<usize>,
     pub seed: u64,
@@ -62,20 +62,20 @@ impl Case {
     }
 
     pub(crate) fn axes(&self) -> Axes<'_> {
-        match &self.wanted {
-            Wanted::Stored => Axes::Stored,
-            Wanted::Order(order) => Axes::Order(*order),
-            Wanted::Slowest(axes) => Axes::Slowest(axes),
+        match &self.requested {
+            Requested::Stored => Axes::Stored,
+            Requested::Order(order) => Axes::Order(*order),
+            Requested::Slowest(axes) => Axes::Slowest(axes),
         }
     }
 
-    /// The dimensions from slowest to fastest, as the caller gets them.
+    /// Dimensions from slowest to fastest in the output.
     pub(crate) fn slowest(&self) -> Vec<usize> {
         let rank = self.shape.len();
-        let order = match &self.wanted {
-            Wanted::Slowest(axes) => return axes.clone(),
-            Wanted::Stored => self.order,
-            Wanted::Order(order) => *order,
+        let order = match &self.requested {
+            Requested::Slowest(axes) => return axes.clone(),
+            Requested::Stored => self.order,
+            Requested::Order(order) => *order,
         };
         if order == Order::C { (0..rank).collect() } else { (0..rank).rev().collect() }
     }
@@ -110,7 +110,7 @@ fn lengths() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(length, 0..=5)
 }
 
-/// A slice whose numbers are shares of the length it will be applied to.
+/// A slice in fractions of the length that it is applied to.
 type Share = (u8, u16, u16, i64, bool, bool);
 
 fn shares() -> impl Strategy<Value = Vec<Share>> {
@@ -123,7 +123,7 @@ fn shares() -> impl Strategy<Value = Vec<Share>> {
 fn slice((form, a, b, step, from_end, other): Share, length: u64) -> Slice {
     let n = length as i64;
     let sign = |at: i64, flip: bool| if flip { at - n } else { at };
-    // A little outside the array on both sides, too.
+    // Also slightly outside the array on both sides.
     let near = |share: u16, flip| sign(i64::from(share) * (n + 5) / 65536 - 2, flip);
     match form {
         0 | 1 if n > 0 => Slice::Index(sign(i64::from(a) * n / 65536, from_end)),
@@ -156,12 +156,12 @@ fn forms() -> impl Strategy<Value = Form> {
 
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
     let via = prop::sample::select(vec![Via::Memory, Via::Mapped, Via::Positioned]);
-    let wanted = (0_u8..5, Just(vec![0_usize, 1, 2, 3, 4]).prop_shuffle());
+    let requested = (0_u8..5, Just(vec![0_usize, 1, 2, 3, 4]).prop_shuffle());
     let memory = prop::sample::select(vec![4 << 10, 20 << 10, 1 << 20, 512_u64 << 20]);
     let block = prop::option::of(prop::sample::select(vec![1_usize, 7, 64, 1000, 5000, 100_000]));
     let array = (dtypes(), lengths(), any::<bool>(), forms(), via);
-    let question = (shares(), wanted, memory, block, any::<u64>());
-    (array, question).prop_map(
+    let request = (shares(), requested, memory, block, any::<u64>());
+    (array, request).prop_map(
         |((dtype, shape, c, form, via), (shares, (choice, all), memory, block, seed))| {
             let order = if c { Order::C } else { Order::F };
             let mut case = Case {
@@ -171,21 +171,21 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
                 form,
                 via,
                 slices: Vec::new(),
-                wanted: Wanted::Stored,
+                requested: Requested::Stored,
                 limits: Limits::default().with_memory(memory),
                 block_bytes: block.map(|b| b.min(memory as usize)),
                 seed,
             };
             match form {
-                // It has no order of its own.
+                // These layouts have no order.
                 Form::Fill | Form::Chunked(_) => case.order = Order::C,
-                // Elements of different lengths come out as bytes.
+                // Elements of variable length are read as bytes.
                 Form::Ragged => {
                     let bytes = case.shape.iter().product::<u64>() % LARGEST;
                     (case.dtype, case.shape, case.order) =
                         (DType::opaque(1), vec![bytes], Order::C);
                 }
-                // A gap may be much longer than an element.
+                // Gaps may be much longer than elements.
                 Form::Rows(_) => {
                     while case.shape.iter().product::<u64>() > LARGEST / 40 {
                         let largest = case.shape.iter_mut().max().expect("a scalar is small");
@@ -204,11 +204,11 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
                 .zip(&case.shape)
                 .map(|(share, length)| slice(share, *length))
                 .collect();
-            case.wanted = match choice {
-                0 | 1 => Wanted::Stored,
-                2 => Wanted::Order(Order::C),
-                3 => Wanted::Order(Order::F),
-                _ => Wanted::Slowest(all.into_iter().filter(|k| *k < rank).collect()),
+            case.requested = match choice {
+                0 | 1 => Requested::Stored,
+                2 => Requested::Order(Order::C),
+                3 => Requested::Order(Order::F),
+                _ => Requested::Slowest(all.into_iter().filter(|k| *k < rank).collect()),
             };
             case
         },

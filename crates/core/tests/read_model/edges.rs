@@ -1,4 +1,4 @@
-//! What a random draw never hits: huge empty arrays, tables that lie, elements of no size.
+//! Cases that random tests do not reach: huge empty arrays, inconsistent tables, elements of size 0.
 
 use std::sync::Arc;
 
@@ -36,13 +36,13 @@ fn an_empty_array_may_have_huge_lengths() {
             assert_eq!(selected.fold(|| 7, |_, _, _| panic!(), |a, _| a).unwrap(), 7);
         }
     }
-    // A selection of nothing out of an array that has something.
+    // An empty selection of a nonempty array.
     let huge = open(&[], DType::U8, &[1 << 30, 1 << 30], Layout::Fill([1].into())).unwrap();
     assert!(huge.read_bytes(&"5:5, :".parse().unwrap(), Axes::Stored).unwrap().is_empty());
 }
 
 #[test]
-fn an_array_longer_than_any_file_is_refused() {
+fn an_array_larger_than_any_file_is_rejected() {
     let fill = || Layout::Fill([1].into());
     let error = open(&[], DType::U8, &[1 << 63], fill()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
@@ -56,7 +56,7 @@ fn an_array_longer_than_any_file_is_refused() {
 }
 
 #[test]
-fn any_number_of_elements_of_no_bytes_costs_nothing() {
+fn elements_of_size_0_need_one_block_for_any_count() {
     let array = open(&[], DType::text(0), &[1 << 20, 1 << 40], plain(0, 0)).unwrap();
     for axes in [Axes::Stored, Axes::Order(Order::F)] {
         let selected = array.select(&"::3, ::-2".parse().unwrap(), axes).unwrap();
@@ -74,10 +74,10 @@ fn any_number_of_elements_of_no_bytes_costs_nothing() {
 }
 
 #[test]
-fn a_layout_that_holds_too_little_is_an_error_with_its_place() {
+fn a_layout_with_too_few_bytes_is_an_error_with_its_offset() {
     let error = open(&[0; 100], DType::F64, &[5], plain(60, 39)).err().unwrap();
     assert_eq!((error.code(), error.offset()), ("core-short", Some(60)));
-    // The range promises enough, the file does not have it.
+    // The range is long enough, the file is too short.
     let array = open(&[0; 100], DType::F64, &[5], plain(70, 40)).unwrap();
     let error = array.read_bytes(&Selection::all(), Axes::Stored).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(100)));
@@ -88,7 +88,7 @@ fn a_layout_that_holds_too_little_is_an_error_with_its_place() {
 }
 
 #[test]
-fn tables_of_encoded_elements_may_lie() {
+fn inconsistent_tables_of_encoded_elements_are_errors() {
     let stored = Xor::encode(&[1, 2, 3, 4]);
     let open = |starts: &[u64], decoded: &[u64], len: u64| {
         let layout = Layout::Encoded {
@@ -116,17 +116,17 @@ fn tables_of_encoded_elements_may_lie() {
         let error = open(starts, decoded, 8).err().unwrap();
         assert_eq!((error.code(), error.offset()), ("core-layout", Some(0)));
     }
-    // More than the file has: the memory for it is never asked for.
+    // More than the file has: no memory is allocated.
     let long = open(&[0, 1 << 28], &[0, 4], 1 << 28).unwrap();
     assert_eq!(long.read_bytes(&all, Axes::Stored).unwrap_err().kind(), ErrorKind::Truncated);
-    // Another length than the table says: bytes, because the shape does not fit.
+    // The decoded length does not match the shape: read as bytes.
     let bytes = open(&[0, 8], &[0, 3], 8).unwrap();
     assert_eq!((bytes.dtype(), bytes.shape().lengths()), (DType::opaque(1), &[3][..]));
     assert!(bytes.read_bytes(&all, Axes::Stored).is_err());
 }
 
 #[test]
-fn numbers_come_out_mapped_in_the_order_asked_for() {
+fn numbers_are_scaled_and_in_the_requested_order() {
     let big: DType = "int16-be".parse().unwrap();
     let mut desc = ArrayDesc::new(big, Shape::new([2, 2]), plain(0, 8));
     desc.map = Some(Linear::new(0.5, 2.0));

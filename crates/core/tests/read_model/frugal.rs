@@ -1,4 +1,4 @@
-//! A small question costs little, whatever the size of the file.
+//! The cost of small reads does not depend on the size of the file.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use spile_core::tree::Tree;
 
 use crate::toys::{Table, Xor};
 
-/// 100 elements of 10 x 8 numbers, each element encoded on its own.
+/// 100 elements of 10 x 8 numbers, each encoded separately.
 fn hundred_elements() -> (Array, Arc<Xor>) {
     let numbers: Vec<u8> = (0..100 * 80_u32).flat_map(u32::to_le_bytes).collect();
     let data: Vec<u8> = numbers.chunks(320).flat_map(Xor::encode).collect();
@@ -38,10 +38,10 @@ fn hundred_elements() -> (Array, Arc<Xor>) {
 }
 
 #[test]
-fn only_the_elements_of_a_window_are_decoded_and_each_once() {
-    let questions =
+fn only_selected_elements_are_decoded_and_each_once() {
+    let selections =
         [("40:50", 10), ("7", 1), ("7, 3, 5", 1), ("99:89:-1", 10), ("3:5, 4:6", 2), ("5:5", 0)];
-    for (text, elements) in questions {
+    for (text, elements) in selections {
         for axes in [Axes::Stored, Axes::Order(Order::F)] {
             let (array, codec) = hundred_elements();
             array.read_bytes(&text.parse().unwrap(), axes).unwrap();
@@ -51,7 +51,7 @@ fn only_the_elements_of_a_window_are_decoded_and_each_once() {
 }
 
 #[test]
-fn blocks_smaller_than_an_element_do_not_decode_it_again() {
+fn blocks_smaller_than_an_element_decode_it_once() {
     let (array, codec) = hundred_elements();
     let mut blocks = 0;
     let all = array.all().unwrap().with_block_bytes(16);
@@ -65,8 +65,8 @@ fn blocks_smaller_than_an_element_do_not_decode_it_again() {
 }
 
 #[test]
-fn elements_larger_than_what_a_thread_reads_are_decoded_once() {
-    // Elements of 3 MiB and a bit, so that no piece of a whole number of MiB ends with one.
+fn elements_larger_than_the_read_size_of_a_thread_are_decoded_once() {
+    // Elements of 3 MiB and 8 bytes, so that no piece of complete MiB ends at an element.
     let len = (3 << 20) + 8;
     let numbers: Vec<u8> = (0..4 * len as u32).map(|k| (k % 251) as u8).collect();
     let data: Vec<u8> = numbers.chunks(len).flat_map(Xor::encode).collect();
@@ -89,10 +89,10 @@ fn elements_larger_than_what_a_thread_reads_are_decoded_once() {
 }
 
 #[test]
-fn ten_elements_out_of_a_tebibyte_take_no_time() {
+fn ten_elements_of_a_tebibyte_are_read_in_milliseconds() {
     let file = tempfile::NamedTempFile::new().unwrap();
     if file.as_file().set_len(1 << 40).is_err() {
-        // A file system without sparse files of that size has nothing to show here.
+        // The file system has no sparse files of this size.
         return;
     }
     let far = 700_u64 << 30;
@@ -110,26 +110,26 @@ fn ten_elements_out_of_a_tebibyte_take_no_time() {
             Order::F => (1 << 17, far / 8 / (1 << 17)),
         };
         assert_eq!(far / 8 % fast, 0);
-        let question = |along: &str, across: &str| match order {
+        let selection_text = |along: &str, across: &str| match order {
             Order::C => format!("{across}, {along}"),
             Order::F => format!("{along}, {across}"),
         };
         let at = slow.to_string();
-        let questions = [
-            (question("5:15", &at), (5..15).collect::<Vec<_>>()),
-            (question("905:5:-100", &at), (1..10).rev().map(|k| k * 100 + 5).collect()),
-            // Two of every thousandth row, each far from the next.
-            (question("3:5", &format!("{slow}:{}:1000", slow + 5000)), {
+        let selections = [
+            (selection_text("5:15", &at), (5..15).collect::<Vec<_>>()),
+            (selection_text("905:5:-100", &at), (1..10).rev().map(|k| k * 100 + 5).collect()),
+            // Two elements of every thousandth row.
+            (selection_text("3:5", &format!("{slow}:{}:1000", slow + 5000)), {
                 let mut expected = vec![0; 10];
                 expected[..2].copy_from_slice(&[3, 4]);
                 expected
             }),
         ];
-        for (text, expected) in questions {
+        for (text, expected) in selections {
             for axes in [Axes::Stored, Axes::Order(order)] {
                 let selection = text.parse().unwrap();
                 let bytes = array.read_bytes(&selection, axes).unwrap();
-                // The best of a few: the machine may be busy with something else.
+                // The fastest of five: the machine may be busy.
                 let once = |_| {
                     let began = Instant::now();
                     array.read_bytes(&selection, axes).unwrap();
@@ -145,7 +145,7 @@ fn ten_elements_out_of_a_tebibyte_take_no_time() {
     }
 }
 
-/// 50 x 40 x 30 numbers in chunks of 16 x 16 x 16, every one of them encoded.
+/// 50 x 40 x 30 numbers in encoded chunks of 16 x 16 x 16.
 fn cube() -> (Source, Arc<Xor>, Chunks) {
     let (shape, edge) = ([50_u64, 40, 30], 16_u64);
     let codec = Arc::new(Xor::default());
@@ -168,8 +168,8 @@ fn cube() -> (Source, Arc<Xor>, Chunks) {
 }
 
 #[test]
-fn a_slice_touches_its_chunks_and_each_is_decoded_once() {
-    let questions = [
+fn a_selection_decodes_each_of_its_chunks_once() {
+    let selections = [
         (":", 24),
         ("0", 6),
         ("17, 3, 5", 1),
@@ -180,14 +180,14 @@ fn a_slice_touches_its_chunks_and_each_is_decoded_once() {
         ("3:3", 0),
     ];
     let limits = Limits::default();
-    for (text, chunks) in questions {
+    for (text, chunks) in selections {
         for axes in [Axes::Stored, Axes::Order(Order::F), Axes::Slowest(&[1, 2, 0])] {
             let (source, codec, cube) = cube();
             let layout = Layout::Chunked { chunks: Arc::new(cube), first: 0 };
             let desc = ArrayDesc::new(DType::U64, Shape::new([50, 40, 30]), layout);
             let array = Dataset::new(source.clone(), Tree::new(&limits)).open_array(&desc).unwrap();
             let selected = array.select(&text.parse().unwrap(), axes).unwrap();
-            // Blocks of a few numbers each need the same chunks again and again.
+            // Small blocks need the same chunks repeatedly.
             let mut bytes = 0;
             let small = selected.with_block_bytes(200);
             small
@@ -203,7 +203,7 @@ fn a_slice_touches_its_chunks_and_each_is_decoded_once() {
 }
 
 #[test]
-fn a_part_of_chunks_along_their_first_dimension_is_an_array() {
+fn a_part_along_the_first_dimension_of_chunks_is_an_array() {
     let limits = Limits::default();
     let (source, _, cube) = cube();
     let chunks = Arc::new(cube);
@@ -214,9 +214,9 @@ fn a_part_of_chunks_along_their_first_dimension_is_an_array() {
     };
     let number = |a: u64, b: u64, c: u64| ((a * 40 + b) * 30 + c) as f64;
     let one = open(&[40, 30], 37).unwrap();
-    let wanted: Selection = "39, 28:30".parse().unwrap();
+    let last: Selection = "39, 28:30".parse().unwrap();
     assert_eq!(
-        one.read_f64(&wanted, Axes::Stored).unwrap(),
+        one.read_f64(&last, Axes::Stored).unwrap(),
         [number(37, 39, 28), number(37, 39, 29)]
     );
     let rows = open(&[5, 40, 30], 14).unwrap();
@@ -226,7 +226,7 @@ fn a_part_of_chunks_along_their_first_dimension_is_an_array() {
     rows.read_into(&mut bytes).unwrap();
     assert_eq!(bytes[..8], (14 * 1200_u64).to_le_bytes());
     assert_eq!(bytes[bytes.len() - 8..], (18 * 1200 + 1199_u64).to_le_bytes());
-    // All of them as one run.
+    // All elements as one dimension.
     let flat = open(&[50 * 40 * 30], 0).unwrap();
     let some = flat.read_f64(&"1199:59999:29400".parse().unwrap(), Axes::Stored).unwrap();
     assert_eq!(some, [1199.0, 30599.0]);

@@ -1,8 +1,8 @@
-//! The one reader against a model that is too simple to be wrong.
+//! Comparison of the reader with a simple model.
 //!
-//! `cases` makes random arrays and random questions, `toys` puts the arrays into files in every
-//! layout, `model` answers the questions with one copy an element. `frugal` sees that a small
-//! question costs little, `edges` holds what a random draw never hits.
+//! `cases` generates random arrays and selections, `toys` writes the arrays to files in every layout,
+//! `model` reads the selections element by element. `frugal` tests the cost of small reads, `edges` cases
+//! that random tests do not reach.
 
 mod cases;
 mod edges;
@@ -54,7 +54,7 @@ fn selected<'a>(case: &Case, array: &'a Array) -> Selected<'a> {
     }
 }
 
-/// Depends on the values, on their order and on where the blocks are cut.
+/// A hash of the values, their order and the block boundaries.
 fn fingerprint(selected: &Selected<'_>) -> u64 {
     let mix = |a: u64, b: u64| a.wrapping_mul(1_000_003).wrapping_add(b);
     selected
@@ -75,7 +75,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     let array = match open(case, &sample) {
         Ok(array) => array,
         Err(error) => {
-            // Parsed text has to be held as a whole.
+            // Encoded text is decoded completely.
             let too_long = case.form == Form::Text && 2 * case.bytes() > case.limits.memory;
             prop_assert!(too_long && error.kind() == ErrorKind::Limit, "{error}");
             return Ok(());
@@ -85,14 +85,14 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     prop_assert_eq!(array.shape().lengths(), &case.shape[..]);
     let mut slices = case.slices.clone();
     slices.resize(case.shape.len(), Slice::ALL);
-    let wanted: Vec<Vec<u64>> =
+    let indices: Vec<Vec<u64>> =
         slices.iter().zip(&case.shape).map(|(s, n)| model::indices(*s, *n)).collect();
     let expected =
-        model::read(&sample.values, size, &case.shape, case.order, &wanted, &case.slowest());
+        model::read(&sample.values, size, &case.shape, case.order, &indices, &case.slowest());
 
-    // One block after the other, each where the last one ended.
+    // Blocks in order, without gaps.
     let part = selected(case, &array);
-    let kept = wanted.iter().zip(&slices).filter(|(_, s)| !matches!(s, Slice::Index(_)));
+    let kept = indices.iter().zip(&slices).filter(|(_, s)| !matches!(s, Slice::Index(_)));
     let shape = Shape::new(kept.map(|(w, _)| w.len() as u64).collect::<Vec<_>>());
     prop_assert_eq!(part.shape(), shape);
     prop_assert_eq!(part.count(), (expected.len() / size) as u64);
@@ -107,14 +107,14 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     .map_err(|e| TestCaseError::fail(e.to_string()))?;
     prop_assert!(streamed == expected, "streamed");
 
-    let whole = array.read_bytes(&case.selection(), case.axes());
+    let read = array.read_bytes(&case.selection(), case.axes());
     if expected.len() as u64 <= case.limits.memory {
-        prop_assert!(whole.expect("within the budget") == expected, "read");
+        prop_assert!(read.expect("within the budget") == expected, "read");
     } else {
-        prop_assert_eq!(whole.expect_err("over the budget").kind(), ErrorKind::Limit);
+        prop_assert_eq!(read.expect_err("over the budget").kind(), ErrorKind::Limit);
     }
 
-    // Everything at once, into memory of ours; nothing but the right length will do.
+    // All elements into a buffer of exactly their length.
     let mut into = vec![0xa5; sample.values.len()];
     array.read_into(&mut into).map_err(|e| TestCaseError::fail(e.to_string()))?;
     let every: Vec<Vec<u64>> = case.shape.iter().map(|n| (0..*n).collect()).collect();
@@ -130,7 +130,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
         ErrorKind::Argument
     );
 
-    // All at once: every element arrives once, at its place.
+    // In parallel: every element once, at its position.
     let seen = Mutex::new((vec![0_u8; expected.len()], 0));
     part.for_each(|block, bytes| {
         let mut seen = seen.lock().expect("no panic so far");
@@ -161,7 +161,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A few seconds' worth, or as many as `PROPTEST_CASES` says.
+/// `PROPTEST_CASES`, or a number that takes a few seconds.
 fn number_of_cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
 }

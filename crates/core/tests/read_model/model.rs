@@ -1,9 +1,9 @@
-//! What a selection means, said as plainly as possible: lists of indices and one copy an element.
+//! A simple reference implementation of selections: lists of indices and element-wise copies.
 
 use spile_core::select::Slice;
 use spile_core::shape::Order;
 
-/// A generator of numbers that are always the same for the same seed.
+/// Deterministic pseudo-random numbers.
 pub(crate) struct Random(pub u64);
 
 impl Random {
@@ -15,7 +15,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is not zero.
+    /// A number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
@@ -46,8 +46,8 @@ pub(crate) fn indices(slice: Slice, length: u64) -> Vec<u64> {
     found
 }
 
-/// The place of an element among the stored ones.
-fn place(index: &[u64], shape: &[u64], order: Order) -> u64 {
+/// Position of an element in stored order.
+fn position(index: &[u64], shape: &[u64], order: Order) -> u64 {
     let mut at = 0;
     match order {
         Order::C => (0..shape.len()).for_each(|k| at = at * shape[k] + index[k]),
@@ -56,31 +56,31 @@ fn place(index: &[u64], shape: &[u64], order: Order) -> u64 {
     at
 }
 
-/// Copies the elements whose indices are in `wanted`, dimension `axes[0]` slowest.
+/// Copies the elements whose indices are in `selected`, dimension `axes[0]` slowest.
 pub(crate) fn read(
     values: &[u8],
     size: usize,
     shape: &[u64],
     order: Order,
-    wanted: &[Vec<u64>],
+    selected: &[Vec<u64>],
     axes: &[usize],
 ) -> Vec<u8> {
     let mut out = Vec::new();
     let mut index = vec![0; shape.len()];
     let mut visit = |index: &[u64]| {
-        let at = place(index, shape, order) as usize * size;
+        let at = position(index, shape, order) as usize * size;
         out.extend_from_slice(&values[at..at + size]);
     };
-    nest(axes, wanted, &mut index, &mut visit);
+    nest(axes, selected, &mut index, &mut visit);
     out
 }
 
-fn nest(axes: &[usize], wanted: &[Vec<u64>], index: &mut [u64], visit: &mut dyn FnMut(&[u64])) {
+fn nest(axes: &[usize], selected: &[Vec<u64>], index: &mut [u64], visit: &mut dyn FnMut(&[u64])) {
     let Some((axis, faster)) = axes.split_first() else {
         return visit(index);
     };
-    for at in &wanted[*axis] {
+    for at in &selected[*axis] {
         index[*axis] = *at;
-        nest(faster, wanted, index, visit);
+        nest(faster, selected, index, visit);
     }
 }

@@ -1,4 +1,4 @@
-//! Files made for the test: every layout, with the elements torn apart and put in odd places.
+//! Generated files in every layout, with byte ranges scattered over the file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use spile_core::wire::ByteOrder;
 use crate::cases::{Case, Form, Via};
 use crate::model::Random;
 
-/// A file, the array in it, and the values it holds.
+/// A file, the array in it, and its values.
 pub(crate) struct Sample {
     pub source: Source,
     pub tree: Tree,
@@ -26,11 +26,11 @@ pub(crate) struct Sample {
     pub frame: Option<u64>,
     /// Little-endian, in stored order.
     pub values: Vec<u8>,
-    /// Keeps the file in place while it is read.
+    /// Keeps the file until the test ends.
     _file: Option<tempfile::NamedTempFile>,
 }
 
-/// Each byte exclusive-or 0x5a behind the length in four bytes; counts how often it is asked.
+/// A codec: the length in four bytes, then each byte xor 0x5a. Counts calls of `decode`.
 #[derive(Default)]
 pub(crate) struct Xor(pub AtomicU64);
 
@@ -49,18 +49,18 @@ impl Codec for Xor {
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        let promised = (out.len() as u32).to_le_bytes();
+        let expected = (out.len() as u32).to_le_bytes();
         match stored.split_first_chunk::<4>() {
-            Some((length, body)) if *length == promised && body.len() == out.len() => {
+            Some((length, body)) if *length == expected && body.len() == out.len() => {
                 out.iter_mut().zip(body).for_each(|(o, b)| *o = b ^ 0x5a);
                 Ok(())
             }
-            _ => Err(Error::malformed("toy-xor", "an element of another length")),
+            _ => Err(Error::malformed("toy-xor", "wrong element length")),
         }
     }
 }
 
-/// Two hexadecimal digits a byte.
+/// A codec: two hexadecimal digits per byte.
 struct Hex;
 
 impl Codec for Hex {
@@ -69,7 +69,7 @@ impl Codec for Hex {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let bad = || Error::malformed("toy-hex", "not the digits that were promised");
+        let bad = || Error::malformed("toy-hex", "invalid hexadecimal digits");
         let text = std::str::from_utf8(stored).map_err(|_| bad())?;
         if text.len() != 2 * out.len() {
             return Err(bad());
@@ -81,7 +81,7 @@ impl Codec for Hex {
     }
 }
 
-/// Frame 2 is the array asked for, 0 and 4 have other shapes, the others nothing.
+/// Frame 2 has the tested array, 0 and 4 have other shapes, the others do not contain it.
 struct Frames {
     cell: FrameCell,
 }
@@ -104,33 +104,33 @@ impl FrameTable for Frames {
     }
 }
 
-/// Cuts `bytes` into `parts` pieces and scatters them over a file with gaps between them.
+/// Splits `bytes` into `parts` pieces and writes them to a file in random order with gaps.
 fn scatter(random: &mut Random, bytes: &[u8], parts: u8, file: &mut Vec<u8>) -> Extents {
     let mut cuts: Vec<usize> =
         (1..parts).map(|_| random.below(bytes.len() as u64 + 1) as usize).collect();
     cuts.extend([0, bytes.len()]);
     cuts.sort_unstable();
-    let mut places = vec![Extent { offset: 0, len: 0 }; cuts.len() - 1];
-    let mut turn: Vec<usize> = (0..places.len()).collect();
-    for k in (1..turn.len()).rev() {
-        turn.swap(k, random.below(k as u64 + 1) as usize);
+    let mut extents = vec![Extent { offset: 0, len: 0 }; cuts.len() - 1];
+    let mut order: Vec<usize> = (0..extents.len()).collect();
+    for k in (1..order.len()).rev() {
+        order.swap(k, random.below(k as u64 + 1) as usize);
     }
-    for k in turn {
+    for k in order {
         let gap = random.below(70) as usize;
         file.extend(random.bytes(gap));
         let piece = &bytes[cuts[k]..cuts[k + 1]];
-        places[k] = Extent { offset: file.len() as u64, len: piece.len() as u64 };
+        extents[k] = Extent { offset: file.len() as u64, len: piece.len() as u64 };
         file.extend_from_slice(piece);
     }
-    Extents::several(places).expect("short ranges")
+    Extents::several(extents).expect("short ranges")
 }
 
-/// Elements of random lengths that have nothing to do with those of the array.
+/// Encoded elements of random lengths, unrelated to the elements of the array.
 pub(crate) fn encoded(random: &mut Random, bytes: &[u8], parts: u8, file: &mut Vec<u8>) -> Layout {
     let (mut starts, mut decoded, mut data) = (vec![0], vec![0], Vec::new());
     let mut at = 0;
     while at < bytes.len() {
-        // Sometimes of no length at all.
+        // Sometimes of length 0.
         let longest = if random.below(9) == 0 { 1 } else { 1500 };
         let len = (random.below(longest) as usize).min(bytes.len() - at);
         data.extend(Xor::encode(&bytes[at..at + len]));
@@ -147,16 +147,19 @@ pub(crate) fn encoded(random: &mut Random, bytes: &[u8], parts: u8, file: &mut V
     }
 }
 
-/// Chunks one by one; nothing for those that are missing.
+/// A table of chunks; `None` if missing.
 pub(crate) struct Table(pub Vec<Option<Chunk>>);
 
 impl ChunkTable for Table {
     fn chunk(&self, number: u64) -> Result<Option<Chunk>> {
-        self.0.get(number as usize).cloned().ok_or_else(|| Error::argument("off the grid"))
+        self.0
+            .get(number as usize)
+            .cloned()
+            .ok_or_else(|| Error::argument("chunk number out of bounds"))
     }
 }
 
-/// Chunks of about 16 numbers, some of them missing: there the values become those of the first.
+/// Chunks of up to 40 numbers; the values of missing chunks are set to the first value.
 fn chunked(
     random: &mut Random,
     form: u8,
@@ -167,7 +170,7 @@ fn chunked(
     file: &mut Vec<u8>,
 ) -> Layout {
     let rank = shape.len();
-    // Sometimes longer than the array.
+    // Sometimes larger than the array.
     let mut chunk: Vec<u64> = shape.iter().map(|n| 1 + random.below(n + 2)).collect();
     while chunk.iter().product::<u64>() > 40 {
         *chunk.iter_mut().max().expect("more than one element") /= 2;
@@ -202,12 +205,13 @@ fn chunked(
                 bytes.extend(random.bytes(size));
                 continue;
             }
-            let place = at.iter().zip(shape).fold(0, |place, (i, n)| place * n + i) as usize * size;
+            let at_byte =
+                at.iter().zip(shape).fold(0, |at_byte, (i, n)| at_byte * n + i) as usize * size;
             if missing {
-                stored[place..place + size].copy_from_slice(&fill);
-                values[place..place + size].copy_from_slice(&plain_fill);
+                stored[at_byte..at_byte + size].copy_from_slice(&fill);
+                values[at_byte..at_byte + size].copy_from_slice(&plain_fill);
             }
-            bytes.extend_from_slice(&stored[place..place + size]);
+            bytes.extend_from_slice(&stored[at_byte..at_byte + size]);
         }
         let codec: Option<Arc<dyn Codec>> = (form & 4 == 4).then(|| Arc::new(Xor::default()) as _);
         let bytes = if codec.is_some() { Xor::encode(&bytes) } else { bytes };
@@ -244,7 +248,7 @@ pub(crate) fn sample(case: &Case) -> Sample {
         Form::Inline => Layout::Inline(values.clone().into(), order),
         Form::Fill => {
             let size = dtype.size().min(values.len());
-            // An array without elements still says which element it has none of.
+            // An empty array has a fill value, too.
             let element = if size == 0 { vec![0; dtype.size()] } else { values[..size].to_vec() };
             Layout::Fill(element.into())
         }
@@ -265,7 +269,7 @@ pub(crate) fn sample(case: &Case) -> Sample {
             let stride = dtype.size() + usize::from(gap);
             let mut table = Vec::new();
             for element in stored.chunks(dtype.size()) {
-                // The last row ends with its element.
+                // The last row ends with its element, without a gap.
                 table.resize(table.len().next_multiple_of(stride), 0xee);
                 table.extend_from_slice(element);
             }
@@ -299,10 +303,10 @@ pub(crate) fn sample(case: &Case) -> Sample {
         Form::Ragged => ArrayDesc::new(DType::opaque(1), Shape::new([2]), layout),
         _ => ArrayDesc::new(dtype, shape, layout),
     };
-    let id = tree.add_array(ROOT, "array", desc.clone()).expect("room for one array");
+    let id = tree.add_array(ROOT, "array", desc.clone()).expect("one array fits");
     if case.form == Form::Same {
         desc.layout = Layout::Same(id);
-        tree.add_array(ROOT, "again", desc.clone()).expect("room for two");
+        tree.add_array(ROOT, "again", desc.clone()).expect("two arrays fit");
     }
     let (source, kept) = open(&file, case.via);
     let frame = (case.form == Form::PerFrame).then_some(2);

@@ -1,12 +1,11 @@
-//! What tests need of the machine they run on, and how they tell that they did not get it. Include
-//! this file with `#[path]`.
+//! Requirements of tests on the machine, and reports of skipped tests. Include this file with `#[path]`.
 #![allow(dead_code)]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Tells `cargo xtask test` that a test could not run here.
+/// Reports to `cargo xtask test` that a test was skipped.
 pub(crate) fn skipped(why: &str) {
     eprintln!("skipped: {why}");
     if let Some(list) = std::env::var_os("SPILE_SKIPPED") {
@@ -15,11 +14,11 @@ pub(crate) fn skipped(why: &str) {
     }
 }
 
-/// A file system in memory, unmounted at the end.
+/// A tmpfs, unmounted on drop.
 pub(crate) struct Disk(pub(crate) PathBuf);
 
 impl Disk {
-    /// Mounts `megabytes` at a folder, or says why that is not allowed.
+    /// Mounts a tmpfs of `megabytes` at a folder; the error is the message of `mount`.
     pub(crate) fn mount(at: &Path, megabytes: u32) -> Result<Self, String> {
         let options = format!("size={megabytes}m");
         let done = Command::new("mount")
@@ -40,19 +39,19 @@ impl Drop for Disk {
     }
 }
 
-/// `mpirun` for a job of `ranks` processes, to which the program is added. Nobody waits forever.
+/// `mpirun` with a timeout for a job of `ranks` processes; the program is to be added.
 pub(crate) fn mpirun(ranks: u32) -> Command {
     let mut command = Command::new("mpirun");
-    let about = Command::new("mpirun").arg("--version").output();
-    if about.is_ok_and(|about| String::from_utf8_lossy(&about.stdout).contains("Open MPI")) {
-        // As root, as containers are, and more processes than cores: others do not mind.
+    let version = Command::new("mpirun").arg("--version").output();
+    if version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Open MPI")) {
+        // Other implementations allow root and oversubscription by default.
         command.args(["--allow-run-as-root", "--oversubscribe", "--timeout", "300"]);
     }
     command.env("MPIEXEC_TIMEOUT", "300").args(["-np", &ranks.to_string()]);
     command
 }
 
-/// A program that answers to `--version`.
+/// Whether a program exists and succeeds with `--version`.
 pub(crate) fn present(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|answer| answer.status.success())
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }

@@ -1,7 +1,7 @@
-//! An allocator that counts, for test crates that want the suite to watch their memory.
+//! A counting allocator for test crates.
 //!
-//! Include this file with `#[path]` and hand [`METER`] to `Suite::with_meter`. It is not part of
-//! the library because an allocator cannot be written without `unsafe`.
+//! Include this file with `#[path]` and pass [`METER`] to `Suite::with_meter`. It is not part of the
+//! library because a binary has only one global allocator.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spile_core::testkit::Meter;
 
-/// The system's allocator with a tally.
+/// The system allocator with counters.
 struct Counting;
 
 static HELD: AtomicU64 = AtomicU64::new(0);
@@ -20,7 +20,7 @@ static START: AtomicU64 = AtomicU64::new(0);
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Bytes asked for and not given back since the last reset, at their most.
+/// Peak of allocated bytes since the last reset.
 pub(crate) const METER: Meter = Meter {
     reset: || {
         let held = HELD.load(Relaxed);
@@ -30,39 +30,39 @@ pub(crate) const METER: Meter = Meter {
     peak: || PEAK.load(Relaxed).saturating_sub(START.load(Relaxed)),
 };
 
-fn take(bytes: usize) {
+fn allocated(bytes: usize) {
     let held = HELD.fetch_add(bytes as u64, Relaxed) + bytes as u64;
     PEAK.fetch_max(held, Relaxed);
 }
 
-fn give(bytes: usize) {
+fn freed(bytes: usize) {
     HELD.fetch_sub(bytes as u64, Relaxed);
 }
 
-// SAFETY: every call is handed on unchanged to the system's allocator; only numbers are kept.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        take(layout.size());
-        // SAFETY: our caller's promise is the one that `System` asks for.
+        allocated(layout.size());
+        // SAFETY: the contract of the caller is that of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        take(layout.size());
+        allocated(layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        give(layout.size());
+        freed(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may exist for a moment, as in the worst case they do.
-        take(size);
-        give(layout.size());
+        // In the worst case both blocks exist at the same time.
+        allocated(size);
+        freed(layout.size());
         // SAFETY: as above.
         unsafe { System.realloc(at, layout, size) }
     }

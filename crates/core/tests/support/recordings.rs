@@ -1,6 +1,4 @@
-//! Golden files of digitizers and what their manifest says, for the tests of the formats.
-//!
-//! Included with `#[path]`; not every test uses all of it.
+//! Golden files of digitizers and their manifest, for tests of formats. Include this file with `#[path]`.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -15,10 +13,10 @@ use spile_core::testkit::{Json, files, manifest};
 use spile_core::tree::Attrs;
 use spile_core::{Dataset, OpenOptions};
 
-/// A record of the manifest.
+/// Expected record, from the manifest.
 pub(crate) struct Expected {
     pub(crate) count: u64,
-    /// As NumPy writes it, little-endian.
+    /// NumPy type string, little-endian.
     pub(crate) dtype: String,
     pub(crate) start: f64,
     pub(crate) step: f64,
@@ -26,7 +24,7 @@ pub(crate) struct Expected {
     pub(crate) sha256_values: String,
 }
 
-/// The golden files of a format.
+/// Folder of the golden files of a format.
 pub(crate) fn folder(format: &str) -> PathBuf {
     golden().join(format)
 }
@@ -35,7 +33,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
 }
 
-/// The records of a file, in its order.
+/// Expected records of a file, in file order.
 pub(crate) fn records(file: &Path) -> Vec<Expected> {
     let all = manifest(golden().join("digitizer/manifest.json"));
     let text = |record: &Json, name: &str| record[name].as_str().unwrap().to_string();
@@ -52,7 +50,7 @@ pub(crate) fn records(file: &Path) -> Vec<Expected> {
     records.iter().map(one).collect()
 }
 
-/// A record that was read.
+/// A record as read.
 pub(crate) struct Found {
     pub(crate) path: String,
     pub(crate) desc: ArrayDesc,
@@ -74,12 +72,12 @@ impl Found {
     }
 }
 
-/// Everything in a file.
+/// Reads all records of a file.
 pub(crate) fn read(format: &dyn Format, source: Source) -> Vec<Found> {
     read_all(&Dataset::open(format, source, &OpenOptions::default()).unwrap())
 }
 
-/// Everything in an open file.
+/// Reads all records of an open file.
 pub(crate) fn read_all(file: &Dataset) -> Vec<Found> {
     let found = file.tree().arrays().map(|(_, node, desc)| {
         let array = file.open_array(desc).unwrap();
@@ -94,7 +92,7 @@ pub(crate) fn read_all(file: &Dataset) -> Vec<Found> {
     found.collect()
 }
 
-/// Samples, counts, types, grids and values of all golden files, to the last bit.
+/// Compares samples, counts, types, grids and values of all golden files, bit for bit.
 pub(crate) fn check_all(format: &dyn Format, folder: &Path) {
     for file in files(folder) {
         let name = file.display();

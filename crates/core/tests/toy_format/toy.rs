@@ -1,6 +1,6 @@
-//! The smallest format that has everything: a header, an attribute, one array.
+//! A minimal format: a header, an attribute, one array.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 4 | `TOY1` |
 //! | 4 | length of the note, little-endian |
@@ -30,27 +30,27 @@ use spile_core::source::Source;
 use spile_core::tree::{Attrs, ROOT, Tree};
 use spile_core::wire::{self, ByteOrder, Wire};
 
-/// What is wrong with this implementation.
+/// A defect of the implementation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
-    /// Trusts the length of the note and runs out of its buffer.
+    /// Indexes out of bounds for a wrong length of the note.
     Panics,
-    /// Asks for as much memory as the file says, before looking at the file.
+    /// Allocates the length of the note without checking it.
     Allocates,
-    /// Blames the operating system for a file that is too short.
-    BlamesTheSystem,
-    /// Does not say where a file is too short.
-    NoPlace,
-    /// Waits for bytes that never come.
+    /// Returns an `Io` error for a truncated file.
+    IoError,
+    /// Returns errors without a location.
+    NoLocation,
+    /// Never returns for a truncated header.
     Hangs,
-    /// Loses the note when writing.
-    Forgets,
-    /// Takes every file for its own.
-    ClaimsAll,
-    /// Uses limits of its own.
-    NoLimits,
-    /// Lists a region that goes past the end.
+    /// Does not write the note.
+    LosesNote,
+    /// Recognises every file.
+    RecognisesAll,
+    /// Ignores the limits.
+    IgnoresLimits,
+    /// Lists a region past the end of the file.
     LongRegion,
 }
 
@@ -78,7 +78,7 @@ struct Open {
     array: ArrayDesc,
 }
 
-/// A sound file.
+/// A valid file.
 pub(crate) fn file(note: &str, rows: u32, columns: u32) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     for number in [note.len() as u32, rows, columns] {
@@ -119,7 +119,7 @@ impl Toy {
         let dtype = DType::U16.with_order(ByteOrder::Big);
         let bytes = shape.bytes(dtype.size()).map_err(|e| e.at(8))?;
         source.require(data, bytes)?;
-        let limits = if self.0 == Fault::NoLimits { Limits::default() } else { *limits };
+        let limits = if self.0 == Fault::IgnoresLimits { Limits::default() } else { *limits };
         let mut tree = Tree::new(&limits);
         let extents = Extents::one(data, bytes);
         let array = ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::C });
@@ -128,13 +128,13 @@ impl Toy {
         Ok(Open { tree, note, data, array })
     }
 
-    /// Puts the fault in where an error passes by.
+    /// Applies the defect to an error.
     fn spoil(&self, error: Error) -> Error {
         match (self.0, error.kind()) {
-            (Fault::BlamesTheSystem, ErrorKind::Truncated) => {
+            (Fault::IoError, ErrorKind::Truncated) => {
                 std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()
             }
-            (Fault::NoPlace, ErrorKind::Truncated) => Error::truncated("toy-002", "too short"),
+            (Fault::NoLocation, ErrorKind::Truncated) => Error::truncated("toy-002", "too short"),
             _ => error,
         }
     }
@@ -146,7 +146,7 @@ impl Format for Toy {
     }
 
     fn probe(&self, head: Head<'_>) -> u8 {
-        if self.0 == Fault::ClaimsAll || head.bytes.starts_with(MAGIC) { 90 } else { 0 }
+        if self.0 == Fault::RecognisesAll || head.bytes.starts_with(MAGIC) { 90 } else { 0 }
     }
 
     fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
@@ -171,7 +171,7 @@ impl Checker for Toy {
             Ok(open) => {
                 let end = open.data + open.array.bytes()?;
                 if strict && end < source.len() {
-                    report.warn("toy-003", "bytes behind the data").at(end);
+                    report.warn("toy-003", "bytes after the data").at(end);
                 }
             }
             Err(error) => report.absorb(self.spoil(error))?,
@@ -187,7 +187,7 @@ impl FormatWriter for Toy {
 
     fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
         let (id, node, _) = content.arrays().next().expect("one array");
-        let note = node.attrs.get_str("note").filter(|_| self.0 != Fault::Forgets).unwrap_or("");
+        let note = node.attrs.get_str("note").filter(|_| self.0 != Fault::LosesNote).unwrap_or("");
         let array = content.array_at(id)?;
         let [rows, columns] = array.shape().lengths() else { panic!("two dimensions") };
         let mut bytes = MAGIC.to_vec();

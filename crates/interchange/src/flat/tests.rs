@@ -1,4 +1,4 @@
-//! A tree laid out flat and put together again is the same tree.
+//! A flattened and restored tree equals the original.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, differences};
 use spile_core::tree::Attrs;
 
-/// Every kind of array that is not plain, over bytes that are all different.
+/// A tree with every kind of layout, over distinct bytes.
 fn content() -> Dataset {
     let source = Source::memory((0..=255).collect::<Vec<u8>>());
     let mut tree = Tree::new(&Limits::default());
@@ -57,7 +57,7 @@ fn content() -> Dataset {
     Dataset::new(source, tree)
 }
 
-/// What a format makes of it that has nothing but arrays of numbers and bytes.
+/// The dataset as written by a format with plain arrays only.
 fn written(flat: &Flat, limits: &Limits) -> Dataset {
     let mut bytes = Vec::new();
     let mut tree = Tree::new(limits);
@@ -69,7 +69,7 @@ fn written(flat: &Flat, limits: &Limits) -> Dataset {
             Ok(())
         })
         .unwrap();
-        // In parallel it is the same.
+        // The same in parallel.
         let again = Mutex::new(vec![0; bytes.len() - start]);
         let size = array.dtype.size();
         flat.for_each(id, order, |first, block| {
@@ -125,7 +125,7 @@ fn arrays_that_do_not_fit_the_metadata_stay_as_they_are() {
     let flat = Flat::new(&content).unwrap();
     let plain = written(&flat, &limits);
     let mut tree = plain.tree().clone();
-    // Another program made one array longer, changed the type of another, and added one.
+    // Another program has extended one array, changed the type of another, and added one.
     for (path, dtype, shape) in [("even", "float32", 4), ("text", "float32", 2), ("new", "int8", 3)]
     {
         let bytes = Layout::Fill(vec![0; 4].into());
@@ -162,7 +162,7 @@ fn frames_without_bytes_are_limited_in_number() {
 }
 
 #[test]
-fn large_frames_and_many_small_ones_are_handed_out_in_order() {
+fn large_and_small_frames_are_streamed_in_order() {
     let limits = Limits::default();
     let numbers: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
     let cells = |lengths: &[u64]| {

@@ -1,13 +1,13 @@
-//! Sums of whole numbers, without rounding.
+//! Exact sums of integers.
 
 use crate::dtype::{DType, Kind};
 use crate::layout::Linear;
 
 use super::statistics::{ExactRange, RUN, Stats};
 
-/// Whole numbers. Up to 32 bits the squares are summed exactly too; for 64 bits, where they would
-/// not fit, the deviations of a run are exact and only their squares are rounded.
-pub(super) struct Whole {
+/// Sums of integers. For types up to 32 bits the squares are summed exactly; for 64 bits the deviations of
+/// a run are exact and only their squares are rounded.
+pub(super) struct Integers {
     count: u64,
     sum: i128,
     min: i128,
@@ -16,7 +16,7 @@ pub(super) struct Whole {
     deviations: f64,
 }
 
-impl Whole {
+impl Integers {
     pub(super) fn new() -> Self {
         Self { count: 0, sum: 0, min: i128::MAX, max: i128::MIN, squares: 0, deviations: 0.0 }
     }
@@ -56,7 +56,7 @@ impl Whole {
         self.max = self.max.max(other.max);
     }
 
-    /// The mean as a whole number and a fraction.
+    /// The mean as an integer and a fraction.
     fn mean_parts(&self) -> (i128, f64) {
         let n = i128::from(self.count.max(1));
         let floor = self.sum.div_euclid(n);
@@ -68,8 +68,8 @@ impl Whole {
         if self.squares == 0 {
             return self.deviations;
         }
-        // Around the whole part q of the mean, where everything fits 128 bits exactly:
-        // sum (x-q)^2 = sum x^2 - 2 q sum x + n q^2, and the rest r of the mean is taken off.
+        // Around the integer part q of the mean, where everything fits 128 bits exactly:
+        // sum (x-q)^2 = sum x^2 - 2 q sum x + n q^2; the fraction r of the mean is subtracted.
         let (q, r) = self.mean_parts();
         let n = i128::from(self.count);
         let around = self.squares as i128 - 2 * q * self.sum + n * q * q;
@@ -105,7 +105,7 @@ impl Whole {
     }
 }
 
-/// Squares of 8-bit numbers: a run of them fits 32 bits.
+/// Sum of squares of a run of 8-bit numbers: fits 32 bits.
 macro_rules! squares_8 {
     ($T:ty, $numbers:expr) => {{
         let mut squares = 0_i32;
@@ -117,7 +117,7 @@ macro_rules! squares_8 {
     }};
 }
 
-/// Squares of 16-bit numbers fit 32 bits, a run of them 64.
+/// Sum of squares of a run of 16-bit numbers: the squares fit 32 bits, the sum 64.
 macro_rules! squares_16 {
     ($T:ty, $numbers:expr) => {{
         let mut squares = 0_u64;
@@ -129,7 +129,7 @@ macro_rules! squares_16 {
     }};
 }
 
-/// Squares of 32-bit numbers fit 64 bits; their halves are summed apart.
+/// Sum of squares of a run of 32-bit numbers: the squares fit 64 bits; their halves are summed separately.
 macro_rules! squares_32 {
     ($T:ty, $numbers:expr) => {{
         let (mut low, mut high) = (0_u64, 0_u64);
@@ -143,12 +143,12 @@ macro_rules! squares_32 {
     }};
 }
 
-/// One run of a narrow type. The extremes, the sum and the squares are separate loops: each then
-/// runs at the full width of its own type.
+/// One run of a type up to 32 bits. Extremes, sum and squares are separate loops so that each is
+/// vectorised at the width of its type.
 macro_rules! narrow_run {
     ($name:ident, $T:ty, $Sum:ty, $squares:ident) => {
         #[inline(always)]
-        fn $name(bytes: &[u8]) -> Whole {
+        fn $name(bytes: &[u8]) -> Integers {
             let numbers = bytes.as_chunks::<{ size_of::<$T>() }>().0;
             let (mut min, mut max) = (<$T>::MAX, <$T>::MIN);
             for b in numbers {
@@ -160,7 +160,7 @@ macro_rules! narrow_run {
             for b in numbers {
                 sum += <$Sum>::from(<$T>::from_le_bytes(*b));
             }
-            Whole {
+            Integers {
                 count: numbers.len() as u64,
                 sum: sum.into(),
                 min: min.into(),
@@ -182,29 +182,29 @@ narrow_run!(run_i32, i32, i64, squares_32);
 macro_rules! wide_run {
     ($name:ident, $T:ty) => {
         #[inline(always)]
-        fn $name(bytes: &[u8]) -> Whole {
+        fn $name(bytes: &[u8]) -> Integers {
             let numbers = || bytes.as_chunks::<8>().0.iter().map(|b| <$T>::from_le_bytes(*b));
-            let mut whole = Whole::new();
+            let mut sums = Integers::new();
             for x in numbers() {
                 let x = i128::from(x);
-                whole.sum += x;
-                whole.min = whole.min.min(x);
-                whole.max = whole.max.max(x);
-                whole.count += 1;
+                sums.sum += x;
+                sums.min = sums.min.min(x);
+                sums.max = sums.max.max(x);
+                sums.count += 1;
             }
-            let (q, r) = whole.mean_parts();
-            let near = whole.max.saturating_sub(whole.min) <= i128::from(i64::MAX);
-            whole.deviations = numbers()
+            let (q, r) = sums.mean_parts();
+            let narrow = sums.max.saturating_sub(sums.min) <= i128::from(i64::MAX);
+            sums.deviations = numbers()
                 .map(|x| {
-                    let whole_part = if near {
+                    let integer_part = if narrow {
                         x.wrapping_sub(q as $T) as i64 as f64
                     } else {
                         (i128::from(x) - q) as f64
                     };
-                    (whole_part - r) * (whole_part - r)
+                    (integer_part - r) * (integer_part - r)
                 })
                 .sum();
-            whole
+            sums
         }
     };
 }
