@@ -5,18 +5,21 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use rayon::prelude::*;
+use spile_core::Dataset;
 use spile_core::convert;
+use spile_core::dataset::is_per_frame;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
-use spile_core::layout::Coord;
-use spile_core::limits::Limits;
+use spile_core::format::{Loss, LossKind};
+use spile_core::layout::{ArrayDesc, Coord};
+use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::table::{Column, Piece, Table};
-use spile_core::tree::Value;
+use spile_interchange::table::{Column, Piece, Table};
+use spile_interchange::{Kept, Losses};
 
 use crate::heading::{Heading, Tag};
+use crate::to_tree::readable;
 use crate::wire::quote;
 
 /// Maximum number of columns, that of spreadsheets.
@@ -31,16 +34,33 @@ const PIECES: usize = 4096;
 /// Names of the columns that describe frames.
 const RESERVED: [&str; 3] = ["frame", "step", "time"];
 
-/// Writes all arrays of `content` as one table.
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let fits = |dtype: DType| match dtype.kind() {
-        Kind::Int | Kind::UInt | Kind::Bool | Kind::Text => true,
-        Kind::Float => dtype.size() <= 8,
-        _ => false,
+/// Everything that [`write_tree`] does not keep.
+pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
+    let job = Job::new(content)?;
+    job.table.pieces(u64::MAX, &mut |_| Ok(()))?;
+    let mut losses = Losses::new("CSV");
+    // The rest depends on the array.
+    let kept = Kept {
+        array_attrs: true,
+        dims: true,
+        coords: true,
+        meaning: true,
+        frames: job.table.frames.is_some(),
+        ..Kept::default()
     };
-    let table = Table::new(content, limits, "csv-011", MOST_COLUMNS, fits)?;
-    let coordinate = if table.frames.is_none() { coordinate(&table.columns) } else { None };
-    let job = Job { table, coordinate };
+    losses.add(content, &kept, |_, _, _| Ok(()));
+    for column in &job.table.columns {
+        job.column_losses(content, column, &mut losses);
+    }
+    if job.table.frames.is_some() {
+        losses.add_partial_moments(content);
+    }
+    Ok(losses.into_vec())
+}
+
+/// Writes all arrays of `content` as one table.
+pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
+    let job = Job::new(content)?;
     let mut line = String::new();
     for (k, heading) in job.headings().iter().enumerate() {
         line.push_str(if k == 0 { "" } else { "," });
@@ -75,7 +95,60 @@ struct Job<'a> {
     coordinate: Option<(f64, f64)>,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(content: &'a Dataset) -> Result<Self> {
+        let fits = |dtype: DType| match dtype.kind() {
+            Kind::Int | Kind::UInt | Kind::Bool | Kind::Text => true,
+            Kind::Float => dtype.size() <= 8,
+            _ => false,
+        };
+        let table = Table::new(content, "csv-011", MOST_COLUMNS, fits)?;
+        let coordinate = if table.frames.is_none() { coordinate(&table.columns) } else { None };
+        Ok(Self { table, coordinate })
+    }
+
+    /// Adds what the table does not keep of an array.
+    fn column_losses(&self, content: &Dataset, column: &Column<'_>, losses: &mut Losses<'_>) {
+        let tree = content.tree();
+        let (node, array, path) = (column.node, column.array, &column.node.path);
+        let mut lose = |kind, reason: &str| losses.push_loss(Loss::new(path, kind, reason));
+        let mut all = Vec::new();
+        headings(column, &mut all);
+        let Some(heading) = all.first() else {
+            return lose(LossKind::Array, "an array without elements has no columns in CSV");
+        };
+        let read = Heading::parse(&heading.text());
+        if tree.node(node.parent).array.is_some() {
+            lose(LossKind::Name, "CSV has no arrays inside arrays");
+        }
+        if !readable(column.dtype) {
+            lose(LossKind::Type, "CSV has no such type");
+        }
+        if array.shape.rank() == 0 {
+            lose(LossKind::Shape, "CSV has no scalars");
+        }
+        // The coordinate of the rows is a column of the table.
+        let own = usize::from(self.coordinate.is_some());
+        if array.dims[own..] != ArrayDesc::default_dims(array.dims.len())[own..] {
+            lose(LossKind::Dimensions, "CSV has no names of dimensions");
+        }
+        if array.coords[own..].iter().any(|coord| *coord != Coord::None) {
+            lose(LossKind::Coordinates, "CSV has coordinates only for uniformly spaced rows");
+        }
+        let known = [Semantics::default(), Semantics::role(Role::Table)];
+        if !known.contains(array.semantics()) {
+            lose(LossKind::Meaning, "CSV has no roles of arrays");
+        }
+        if self.table.frames.is_some() && !is_per_frame(tree, array) {
+            lose(LossKind::Frames, "a table with frames has the array in each frame");
+        }
+        for (name, _) in &node.attrs {
+            let units = read.units.as_deref().filter(|_| name == "units");
+            if units.is_none() || units != node.attrs.get_str(name) {
+                losses.push_loss(Loss::attribute(path, name, "CSV cannot store it"));
+            }
+        }
+    }
     fn headings(&self) -> Vec<Heading> {
         let mut all = Vec::new();
         let bare = |path: &str| Heading { path: path.into(), ..Heading::default() };
@@ -143,10 +216,7 @@ fn coordinate(columns: &[Column<'_>]) -> Option<(f64, f64)> {
 /// Appends the headings of an array.
 fn headings(column: &Column<'_>, all: &mut Vec<Heading>) {
     let (node, dtype) = (column.node, column.dtype);
-    let units = node.attrs.iter().find_map(|(name, value)| match value {
-        Value::Text(text) if name == "units" && !text.is_empty() => Some(text.clone()),
-        _ => None,
-    });
+    let units = node.attrs.get_str("units").filter(|units| !units.is_empty()).map(Into::into);
     // These types are inferred from the values, if there are any.
     let inferred = [DType::I64, DType::F64].contains(&dtype)
         || matches!((dtype.kind(), dtype.size()), (Kind::Bool, 1) | (Kind::Float, 2));

@@ -12,14 +12,11 @@
 //! | `from_tree` | a tree whose arrays have the same number of rows as a table |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! let text = "\"id\",\"x (m)\"\n1,0.5\n2,0.25\n";
-//! let limits = Limits::default();
-//! let file = spile_csv::Csv.open(Source::memory(text), &limits)?;
-//! let x = file.tree().node(file.tree().find("x")?);
-//! let array = Array::open(file.source(), file.tree(), x.array.as_ref().unwrap(), &limits)?;
-//! assert_eq!(array.read_f64(&Selection::all(), Axes::Stored)?, [0.5, 0.25]);
+//! let file = Dataset::open(&spile_csv::Csv, Source::memory(text), &OpenOptions::default())?;
+//! assert_eq!(file.array("x")?.read::<Vec<f64>>(":")?, [0.5, 0.25]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -31,15 +28,19 @@ mod to_tree;
 mod value;
 mod wire;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
+};
 use spile_core::limits::Limits;
 use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
-
-use to_tree::File;
 
 /// The format, for the registry.
 pub struct Csv;
@@ -75,15 +76,28 @@ impl Format for Csv {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        to_tree::open(source, &options.limits)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self)
+    }
+}
+
+impl Checker for Csv {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(File::open(source.clone(), limits))
+        recording::report(to_tree::open(source.clone(), limits))
+    }
+}
+
+impl FormatWriter for Csv {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)?;
+        Ok(Vec::new())
     }
 }

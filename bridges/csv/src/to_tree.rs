@@ -2,29 +2,24 @@
 
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::records::Rows;
-use spile_core::report::{Finding, Report};
+use spile_core::report::Report;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, Tree};
 
 use crate::heading::{Heading, Tag};
 use crate::read::{self, Table};
 use crate::value::{self, Seen};
 use crate::wire::{Fields, records};
-
-pub(crate) struct File {
-    source: Source,
-    table: Table,
-    tree: Tree,
-    report: Report,
-}
 
 /// Adjacent columns that form one array.
 struct Column {
@@ -44,40 +39,45 @@ impl Column {
     }
 }
 
-impl File {
-    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let table = read::scan(&source, limits)?;
-        let mut tree = Tree::new(limits);
-        let mut first = 0;
-        let mut coordinate = None;
-        if let Some(Tag::Coordinate { start, step }) = table.headings[0].tag {
-            coordinate = Some((table.headings[0].path.clone(), Coord::Uniform { start, step }));
-            first = 1;
-        }
-        let positions = Positions::new(&table);
-        if table.frames.is_some() {
-            first = 1 + moments(&table, &mut tree);
-        }
-        while first < table.headings.len() {
-            let column = column(&table, first);
-            first += column.count().max(1);
-            let mut desc = describe(&table, &positions, &column)?;
-            if let (Some((name, coord)), Layout::Encoded { .. }) = (&coordinate, &desc.layout) {
-                desc.dims[0].clone_from(name);
-                desc.coords[0] = coord.clone();
-            }
-            let path = column.path.trim_start_matches('/');
-            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let parent = if above.is_empty() { ROOT } else { tree.group_at(above)? };
-            let id = tree.add_array(parent, name, desc)?;
-            if let Some(units) = column.units {
-                tree.node_mut(id).attrs.push(("units".into(), Value::Text(units)));
-            }
-        }
-        let mut report = Report::default();
-        table.rows.report_partial("csv-010", &mut report);
-        Ok(Self { source, table, tree, report })
+pub(crate) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
+    let table = read::scan(&source, limits)?;
+    let mut tree = Tree::new(limits);
+    let mut first = 0;
+    let mut coordinate = None;
+    if let Some(Tag::Coordinate { start, step }) = table.headings[0].tag {
+        coordinate = Some((table.headings[0].path.clone(), Coord::Uniform { start, step }));
+        first = 1;
     }
+    let positions = Positions::new(&table);
+    if table.frames.is_some() {
+        first = 1 + moments(&table, &mut tree);
+    }
+    while first < table.headings.len() {
+        let column = column(&table, first);
+        first += column.count().max(1);
+        let mut desc = describe(&table, &positions, &column)?;
+        if let (Some((name, coord)), Layout::Encoded { .. }) = (&coordinate, &desc.layout) {
+            desc.dims[0].clone_from(name);
+            desc.coords[0] = coord.clone();
+        }
+        let path = column.path.trim_start_matches('/');
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = tree.group_at(above)?;
+        let desc = desc.with_semantics(Semantics::role(Role::Table));
+        let id = tree.add_array(parent, name, desc)?;
+        if let Some(units) = column.units {
+            tree.push_attr(id, "units", units)?;
+        }
+    }
+    let mut report = Report::default();
+    table.rows.report_partial("csv-010", &mut report);
+    let Rows { count, columns, .. } = table.rows;
+    let mut summary = Attrs::from([("rows", count.into()), ("columns", columns.into())]);
+    if let Some(frames) = &table.frames {
+        summary.push("frames", frames.starts.len() as u64);
+    }
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_native(table);
+    Ok(parsed.with_warnings(report.findings))
 }
 
 /// Adds the frame axis to the tree. Returns the number of columns with steps and times.
@@ -164,7 +164,7 @@ fn column(table: &Table, first: usize) -> Column {
 }
 
 /// Whether columns of this type can be parsed.
-fn readable(dtype: DType) -> bool {
+pub(crate) fn readable(dtype: DType) -> bool {
     match dtype.kind() {
         Kind::Int | Kind::UInt | Kind::Bool => true,
         Kind::Float => matches!(dtype.size(), 4 | 8),
@@ -300,46 +300,29 @@ fn changed() -> Error {
     Rows::changed("csv-005")
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
+impl Native for Table {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.rows.regions((RegionKind::Header, "names"), dataset.source().len(), each)
     }
 
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        let Rows { count, columns, .. } = self.table.rows;
-        let mut summary = vec![("rows".into(), count.into()), ("columns".into(), columns.into())];
-        if let Some(frames) = &self.table.frames {
-            summary.push(("frames".into(), (frames.starts.len() as u64).into()));
-        }
-        summary
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.report.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        self.table.rows.regions((Role::Header, "names"), self.source.len(), each)
-    }
-
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (_, node, array) in self.tree.arrays() {
-            let frames = match &array.layout {
-                Layout::PerFrame(table) => (0..table.len()).map(Some).collect(),
-                _ => vec![None],
+    fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (_, node, desc) in dataset.arrays() {
+            let mut emit = |frame, array| {
+                each(Object {
+                    path: node.path.clone(),
+                    id: None,
+                    frame,
+                    kind: "text".into(),
+                    array,
+                })
             };
-            for frame in frames {
-                let mut array = array.clone();
-                if let (Some(k), Layout::PerFrame(table)) = (frame, &array.layout.clone()) {
-                    let Some(cell) = table.cell(k)? else { continue };
-                    (array.shape, array.layout) = (cell.shape, cell.layout);
-                }
-                let (path, kind) = (node.path.clone(), "text".into());
-                each(Object { path, id: None, frame, kind, array })?;
+            let Layout::PerFrame(table) = &desc.layout else {
+                emit(None, desc.clone())?;
+                continue;
+            };
+            for frame in 0..table.len() {
+                let Some(FrameCell { shape, layout }) = table.cell(frame)? else { continue };
+                emit(Some(frame), ArrayDesc { shape, layout, ..desc.clone() })?;
             }
         }
         Ok(())

@@ -3,36 +3,40 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
-use spile_core::error::ErrorKind;
-use spile_core::format::{Dataset, Format as _, Reader, write_file};
+use spile_core::error::{ErrorKind, Result};
+use spile_core::format::write_file;
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Attrs, ROOT, Tree};
 use spile_csv::Csv;
 
-fn written(content: &Dataset) -> (String, Box<dyn Reader>) {
+fn open(source: Source, limits: &Limits) -> Result<Dataset> {
+    Dataset::open(&Csv, source, &limits.into())
+}
+
+fn written(content: &Dataset) -> (String, Dataset) {
     let limits = Limits::default();
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("x.csv");
-    write_file(&Csv, content, &path, Overwrite::Never, &limits).unwrap();
+    write_file(&Csv, content, &path, Overwrite::Never).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
-    (text.clone(), Csv.open(Source::memory(text), &limits).unwrap())
+    (text.clone(), open(Source::memory(text), &limits).unwrap())
 }
 
 /// All values of an array. NaN payloads are ignored.
-fn values(file: &dyn Reader, path: &str, frame: u64) -> Option<(DType, Shape, Vec<u8>)> {
-    let limits = Limits::default();
+fn values(file: &Dataset, path: &str, frame: u64) -> Option<(DType, Shape, Vec<u8>)> {
     let node = file.tree().node(file.tree().find(path).unwrap());
     let desc = node.array.as_ref().unwrap();
-    let array = Array::open_frame(file.source(), file.tree(), desc, frame, &limits).unwrap()?;
-    let mut bytes = array.read(&Selection::all(), Axes::Order(Order::C)).unwrap();
+    let array = file.open_array_in_frame(desc, frame).unwrap()?;
+    let mut bytes = array.read_bytes(&Selection::all(), Axes::Order(Order::C)).unwrap();
     if array.dtype() == DType::F64 {
         for number in bytes.as_chunks_mut::<8>().0 {
             if f64::from_le_bytes(*number).is_nan() {
@@ -80,8 +84,8 @@ proptest! {
         tree.add_array(ROOT, "step", inline(DType::text(6), &[rows], texts)).unwrap();
         let content = Dataset::new(Source::memory([]), tree);
         let (text, back) = written(&content);
-        for (_, node, _) in content.tree.arrays() {
-            prop_assert_eq!(values(&content, &node.path, 0), values(&*back, &node.path, 0), "{}\n{}", node.path, text);
+        for (_, node, _) in content.tree().arrays() {
+            prop_assert_eq!(values(&content, &node.path, 0), values(&back, &node.path, 0), "{}\n{}", node.path, text);
         }
     }
 
@@ -108,13 +112,13 @@ proptest! {
         tree.set_frames(Arc::new(Moments(moments.collect())));
         let content = Dataset::new(Source::memory([]), tree);
         let (text, back) = written(&content);
-        let axes = [content.tree.frames().unwrap(), back.tree().frames().unwrap()];
+        let axes = [content.tree().frames().unwrap(), back.tree().frames().unwrap()];
         prop_assert_eq!(axes[0].len(), axes[1].len());
         for k in 0..axes[0].len() {
             prop_assert_eq!(axes[0].step(k).unwrap(), axes[1].step(k).unwrap());
             prop_assert_eq!(axes[0].time(k).unwrap(), axes[1].time(k).unwrap());
-            for (_, node, _) in content.tree.arrays() {
-                prop_assert_eq!(values(&content, &node.path, k), values(&*back, &node.path, k), "{} {}\n{}", node.path, k, text);
+            for (_, node, _) in content.tree().arrays() {
+                prop_assert_eq!(values(&content, &node.path, k), values(&back, &node.path, k), "{} {}\n{}", node.path, k, text);
             }
         }
     }
@@ -128,13 +132,13 @@ fn units_and_uniform_coordinates_are_in_the_names() {
     let mut desc = inline(DType::F64, &[3], bytes);
     (desc.dims, desc.coords) = (vec!["t".into()], vec![Coord::Uniform { start: 1.0, step: 0.1 }]);
     let id = tree.add_array(ROOT, "u", desc.clone()).unwrap();
-    tree.node_mut(id).attrs.push(("units".into(), Value::from("V")));
+    tree.node_mut(id).attrs.push("units", "V");
     let (text, back) = written(&Dataset::new(Source::memory([]), tree));
     assert_eq!(text, "\"t {1.0 + 0.1 k}\",\"u (V)\"\n1.0,1.5\n1.1,0.1\n1.2,-0.0\n");
     let node = back.tree().node(back.tree().find("u").unwrap());
     let own = node.array.as_ref().unwrap();
     assert_eq!((&own.dims, &own.coords), (&desc.dims, &desc.coords));
-    assert_eq!(node.attrs, [("units".to_string(), Value::from("V"))]);
+    assert_eq!(node.attrs, Attrs::from([("units", "V".into())]));
     assert_eq!(back.tree().len(), 1);
 }
 
@@ -144,20 +148,17 @@ fn many_rows_are_read_in_blocks() {
     let rows = 200_000_u64;
     let text = |k: u64| format!("{k},{}\n", k as f64 / 8.0);
     let table = format!("\"n\",\"x\"\n{}", (0..rows).map(text).collect::<String>());
-    let file = Csv.open(Source::memory(table), &limits.with_memory(4 << 20)).unwrap();
+    let file = open(Source::memory(table), &limits.with_memory(4 << 20)).unwrap();
     let node = file.tree().node(file.tree().find("x").unwrap());
-    let array =
-        Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits).unwrap();
+    let array = file.open_array(node.array.as_ref().unwrap()).unwrap();
     let last = array.read_f64(&"-2:".parse().unwrap(), Axes::Stored).unwrap();
     assert_eq!(last, [(rows - 2) as f64 / 8.0, (rows - 1) as f64 / 8.0]);
     // A field that is not a number is an error when its column is read, and names the field.
-    let broken = Csv.open(Source::memory("\"x {int8}\",\"y\"\n1,2\n300,3\n"), &limits).unwrap();
+    let broken = open(Source::memory("\"x {int8}\",\"y\"\n1,2\n300,3\n"), &limits).unwrap();
     let node =
         |path: &str| broken.tree().node(broken.tree().find(path).unwrap()).array.clone().unwrap();
-    let read = |desc: &ArrayDesc| {
-        Array::open(broken.source(), broken.tree(), desc, &limits)?
-            .read(&Selection::all(), Axes::Stored)
-    };
+    let read =
+        |desc: &ArrayDesc| broken.open_array(desc)?.read_bytes(&Selection::all(), Axes::Stored);
     let error = read(&node("x")).unwrap_err();
     assert!(error.code() == "csv-004" && error.message().contains("300"), "{error}");
     assert!(read(&node("y")).is_ok());
@@ -165,8 +166,8 @@ fn many_rows_are_read_in_blocks() {
 
 #[test]
 fn an_incomplete_last_row_is_reported_when_the_file_is_opened() {
-    let file = Csv.open(Source::memory("\"a\",\"b\"\n1,2\n3"), &Limits::default()).unwrap();
-    let codes: Vec<_> = file.findings().iter().map(|finding| finding.code).collect();
+    let file = open(Source::memory("\"a\",\"b\"\n1,2\n3"), &Limits::default()).unwrap();
+    let codes: Vec<_> = file.warnings().iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["csv-010"]);
 }
 
@@ -176,7 +177,7 @@ fn columns_and_long_rows_are_charged_to_the_memory_budget() {
     let wide = "\"\",".repeat(100_000) + "\"\"\n";
     let long = format!("\"a\"\n\"{}\"\n", "x".repeat(20 << 20));
     for text in [wide, long] {
-        let error = Csv.open(Source::memory(text), &limits).err().unwrap();
+        let error = open(Source::memory(text), &limits).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     }
 }

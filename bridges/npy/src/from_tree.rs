@@ -1,72 +1,91 @@
 //! The array of a tree as `.npy`.
 
+use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::DType;
-use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::format::{Loss, LossKind};
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::tree::Node;
+use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
+use spile_interchange::{Kept, Losses};
 
 use crate::wire::encode_header;
 
 /// Numbers scaled at once: 64 KiB of float64, which fit in the cache.
 const SCALED_AT_ONCE: usize = 8 << 10;
 
-/// Writes the only array of `content` that is not a coordinate.
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let (node, desc) = only(content)?;
-    write_array(content, desc, sink, limits).map_err(|e| e.in_object(format!("\"{}\"", node.path)))
+/// What is written.
+struct Plan {
+    id: NodeId,
+    /// Type of the written elements.
+    dtype: DType,
+    /// NumPy's name of the type.
+    descr: String,
 }
 
-/// The only array that is not a coordinate.
-fn only(content: &dyn Reader) -> Result<(&Node, &ArrayDesc)> {
-    let mut arrays = content.tree().main_arrays();
-    match (arrays.next(), arrays.next()) {
-        (Some((_, node, desc)), None) => Ok((node, desc)),
-        (None, _) => Err(unsupported("no array to write")),
-        _ => Err(unsupported("a .npy file contains one array")
-            .hint("select one with --select, or write a .npz file")),
-    }
-}
-
-fn write_array(
-    content: &dyn Reader,
-    own: &ArrayDesc,
-    sink: &mut Sink,
-    limits: &Limits,
-) -> Result<()> {
-    let (source, tree) = (content.source(), content.tree());
-    let desc = tree.resolve(own)?;
-    let array = match &desc.layout {
-        Layout::PerFrame(table) if table.len() == 1 => {
-            Array::open_frame(source, tree, own, 0, limits)?
+impl Plan {
+    /// Chooses the only array of `content` that is not a coordinate. Fails if NumPy cannot store it.
+    fn new(content: &Dataset) -> Result<Self> {
+        let mut arrays = content.tree().main_arrays();
+        match (arrays.next(), arrays.next()) {
+            (Some((id, node, own)), None) => {
+                Self::of(content, id, own).map_err(|e| e.in_object(format!("\"{}\"", node.path)))
+            }
+            (None, _) => Err(unsupported("no array to write")),
+            _ => Err(unsupported("a .npy file contains one array").hint(Hint::SelectArrays)),
         }
-        Layout::PerFrame(_) => None,
-        _ => Some(Array::open(source, tree, own, limits)?),
-    };
-    let array = array
-        .ok_or_else(|| unsupported("a .npy file has no frames").hint("select one with --frames"))?;
-    if desc.ragged().is_some() {
-        return Err(unsupported("NumPy has no type for elements of different lengths"));
     }
-    // NumPy has no scaling: physical values are written.
+
+    fn of(content: &Dataset, id: NodeId, own: &ArrayDesc) -> Result<Self> {
+        let desc = content.tree().resolve(own)?;
+        if let Layout::PerFrame(table) = &desc.layout
+            && (table.len() != 1 || table.cell(0)?.is_none())
+        {
+            return Err(unsupported("a .npy file has no frames").hint(Hint::SelectFrames));
+        }
+        if desc.ragged().is_some() {
+            return Err(unsupported("NumPy has no type for elements of different lengths"));
+        }
+        // NumPy has no scaling: physical values are written.
+        let stored = desc.dtype.with_order(ByteOrder::Little);
+        let dtype = if desc.map.is_some() { DType::F64 } else { stored };
+        let descr =
+            dtype.numpy().ok_or_else(|| unsupported(format!("NumPy has no type for {dtype}")))?;
+        Ok(Self { id, dtype, descr })
+    }
+}
+
+/// Everything that [`write_tree`] does not keep.
+pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
+    let Plan { id: chosen, .. } = Plan::new(content)?;
+    let mut losses = Losses::new("NumPy");
+    losses.add(content, &Kept::default(), |id, _, _| {
+        if id == chosen { Ok(()) } else { Err("a .npy file contains one array".into()) }
+    });
+    let path = &content.tree().node(chosen).path;
+    if path != "data" {
+        losses.push_loss(Loss::new(path, LossKind::Name, "an array in a .npy file has no name"));
+    }
+    Ok(losses.into_vec())
+}
+
+/// Writes the only array of `content` that is not a coordinate.
+pub(crate) fn write_tree(content: &Dataset, sink: &Sink) -> Result<()> {
+    let Plan { id, dtype, descr } = Plan::new(content)?;
+    let absent = || unsupported("the array does not exist in the frame");
+    let array = content.array_in_frame(id, 0)?.ok_or_else(absent)?;
     let stored = array.dtype().with_order(ByteOrder::Little);
-    let dtype = if array.map().is_some() { DType::F64 } else { stored };
-    let descr =
-        dtype.numpy().ok_or_else(|| unsupported(format!("NumPy has no type for {dtype}")))?;
     let fortran = array.order() == Order::F && array.shape().rank() > 1;
     let header = encode_header(&descr, fortran, array.shape().lengths())?;
     sink.write_all_at(0, &header)?;
     let (start, size) = (header.len() as u64, dtype.size() as u64);
     let order = if fortran { Order::F } else { Order::C };
     let selected = array.select(&Selection::all(), Axes::Order(order))?;
-    let sink = &*sink;
     selected.for_each(|block, bytes| {
         let at = start + block.first * size;
         if array.map().is_none() {
@@ -74,7 +93,7 @@ fn write_array(
         }
         let mut numbers = Vec::new();
         for (k, some) in (0_u64..).zip(bytes.chunks(SCALED_AT_ONCE * stored.size())) {
-            convert::to_f64(stored, array.map(), some, &mut numbers);
+            convert::to_physical(stored, array.map(), array.missing(), some, &mut numbers);
             let at = at + k * SCALED_AT_ONCE as u64 * size;
             sink.write_all_at(at, convert::little_bytes(&mut numbers))?;
         }

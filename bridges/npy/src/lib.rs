@@ -12,14 +12,13 @@
 //! | `npz` | archives |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! let mut bytes = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
 //! bytes.extend(format!("{:<69}\n", "{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }").bytes());
 //! bytes.extend([1, 0, 2, 0]);
-//! let file = spile_npy::Npy.open(Source::memory(bytes), &Limits::default())?;
-//! let (_, _, array) = file.tree().arrays().next().unwrap();
-//! assert_eq!((array.dtype.to_string(), array.shape.to_string()), ("int16".into(), "2".into()));
+//! let file = Dataset::open(&spile_npy::Npy, Source::memory(bytes), &OpenOptions::default())?;
+//! assert_eq!(file.array("data")?.read::<Vec<i16>>(":")?, [1, 2]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -33,15 +32,20 @@ mod to_tree;
 mod utf32;
 mod wire;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
 pub use npz::Npz;
-use to_tree::File;
 
 /// The format, for the registry.
 pub struct Npy;
@@ -67,15 +71,23 @@ impl Format for Npy {
         if head.bytes.starts_with(wire::MAGIC) { 100 } else { 0 }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let (header, tree) = to_tree::read(&source, &options.limits)?;
+        let summary = header.summary();
+        Ok(Parsed::new(source, tree).with_summary(summary).with_native(header))
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self)
+    }
+}
+
+impl Checker for Npy {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         let mut report = Report::default();
-        match File::open(source.clone(), limits) {
-            Ok(file) => {
-                let end = file.header.end()?;
+        match to_tree::read(source, limits) {
+            Ok((header, _)) => {
+                let end = header.end()?;
                 if source.len() > end {
                     let more = source.len() - end;
                     report.warn("npy-010", format!("{more} bytes follow the array")).at(end);
@@ -85,8 +97,15 @@ impl Format for Npy {
         }
         Ok(report)
     }
+}
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+impl FormatWriter for Npy {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
+    }
+
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)?;
+        Ok(Vec::new())
     }
 }

@@ -14,14 +14,18 @@ mod to_tree;
 mod wire;
 mod write;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Salvage, Salvager, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
-
-use to_tree::File;
 
 /// Name suffix of members that are arrays.
 const ENDING: &str = ".npy";
@@ -61,18 +65,33 @@ impl Format for Npz {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        to_tree::open(source, &options.limits)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self)
+    }
+}
+
+impl Checker for Npz {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         check::check(source, limits)
     }
+}
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+impl FormatWriter for Npz {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
     }
 
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)?;
+        Ok(Vec::new())
+    }
+}
+
+impl Salvager for Npz {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         salvage::salvage(source, target, limits)
     }

@@ -1,31 +1,26 @@
 //! A `.npy` file as a tree.
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Extents, Layout};
 use spile_core::limits::Limits;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::source::Source;
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
 use crate::location::Location;
 use crate::utf32;
 use crate::wire::{Element, Header};
 
-pub(crate) struct File {
-    source: Source,
-    pub(crate) header: Header,
-    tree: Tree,
-}
-
-impl File {
-    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let location = Location::file(&source);
-        let header = Header::read(&location, limits)?;
-        let mut tree = Tree::new(limits);
-        header.add_to(&mut tree, ROOT, "data", &location)?;
-        Ok(Self { source, header, tree })
-    }
+/// Reads the header of a file and the tree with its array.
+pub(crate) fn read(source: &Source, limits: &Limits) -> Result<(Header, Tree)> {
+    let location = Location::file(source);
+    let header = Header::read(&location, limits)?;
+    let mut tree = Tree::new(limits);
+    header.add_to(&mut tree, ROOT, "data", &location)?;
+    Ok((header, tree))
 }
 
 impl Header {
@@ -44,7 +39,7 @@ impl Header {
                 let desc = ArrayDesc::new(*dtype, self.shape.clone(), layout);
                 let id = tree.add_array(parent, name, desc)?;
                 if let Element::Time(_, units) = &self.element {
-                    tree.node_mut(id).attrs.push(("units".into(), Value::Text(units.clone())));
+                    tree.push_attr(id, "units", units.as_str())?;
                 }
                 return Ok(id);
             }
@@ -84,61 +79,44 @@ impl Header {
             let (group_path, last) = field.name.rsplit_once('/').unwrap_or(("", &field.name));
             let path = format!("{}/{group_path}", tree.node(group).path);
             let parent = if group_path.is_empty() { group } else { tree.group_at(&path)? };
-            tree.add_array(parent, last, ArrayDesc::new(field.dtype, self.shape.clone(), layout))?;
+            let desc = ArrayDesc::new(field.dtype, self.shape.clone(), layout);
+            tree.add_array(parent, last, desc.with_semantics(Semantics::role(Role::Table)))?;
         }
         Ok(group)
     }
+
+    /// Key facts of a file.
+    pub(crate) fn summary(&self) -> Attrs {
+        let (major, minor) = self.version;
+        Attrs::from([
+            ("version", format!("{major}.{minor}").into()),
+            ("stored as", self.descr.as_str().into()),
+            ("shape", self.shape.to_string().into()),
+        ])
+    }
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        let (major, minor) = self.header.version;
-        vec![
-            ("version".into(), format!("{major}.{minor}").into()),
-            ("stored as".into(), self.header.descr.clone().into()),
-            ("shape".into(), self.header.shape.to_string().into()),
-        ]
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let header = &self.header;
-        let bytes = header.shape.bytes(header.element.size())?;
-        let mut emit = |offset, len, role, name: &str, value: String| {
-            each(Region { offset, len, role, name: name.into(), value })
+impl Native for Header {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let mut emit = |offset, end, kind, name: &str, value: String| {
+            let region = Region { offset, len: end - offset, kind, name: name.into(), value };
+            if end > offset { each(region) } else { Ok(()) }
         };
-        let start = header.dictionary_offset;
-        emit(0, start, Role::Header, "magic", format!("version {}", header.version.0))?;
-        emit(start, header.data_offset - start, Role::Header, "dictionary", header.descr.clone())?;
-        emit(header.data_offset, bytes, Role::Data, "array", header.shape.to_string())?;
-        let end = header.data_offset + bytes;
-        if self.source.len() > end {
-            emit(end, self.source.len() - end, Role::Unknown, "rest", String::new())?;
-        }
-        Ok(())
+        let (start, end) = (self.dictionary_offset, self.end()?);
+        emit(0, start, RegionKind::Header, "magic", format!("version {}", self.version.0))?;
+        emit(start, self.data_offset, RegionKind::Header, "dictionary", self.descr.clone())?;
+        emit(self.data_offset, end, RegionKind::Data, "array", self.shape.to_string())?;
+        emit(end, dataset.source().len().max(end), RegionKind::Unknown, "rest", String::new())
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (_, node, array) in self.tree.arrays() {
-            each(Object {
-                path: node.path.clone(),
-                id: None,
-                frame: None,
-                kind: match &self.header.element {
-                    Element::Scalar(_) | Element::Time(..) | Element::Utf32(..) => {
-                        self.header.descr.clone()
-                    }
-                    Element::Structured(..) => array.dtype.numpy().unwrap_or_default(),
-                },
-                array: array.clone(),
-            })?;
+    fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        for (_, node, array) in dataset.arrays() {
+            let kind = match &self.element {
+                Element::Structured(..) => array.dtype.numpy().unwrap_or_default(),
+                _ => self.descr.clone(),
+            };
+            let (path, array) = (node.path.clone(), array.clone());
+            each(Object { path, id: None, frame: None, kind, array })?;
         }
         Ok(())
     }

@@ -12,9 +12,10 @@
 //! | `write` | writer of files |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
-//! let error = spile_parquet::Parquet.open(Source::memory("PAR1"), &Limits::default()).err().unwrap();
+//! let opened = Dataset::open(&spile_parquet::Parquet, Source::memory("PAR1"), &OpenOptions::default());
+//! let error = opened.err().unwrap();
 //! assert_eq!(error.code(), "parquet-002");
 //! ```
 #![forbid(unsafe_code)]
@@ -29,10 +30,16 @@ mod to_tree;
 mod wire;
 mod write;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
+};
 use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::report::{Report, Severity};
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 
@@ -62,23 +69,44 @@ impl Format for Parquet {
         if head.bytes.starts_with(wire::MAGIC) { 100 } else { 0 }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        File::read(&source, &options.limits).map(|file| file.parsed(source))
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self)
+    }
+}
+
+/// Codes of columns that are not supported.
+const UNSUPPORTED: [&str; 3] = ["parquet-006", "parquet-020", "parquet-021"];
+
+impl Checker for Parquet {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         let mut report = Report::default();
-        match File::open(source.clone(), limits) {
+        match File::read(source, limits) {
             Ok(file) => {
-                report.findings.extend_from_slice(file.findings());
-                file.verify(&mut report, limits)?;
+                report.findings.clone_from(&file.warnings);
+                // Columns that are not supported may be valid.
+                for finding in report.findings.iter_mut().filter(|f| UNSUPPORTED.contains(&f.code))
+                {
+                    finding.severity = Severity::Warning;
+                }
+                file.columns.verify(source, limits, &mut report)?;
             }
             Err(error) => report.absorb(error)?,
         }
         Ok(report)
     }
+}
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+impl FormatWriter for Parquet {
+    fn losses(&self, content: &Dataset, _: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content)
+    }
+
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)?;
+        Ok(Vec::new())
     }
 }

@@ -3,13 +3,14 @@
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{Codec as _, Extent, Extents};
-use spile_core::limits::Limits;
-use spile_core::report::{Report, Severity};
+use spile_core::limits::{Budget, Limits};
+use spile_core::report::Report;
 use spile_core::source::Source;
 
 use crate::decode::{Compression, Encoded};
 use crate::levels;
 use crate::thrift::{self, Struct};
+
 use crate::wire::{self, BIT_PACKED, DICTIONARY, OLD_DICTIONARY, PLAIN, RLE, Stored};
 
 /// Memory charged for a column: schema, leaf, tree node.
@@ -84,7 +85,7 @@ pub(crate) fn columns(
 ) -> Result<Vec<Leaf>> {
     let groups: Vec<Vec<&Struct>> =
         structs(footer.list(4)).iter().map(|group| structs(group.list(1))).collect();
-    let mut memory = Memory { limits, used: 0 };
+    let mut memory = Budget::new(limits);
     let (mut leaves, mut errors) = (Vec::new(), Vec::new());
     for column in top_level(&structs(footer.list(2))) {
         memory.charge(COLUMN, "the columns")?;
@@ -114,39 +115,21 @@ pub(crate) fn columns(
             }
             None => format!("type {} is not supported", wire::type_name(schema)),
         };
-        report.warn("parquet-020", format!("not read: {reason}")).in_object(object).at(start);
+        report.error("parquet-020", reason).in_object(object).at(start);
     }
     if leaves.is_empty() && !errors.is_empty() {
         return Err(errors.swap_remove(0));
     }
     for error in errors {
-        report_unreadable(error, report)?;
+        report.absorb(error)?;
     }
     Ok(leaves)
 }
 
-/// Reports a column that cannot be read: a warning if it is unsupported, an error if it is invalid.
-pub(crate) fn report_unreadable(error: Error, report: &mut Report) -> Result<()> {
-    let unsupported = error.kind() == ErrorKind::Unsupported;
-    report.absorb(error)?;
-    if let Some(finding) = report.findings.last_mut().filter(|_| unsupported) {
-        finding.severity = Severity::Warning;
-        finding.message = format!("not read: {}", finding.message);
-    }
-    Ok(())
-}
-
-/// Memory used by the columns of a file.
-struct Memory<'a> {
-    limits: &'a Limits,
-    used: u64,
-}
-
-impl Memory<'_> {
-    fn charge(&mut self, bytes: u64, what: &str) -> Result<()> {
-        self.used = self.used.saturating_add(bytes);
-        self.limits.allow(self.used, what).map(drop)
-    }
+/// The value of a key in the footer.
+pub(crate) fn value_of(footer: &Struct, key: &str) -> Option<String> {
+    let pairs = structs(footer.list(5));
+    pairs.iter().find(|pair| pair.text(1).as_deref() == Some(key))?.text(2)
 }
 
 /// The structures of a list.
@@ -192,7 +175,7 @@ impl Leaf {
         optional: bool,
         end: u64,
         rows: u64,
-        memory: &mut Memory<'_>,
+        memory: &mut Budget,
     ) -> Result<Self> {
         let plain = chunks
             .iter()
@@ -211,7 +194,7 @@ impl Leaf {
             return Err(Error::malformed("parquet-005", message));
         }
         if self.dtype.kind() == Kind::Text {
-            self.measure_strings(source, memory.limits)?;
+            self.measure_strings(source, memory.limits())?;
         }
         Ok(self)
     }
@@ -223,7 +206,7 @@ impl Leaf {
         meta: &Struct,
         optional: bool,
         end: u64,
-        memory: &mut Memory<'_>,
+        memory: &mut Budget,
     ) -> Result<()> {
         let (first, size, count) = chunk_range(meta, end)?;
         let dictionary = meta.int(11).is_some_and(|at| at > 0);
@@ -250,7 +233,7 @@ impl Leaf {
             }
             let (mut offset, mut defined) = (at + len, values);
             if optional {
-                let (len, runs) = levels::read(source, offset, next, values, memory.limits)?;
+                let (len, runs) = levels::read(source, offset, next, values, memory.limits())?;
                 defined = runs.iter().filter(|(_, defined)| *defined).map(|(n, _)| n).sum();
                 offset += len;
                 memory.charge(runs.len() as u64 * RUN, "the runs of missing values")?;
@@ -273,7 +256,7 @@ impl Leaf {
         meta: &Struct,
         optional: bool,
         end: u64,
-        memory: &mut Memory<'_>,
+        memory: &mut Budget,
     ) -> Result<()> {
         let (first, size, count) = chunk_range(meta, end)?;
         let compression = Compression::of(meta.int(4)).ok_or_else(|| {
@@ -293,7 +276,7 @@ impl Leaf {
             stored: self.stored,
             compression,
             optional,
-            limits: *memory.limits,
+            limits: *memory.limits(),
         };
         if self.encoded.get_or_insert(encoded).compression != compression {
             let message = "chunks with different compression codecs are not supported";

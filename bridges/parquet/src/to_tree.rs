@@ -2,80 +2,73 @@
 
 use std::sync::Arc;
 
-use spile_core::description::Description;
+use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::error::{Error, Result};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::frames::{FrameCell, FrameTable, Moments};
 use spile_core::layout::{ArrayDesc, Codec, Extent, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::metadata::StoredMetadata;
+use spile_core::read::Axes;
 use spile_core::report::{Finding, Report};
 use spile_core::select::Selection;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{Attrs, Tree};
 
-use crate::read::{Leaf, columns, missing, report_unreadable, structs};
+use crate::read::{Leaf, columns, missing, value_of};
 use crate::wire::{self, Stored};
 use crate::write::{DESCRIPTION, FRAMES, RESERVED};
 
+/// Follows the name of a column that ends with an index and is an array by itself.
+pub(crate) const EMPTY_INDEX: &str = "[]";
+
+/// Content of a file, without the values.
 pub(crate) struct File {
-    source: Source,
+    pub(crate) columns: Columns,
     tree: Tree,
+    creator: String,
+    pub(crate) warnings: Vec<Finding>,
+    metadata: Option<StoredMetadata>,
+}
+
+/// The leaf columns of a file.
+pub(crate) struct Columns {
     leaves: Vec<Leaf>,
     rows: u64,
+    /// Offset of the footer.
     footer: u64,
-    creator: String,
-    findings: Vec<Finding>,
 }
 
 impl File {
-    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let (footer, start) = wire::read_footer(&source, limits)?;
+    pub(crate) fn read(source: &Source, limits: &Limits) -> Result<Self> {
+        let (footer, start) = wire::read_footer(source, limits)?;
         let rows = footer.size(3).ok_or_else(|| missing("number of rows", start))?;
         let mut report = Report::default();
-        let leaves = columns(&source, &footer, start, rows, limits, &mut report)?;
+        let leaves = columns(source, &footer, start, rows, limits, &mut report)?;
         let mut plain = Plain { leaves: &leaves, rows, frames: None, tree: Tree::new(limits) };
-        let value_of = |key: &str| {
-            let pairs = structs(footer.list(5));
-            let pair = pairs.iter().find(|pair| pair.text(1).as_deref() == Some(key));
-            pair.and_then(|pair| pair.text(2))
-        };
-        if let Some(count) = value_of(FRAMES).and_then(|count| count.parse().ok()) {
-            plain.frames(&source, count, limits)?;
+        if let Some(count) = value_of(&footer, FRAMES).and_then(|count| count.parse().ok()) {
+            plain.frames(source, count)?;
         }
-        let mut tree = plain.arrays(&mut report)?;
-        if let Some(text) = value_of(DESCRIPTION) {
-            match Description::parse(text.as_bytes(), limits)
-                .and_then(|description| description.dress(&source, &tree, limits))
-            {
-                Ok(mut described) => {
-                    if let Some(frames) = tree.frames() {
-                        described.set_frames(frames.clone());
-                    }
-                    tree = described;
-                }
-                Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
-                Err(e) => {
-                    let message = format!("metadata ignored: {}", e.message());
-                    report.warn("parquet-023", message).at(start);
-                }
-            }
-        }
-        let creator = footer.text(6).unwrap_or_default();
-        let findings = report.findings;
-        Ok(Self { source, tree, leaves, rows, footer: start, creator, findings })
+        let tree = plain.arrays(&mut report)?;
+        let metadata = value_of(&footer, DESCRIPTION);
+        let metadata = metadata.map(|text| StoredMetadata::new(text, DESCRIPTION).at(start));
+        let (creator, warnings) = (footer.text(6).unwrap_or_default(), report.findings);
+        let columns = Columns { leaves, rows, footer: start };
+        Ok(Self { columns, tree, creator, warnings, metadata })
     }
 
-    /// Decodes all columns that are not plain and reports errors.
-    pub(crate) fn verify(&self, report: &mut Report, limits: &Limits) -> Result<()> {
-        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
-            if let Err(error) = leaf.verify(&self.source, limits) {
-                report.absorb(error)?;
-            }
-        }
-        Ok(())
+    pub(crate) fn parsed(self, source: Source) -> Parsed {
+        let summary = Attrs::from([
+            ("rows", self.columns.rows.into()),
+            ("columns", (self.columns.leaves.len() as u64).into()),
+            ("written by", self.creator.into()),
+        ]);
+        let parsed = Parsed::new(source, self.tree).with_summary(summary);
+        let parsed = parsed.with_warnings(self.warnings).with_metadata(self.metadata);
+        parsed.with_native(self.columns)
     }
 }
 
@@ -90,23 +83,25 @@ struct Plain<'a> {
 
 impl Plain<'_> {
     /// Finds the frames from the first column. Without effect if it does not number `count` frames.
-    fn frames(&mut self, source: &Source, count: u64, limits: &Limits) -> Result<()> {
+    fn frames(&mut self, source: &Source, count: u64) -> Result<()> {
         let Some(first) = self.leaves.first() else { return Ok(()) };
         if first.name != RESERVED[0] || first.dtype != DType::I64 || !first.is_full() {
             return Ok(());
         }
+        let content = Dataset::new(source.clone(), Tree::new(self.tree.limits()));
         let numbers = |leaf: &Leaf| -> Result<Vec<[u8; 8]>> {
             let desc = describe(&[leaf], &[], self.rows)?;
-            let array = Array::open(source, &self.tree, &desc, limits)?;
-            let bytes = array.read(&Selection::all(), Axes::Stored)?;
+            let bytes = content.open_array(&desc)?.read_bytes(&Selection::all(), Axes::Stored)?;
             Ok(bytes.as_chunks::<8>().0.to_vec())
         };
+        // Starts, steps and times.
+        self.tree.charge(count.min(self.rows).saturating_mul(40), "the frames")?;
         let mut starts = Vec::new();
         for (row, number) in numbers(first)?.into_iter().enumerate() {
             let number = u64::from_le_bytes(number);
-            if number == starts.len() as u64 {
+            if number == starts.len() as u64 && number < count {
                 starts.push(row as u64);
-            } else if number + 1 != starts.len() as u64 {
+            } else if number.wrapping_add(1) != starts.len() as u64 {
                 return Ok(());
             }
         }
@@ -154,18 +149,22 @@ impl Plain<'_> {
                 None if first.is_full() => {
                     Some(describe(&own.iter().collect::<Vec<_>>(), &tail, self.rows)?)
                 }
-                Some(starts) => framed(own, &tail, starts)?,
+                Some(starts) => {
+                    self.tree.charge(32 * starts.len() as u64, "the frames")?;
+                    framed(own, &tail, starts)?
+                }
                 None => None,
             };
             let Some(desc) = desc else {
                 let message = format!("missing values in a column of {}", first.dtype);
                 let error = Error::unsupported("parquet-021", message);
-                report_unreadable(error.in_object(format!("\"{path}\"")), report)?;
+                report.absorb(error.in_object(format!("\"{path}\"")))?;
                 continue;
             };
             let path = path.trim_start_matches('/');
             let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
             let parent = self.tree.node_at(group)?;
+            let desc = desc.with_semantics(Semantics::role(Role::Table));
             self.tree.add_array(parent, name, desc)?;
         }
         Ok(self.tree)
@@ -176,6 +175,9 @@ impl Plain<'_> {
 /// first, and its number of columns. The first index varies fastest.
 fn group(leaves: &[Leaf]) -> (String, Vec<u64>, usize) {
     let first = &leaves[0];
+    if let Some(path) = first.name.strip_suffix(EMPTY_INDEX).filter(|path| ends_with_index(path)) {
+        return (path.into(), Vec::new(), 1);
+    }
     let Some((path, index)) = indexed(&first.name) else {
         return (first.name.clone(), Vec::new(), 1);
     };
@@ -207,6 +209,11 @@ fn indexed(name: &str) -> Option<(&str, Vec<u64>)> {
     let (path, index) = name.strip_suffix(']')?.rsplit_once('[')?;
     let index: Option<Vec<u64>> = index.split(',').map(|n| n.parse().ok()).collect();
     Some((path, index?))
+}
+
+/// Whether a name ends with an index, which may be followed by empty ones.
+pub(crate) fn ends_with_index(name: &str) -> bool {
+    indexed(name.trim_end_matches(EMPTY_INDEX)).is_some()
 }
 
 /// The array of columns without frames.
@@ -333,28 +340,25 @@ impl Codec for Page {
     }
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
+impl Columns {
+    /// Decodes all columns that are not plain and reports errors.
+    pub(crate) fn verify(
+        &self,
+        source: &Source,
+        limits: &Limits,
+        report: &mut Report,
+    ) -> Result<()> {
+        for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
+            if let Err(error) = leaf.verify(source, limits) {
+                report.absorb(error)?;
+            }
+        }
+        Ok(())
     }
+}
 
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        vec![
-            ("rows".into(), self.rows.into()),
-            ("columns".into(), (self.leaves.len() as u64).into()),
-            ("written by".into(), self.creator.clone().into()),
-        ]
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+impl Native for Columns {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         let mut chunks: Vec<(&Extent, &str)> = self
             .leaves
             .iter()
@@ -362,26 +366,28 @@ impl Reader for File {
             .collect();
         chunks.sort_by_key(|(chunk, _)| chunk.offset);
         let mut at = 0;
-        let mut emit = |from: u64, to: u64, role, name: &str| {
+        let mut emit = |from: u64, to: u64, kind, name: &str| {
+            let region = |offset: u64, end: u64, kind, name: &str| {
+                let (len, name, value) = (end - offset, name.into(), String::new());
+                Region { offset, len, kind, name, value }
+            };
             if from >= at && to > from {
                 if from > at {
-                    let (name, value) = ("not read".into(), String::new());
-                    each(Region { offset: at, len: from - at, role: Role::Unknown, name, value })?;
+                    each(region(at, from, RegionKind::Unknown, "not read"))?;
                 }
-                let (name, value) = (name.into(), String::new());
-                each(Region { offset: from, len: to - from, role, name, value })?;
+                each(region(from, to, kind, name))?;
                 at = to;
             }
             Ok(())
         };
-        emit(0, 4, Role::Header, "magic")?;
+        emit(0, 4, RegionKind::Header, "magic")?;
         for (chunk, name) in chunks {
-            emit(chunk.offset, chunk.offset + chunk.len, Role::Data, name)?;
+            emit(chunk.offset, chunk.offset + chunk.len, RegionKind::Data, name)?;
         }
-        emit(self.footer, self.source.len(), Role::Header, "metadata")
+        emit(self.footer, dataset.source().len(), RegionKind::Header, "metadata")
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for leaf in self.leaves.iter().filter(|leaf| leaf.is_full()) {
             let kind = match leaf.dtype.kind() {
                 Kind::Text => "text".into(),
@@ -397,8 +403,11 @@ impl Reader for File {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Parquet;
     use crate::thrift::{self, Struct, Value as Field};
     use crate::wire::{MAGIC, page_header};
+    use spile_core::error::ErrorKind;
+    use spile_core::format::{Checker as _, OpenOptions};
 
     /// A file with three rows: `x` and `y` of float64 around columns that cannot be read.
     fn file() -> Vec<u8> {
@@ -451,30 +460,36 @@ mod tests {
 
     #[test]
     fn a_column_that_cannot_be_read_is_reported_and_hides_no_other() {
-        let limits = Limits::default();
-        let file = File::open(Source::memory(file()), &limits).unwrap();
-        let found: Vec<(&str, &str, &str)> = file
-            .findings()
-            .iter()
-            .map(|f| (f.object.as_deref().unwrap_or_default(), f.severity.name(), f.code))
-            .collect();
-        let unsupported = |name| (name, "warning", "parquet-020");
-        let expected = ["\"when\"", "\"pos\"", "\"price\"", "\"tags\""].map(unsupported);
-        assert_eq!(found[..4], expected);
-        assert_eq!(found[4..], [("\"cut\"", "error", "parquet-005")]);
-        assert_eq!(file.findings()[0].message, "not read: type TIMESTAMP is not supported");
-        let paths: Vec<_> = file.tree.arrays().map(|(_, node, _)| node.path.as_str()).collect();
+        let source = Source::memory(file());
+        let file = Dataset::open(&Parquet, source.clone(), &OpenOptions::default()).unwrap();
+        let found = |findings: &[Finding]| -> Vec<(String, &str, &str)> {
+            let found = findings.iter();
+            found
+                .map(|f| (f.object.clone().unwrap_or_default(), f.severity.name(), f.code))
+                .collect()
+        };
+        let expected = |severity: &'static str| {
+            let names = ["\"when\"", "\"pos\"", "\"price\"", "\"tags\""];
+            let mut all = names.map(|name| (name.to_string(), severity, "parquet-020")).to_vec();
+            all.push(("\"cut\"".to_string(), "error", "parquet-005"));
+            all
+        };
+        assert_eq!(found(file.warnings()), expected("error"));
+        assert_eq!(file.warnings()[0].message, "type TIMESTAMP is not supported");
+        // The columns that are not supported are valid.
+        let report = Parquet.check(&source, &Limits::default(), false).unwrap();
+        assert_eq!(found(&report.findings), expected("warning"));
+        let paths: Vec<_> = file.arrays().map(|(_, node, _)| node.path.as_str()).collect();
         assert_eq!(paths, ["x", "y"]);
-        let (_, _, y) = file.tree.arrays().nth(1).unwrap();
-        let y = Array::open(&file.source, &file.tree, y, &limits).unwrap();
-        assert_eq!(y.read_f64(&Selection::all(), Axes::Stored).unwrap(), [70.0, 71.0, 72.0]);
+        assert_eq!(file.array("y").unwrap().read::<Vec<f64>>(":").unwrap(), [70.0, 71.0, 72.0]);
     }
 
     #[test]
     fn columns_are_charged_to_the_memory_budget() {
         let limits = Limits::default().with_memory(30 << 10);
-        assert!(File::open(Source::memory(file()), &limits).is_ok());
-        let error = File::open(Source::memory(file()), &limits.with_memory(7 << 10)).err().unwrap();
+        assert!(File::read(&Source::memory(file()), &limits).is_ok());
+        let small = limits.with_memory(7 << 10);
+        let error = File::read(&Source::memory(file()), &small).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Limit);
     }
 }

@@ -8,9 +8,10 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
-use spile_core::table::{Column, Piece, Table};
+use spile_interchange::table::{Column, Piece, Table};
 
 use crate::thrift::{self, Struct, Value};
+use crate::to_tree::{EMPTY_INDEX, ends_with_index};
 use crate::wire::{self, MAGIC, PLAIN, RLE, Stored};
 
 /// Key of the metadata of the tree.
@@ -164,7 +165,8 @@ fn name(column: &Column<'_>, k: u64) -> String {
     let path = &column.node.path;
     let slash = if RESERVED.contains(&path.as_str()) { "/" } else { "" };
     if column.tail.is_empty() {
-        return format!("{slash}{path}");
+        let index = if ends_with_index(path) { EMPTY_INDEX } else { "" };
+        return format!("{slash}{path}{index}");
     }
     let mut rest = k;
     let index = column.tail.iter().map(|len| {

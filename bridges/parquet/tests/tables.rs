@@ -4,18 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
-use spile_core::format::{Dataset, Format as _, Reader, write_file};
+use spile_core::error::Result;
+use spile_core::format::{Checker as _, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{ROOT, Tree};
 use spile_parquet::Parquet;
 
 fn golden(name: &str) -> Source {
@@ -23,23 +25,27 @@ fn golden(name: &str) -> Source {
     Source::open(folder.join(name)).unwrap()
 }
 
+fn open(source: Source, limits: &Limits) -> Result<Dataset> {
+    Dataset::open(&Parquet, source, &limits.into())
+}
+
 /// The values of a column, as stored.
-fn values(file: &dyn Reader, path: &str) -> (DType, Vec<u8>) {
+fn values(file: &Dataset, path: &str) -> (DType, Vec<u8>) {
     let desc = file.tree().node(file.tree().find(path).unwrap()).array.clone().unwrap();
-    let array = Array::open(file.source(), file.tree(), &desc, &Limits::default()).unwrap();
-    (desc.dtype, array.read(&Selection::all(), Axes::Stored).unwrap())
+    let array = file.open_array(&desc).unwrap();
+    (desc.dtype, array.read_bytes(&Selection::all(), Axes::Stored).unwrap())
 }
 
 #[test]
 fn encoded_columns_have_the_values_of_plain_ones() {
     let limits = Limits::default();
-    let open = |name: &str| Parquet.open(golden(name), &limits).unwrap();
+    let open = |name: &str| open(golden(name), &limits).unwrap();
     let (plain, packed) = (open("plain.parquet"), open("snappy.parquet"));
     for (_, node, _) in plain.tree().arrays() {
-        assert_eq!(values(&*plain, &node.path), values(&*packed, &node.path), "{}", node.path);
+        assert_eq!(values(&plain, &node.path), values(&packed, &node.path), "{}", node.path);
     }
     let gap: Vec<u8> = [1.5, f64::NAN].repeat(10).into_iter().flat_map(f64::to_le_bytes).collect();
-    assert_eq!(values(&*packed, "gap"), (DType::F64, gap));
+    assert_eq!(values(&packed, "gap"), (DType::F64, gap));
 }
 
 #[test]
@@ -53,19 +59,19 @@ fn every_compression_and_both_page_versions_are_read() {
         word
     };
     for name in ["zstd.parquet", "gzip.parquet", "lz4.parquet", "second.parquet"] {
-        let file = Parquet.open(golden(name), &limits).unwrap();
-        assert_eq!(values(&*file, "n"), (DType::I32, (0..500).flat_map(number).collect()));
-        assert_eq!(values(&*file, "x"), (DType::F64, (0..500).flat_map(real).collect()));
-        assert_eq!(values(&*file, "word"), (DType::text(28), (0..500).flat_map(word).collect()));
+        let file = open(golden(name), &limits).unwrap();
+        assert_eq!(values(&file, "n"), (DType::I32, (0..500).flat_map(number).collect()));
+        assert_eq!(values(&file, "x"), (DType::F64, (0..500).flat_map(real).collect()));
+        assert_eq!(values(&file, "word"), (DType::text(28), (0..500).flat_map(word).collect()));
         let ok = (0..500).map(|k| u8::from(k % 3 == 0)).collect::<Vec<_>>();
-        assert_eq!(values(&*file, "ok").1, ok, "{name}");
+        assert_eq!(values(&file, "ok").1, ok, "{name}");
     }
 }
 
 #[test]
 fn unsupported_compression_and_encoding_are_errors() {
     for name in ["refused/brotli.parquet", "refused/delta.parquet"] {
-        let error = Parquet.open(golden(name), &Limits::default()).err().unwrap();
+        let error = open(golden(name), &Limits::default()).err().unwrap();
         assert_eq!(error.code(), "parquet-006", "{name}");
     }
 }
@@ -73,23 +79,23 @@ fn unsupported_compression_and_encoding_are_errors() {
 #[test]
 fn pages_and_row_groups_form_one_array() {
     let limits = Limits::default();
-    let files = ["plain.parquet", "groups.parquet"]
-        .map(|name| Parquet.open(golden(name), &limits).unwrap());
+    let files =
+        ["plain.parquet", "groups.parquet"].map(|name| open(golden(name), &limits).unwrap());
     let mut seen = 0;
     for (_, node, desc) in files[1].tree().arrays() {
-        let read = |file: &dyn Reader| {
+        let read = |file: &Dataset| {
             let own =
                 file.tree().node(file.tree().find(&node.path).unwrap()).array.clone().unwrap();
             assert_eq!(own.dtype, desc.dtype);
-            let array = Array::open(file.source(), file.tree(), &own, &limits).unwrap();
-            array.read(&Selection::all(), Axes::Stored).unwrap()
+            let array = file.open_array(&own).unwrap();
+            array.read_bytes(&Selection::all(), Axes::Stored).unwrap()
         };
-        assert_eq!(read(&*files[0]), read(&*files[1]), "{}", node.path);
+        assert_eq!(read(&files[0]), read(&files[1]), "{}", node.path);
         seen += 1;
     }
     assert_eq!(seen, 7);
     assert!(
-        files[0].findings().iter().any(|finding| finding.code == "parquet-021"),
+        files[0].warnings().iter().any(|finding| finding.code == "parquet-021"),
         "missing values"
     );
 }
@@ -105,9 +111,9 @@ fn opaque_bytes_keep_trailing_zeros() {
     let content = Dataset::new(Source::memory([]), tree);
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("raw.parquet");
-    write_file(&Parquet, &content, &path, Overwrite::Never, &limits).unwrap();
-    let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
-    assert_same_content(&content, &*back);
+    write_file(&Parquet, &content, &path, Overwrite::Never).unwrap();
+    let back = open(Source::open(&path).unwrap(), &limits).unwrap();
+    assert_same_content(&content, &back);
 }
 
 fn inline<T: Copy>(values: &[T], bytes: impl Fn(T) -> Vec<u8>) -> Arc<[u8]> {
@@ -135,16 +141,16 @@ proptest! {
         let mut v = ArrayDesc::new(DType::F32, Shape::new([first, 3]), cells(4, 3, 1));
         v.dims = vec!["particle".into(), "axis".into()];
         let id = tree.add_array(ROOT, "v", v).unwrap();
-        tree.node_mut(id).attrs.push(("units".into(), Value::from("m/s")));
+        tree.node_mut(id).attrs.push("units", "m/s");
         tree.add_array(ROOT, "kind", ArrayDesc::new(DType::U8, Shape::new([first]), cells(1, 1, 2))).unwrap();
         let moments = (0..lengths.len() as u64).map(|k| (Some(10 * k), Some(k as f64 / 8.0)));
         tree.set_frames(Arc::new(Moments(moments.collect())));
         let content = Dataset::new(Source::memory([]), tree);
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("x.parquet");
-        write_file(&Parquet, &content, &path, Overwrite::Never, &limits).unwrap();
-        let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
-        assert_same_content(&content, &*back);
+        write_file(&Parquet, &content, &path, Overwrite::Never).unwrap();
+        let back = open(Source::open(&path).unwrap(), &limits).unwrap();
+        assert_same_content(&content, &back);
     }
 }
 
@@ -152,7 +158,7 @@ proptest! {
 fn metadata_round_trips() {
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
-    tree.node_mut(ROOT).attrs.push(("title".into(), Value::from("a run")));
+    tree.node_mut(ROOT).attrs.push("title", "a run");
     let group = tree.add_group(ROOT, "log").unwrap();
     let layout =
         Layout::Inline(inline(&[1.5_f64, 2.5, f64::NAN], |v| v.to_le_bytes().to_vec()), Order::C);
@@ -160,7 +166,7 @@ fn metadata_round_trips() {
     energy.coords = vec![Coord::Uniform { start: 0.0, step: 0.5 }];
     energy.dims = vec!["t".into()];
     let id = tree.add_array(group, "energy", energy).unwrap();
-    tree.node_mut(id).attrs.push(("units".into(), Value::from("J")));
+    tree.node_mut(id).attrs.push("units", "J");
     for (name, dtype) in [
         ("a", DType::I16),
         ("b", DType::U8),
@@ -187,23 +193,22 @@ fn metadata_round_trips() {
     let content = Dataset::new(Source::memory([]), tree);
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("x.parquet");
-    write_file(&Parquet, &content, &path, Overwrite::Never, &limits).unwrap();
-    let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
-    assert_same_content(&content, &*back);
+    write_file(&Parquet, &content, &path, Overwrite::Never).unwrap();
+    let back = open(Source::open(&path).unwrap(), &limits).unwrap();
+    assert_same_content(&content, &back);
     assert!(
         Parquet.check(&Source::open(&path).unwrap(), &limits, true).unwrap().findings.is_empty()
     );
 
     // Scaled numbers are written as physical values.
-    let mut tree = content.tree;
+    let mut tree = content.tree().clone();
     if let Some(array) = &mut tree.node_mut(id).array {
         array.map = Some(Linear::new(1.0, 2.0));
     }
     let mapped = Dataset::new(Source::memory([]), tree);
-    write_file(&Parquet, &mapped, &path, Overwrite::Replace, &limits).unwrap();
-    let back = Parquet.open(Source::open(&path).unwrap(), &limits).unwrap();
+    write_file(&Parquet, &mapped, &path, Overwrite::Replace).unwrap();
+    let back = open(Source::open(&path).unwrap(), &limits).unwrap();
     let node = back.tree().node(back.tree().find("log/energy").unwrap());
-    let array =
-        Array::open(back.source(), back.tree(), node.array.as_ref().unwrap(), &limits).unwrap();
+    let array = back.open_array(node.array.as_ref().unwrap()).unwrap();
     assert_eq!(array.read_f64(&"0:2".parse().unwrap(), Axes::Stored).unwrap(), [4.0, 6.0]);
 }

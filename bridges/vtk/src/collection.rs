@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
-use spile_core::error::{Error, Result};
-use spile_core::format::{Format, Reader};
-use spile_core::limits::Limits;
+use spile_core::Dataset;
+use spile_core::error::{Error, Hint, Result};
+use spile_core::format::{Format, OpenOptions, Parsed};
 use spile_core::report::Report;
 use spile_core::series;
 use spile_core::sink::{FolderSink, Overwrite, Sink};
@@ -40,8 +40,8 @@ pub(crate) fn open(
     format: &dyn Format,
     source: &Source,
     root: &Element,
-    limits: &Limits,
-) -> Result<Box<dyn Reader>> {
+    options: &OpenOptions,
+) -> Result<Parsed> {
     let path = source.path().ok_or_else(|| {
         let message = "a collection in memory has no folder with its files";
         Error::unsupported("vtk-006", message).in_object("Collection").at(root.at)
@@ -53,7 +53,7 @@ pub(crate) fn open(
     if files.is_empty() || files.iter().any(|file| is_collection(&file)) {
         return Err(root.malformed("collection without data files"));
     }
-    Ok(Box::new(series::open(format, path, &files, limits)?))
+    series::open(format, path, &files, options)
 }
 
 /// Reports missing files of a collection.
@@ -68,31 +68,33 @@ pub(crate) fn check(source: &Source, root: &Element) -> Result<Report> {
     Ok(report)
 }
 
+/// The type of the files of a collection, and the frames. Fails if they are not in the order of their times.
+pub(crate) fn plan(content: &Dataset) -> Result<(Kind, Vec<Option<u64>>)> {
+    let first = Snapshot { content, frame: Some(0) };
+    let kind = first.suitable_kind().ok_or_else(|| unsupported("neither a grid nor points"))?;
+    let Some(axis) = content.tree().frames() else { return Ok((kind, vec![None])) };
+    content.limits().allow(axis.len().saturating_mul(16), "the frames")?;
+    // Files of a collection are ordered by time.
+    let mut last = (f64::NEG_INFINITY, None);
+    for frame in 0..axis.len() {
+        let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
+        if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
+            let message =
+                format!("the time of frame {frame} is before that of frame {}", frame - 1);
+            return Err(unsupported(message).hint(Hint::SelectFrames));
+        }
+        last = now;
+    }
+    Ok((kind, (0..axis.len()).map(Some).collect()))
+}
+
 /// Writes every frame as a file, and the collection.
-pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Result<()> {
+pub(crate) fn write(content: &Dataset, sink: &Sink) -> Result<()> {
     let path = sink.path();
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("frames");
     let folder = path.with_file_name(stem);
-    let first = Snapshot { content, frame: Some(0), limits };
-    let kind = first.suitable_kind().ok_or_else(|| unsupported("neither a grid nor points"))?;
-    let frames = content.tree().frames().cloned();
-    let count = frames.as_ref().map_or(1, |axis| axis.len());
-    let ending = Kind::ALL.iter().find(|(known, ..)| *known == kind).map_or("", |(.., e)| e);
-    if let Some(axis) = &frames {
-        // Files of a collection are ordered by time.
-        let mut last = (f64::NEG_INFINITY, None);
-        for frame in 0..count {
-            let now = (axis.time(frame)?.unwrap_or(f64::NEG_INFINITY), axis.step(frame)?);
-            if last.0.total_cmp(&now.0).then(last.1.cmp(&now.1)).is_gt() {
-                return Err(unsupported(format!(
-                    "the time of frame {frame} is before that of frame {}",
-                    frame - 1
-                ))
-                .hint("select frames with --frames"));
-            }
-            last = now;
-        }
-    }
+    let (kind, frames) = plan(content)?;
+    let axis = content.tree().frames();
     // Replacing the collection replaces its files, and nothing else.
     let overwrite = if path.exists() { Overwrite::Replace } else { Overwrite::Never };
     if overwrite == Overwrite::Replace && folder.is_dir() {
@@ -103,13 +105,12 @@ pub(crate) fn write(content: &dyn Reader, sink: &Sink, limits: &Limits) -> Resul
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" \
          byte_order=\"LittleEndian\">\n  <Collection>\n",
     );
-    let digits = count.saturating_sub(1).to_string().len().max(4);
-    for frame in 0..count {
-        let name = format!("{stem}_{frame:0digits$}.{ending}");
-        let snapshot = Snapshot { content, frame: frames.is_some().then_some(frame), limits };
-        snapshot.write(kind, &pieces.file(&name)?)?;
-        let time = match &frames {
-            Some(axis) => match (axis.time(frame)?, axis.step(frame)?) {
+    let digits = frames.len().saturating_sub(1).to_string().len().max(4);
+    for (number, frame) in frames.into_iter().enumerate() {
+        let name = format!("{stem}_{number:0digits$}.{}", kind.ending());
+        Snapshot { content, frame }.write(kind, &pieces.file(&name)?)?;
+        let time = match axis.zip(frame) {
+            Some((axis, frame)) => match (axis.time(frame)?, axis.step(frame)?) {
                 (Some(time), _) => Value::Float(time).to_string(),
                 (None, Some(step)) => step.to_string(),
                 (None, None) => frame.to_string(),

@@ -13,15 +13,15 @@
 //! | `write` | writer of files |
 //!
 //! ```
-//! use spile_core::{format::{Format, Reader}, limits::Limits, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! let text = r#"<VTKFile type="ImageData"><ImageData WholeExtent="0 2 0 0 0 0"
 //!     Origin="5 0 0" Spacing="0.5 1 1"><Piece Extent="0 2 0 0 0 0"><PointData>
 //!     <DataArray type="Int16" Name="t" format="ascii">7 8 9</DataArray>
 //!     </PointData></Piece></ImageData></VTKFile>"#;
-//! let file = spile_vtk::Vtk.open(Source::memory(text.as_bytes()), &Limits::default())?;
-//! let id = file.tree().find("PointData/t")?;
-//! assert_eq!(file.tree().node(id).array.as_ref().unwrap().shape.to_string(), "3");
+//! let source = Source::memory(text.as_bytes());
+//! let file = Dataset::open(&spile_vtk::Vtk, source, &OpenOptions::default())?;
+//! assert_eq!(file.array("PointData/t")?.coord("x")?.read()?, [5.0, 5.5, 6.0]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -34,8 +34,14 @@ mod wire;
 mod write;
 mod xml;
 
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, FormatWriter, Grade, Head, Loss, OpenOptions, Parsed,
+    Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::sink::Sink;
@@ -70,21 +76,28 @@ impl Format for Vtk {
         if xml && has(b"<VTKFile") { 100 } else { 0 }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        let document = read::document(&source, limits)?;
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let document = read::document(&source, &options.limits)?;
         if document.root.attr("type") == Some("Collection") {
-            return collection::open(self, &source, &document.root, limits);
+            return collection::open(self, &source, &document.root, options);
         }
-        Ok(Box::new(File::new(source, &document, limits)?))
+        let file = File::read(&source, document, &options.limits)?;
+        Ok(file.parsed(source))
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self)
+    }
+}
+
+impl Checker for Vtk {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
         let mut report = Report::default();
         let opened = read::document(source, limits).and_then(|document| {
             if document.root.attr("type") == Some("Collection") {
                 return collection::check(source, &document.root);
             }
-            File::new(source.clone(), &document, limits)?.check(limits)
+            File::read(source, document, limits)?.check(source, limits)
         });
         match opened {
             Ok(found) => report = found,
@@ -92,8 +105,15 @@ impl Format for Vtk {
         }
         Ok(report)
     }
+}
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+impl FormatWriter for Vtk {
+    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content, path)
+    }
+
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink)?;
+        Ok(Vec::new())
     }
 }

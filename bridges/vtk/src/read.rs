@@ -1,19 +1,22 @@
 //! A file: its XML, the encoding of its arrays, and the model view.
 
-use spile_core::description::Description;
-use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::Dataset;
+use spile_core::error::{Error, Result};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, Extent, Layout};
 use spile_core::limits::Limits;
-use spile_core::read::Array;
-use spile_core::report::{Finding, Report};
+use spile_core::metadata::StoredMetadata;
+use spile_core::report::{Report, Severity};
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{Attrs, Tree};
 use spile_core::wire::ByteOrder;
 
 use crate::to_tree::Builder;
 use crate::wire::Encoding;
 use crate::xml;
+
+/// Codes of arrays that are not supported.
+const UNSUPPORTED: [&str; 2] = ["vtk-006", "vtk-010"];
 
 /// Prefix of the comment with the metadata that VTK cannot express.
 pub(crate) const COMMENT: &[u8] = b" spile ";
@@ -26,16 +29,20 @@ pub(crate) struct Stored {
     pub(crate) array: ArrayDesc,
 }
 
-/// An open file.
+/// Content of a file, without the values.
 pub(crate) struct File {
-    pub(crate) source: Source,
-    pub(crate) tree: Tree,
-    pub(crate) kind: String,
-    pub(crate) version: String,
-    pub(crate) stored: Vec<Stored>,
+    tree: Tree,
+    summary: Attrs,
+    report: Report,
+    metadata: Option<StoredMetadata>,
+    arrays: Arrays,
+}
+
+/// The arrays of a file.
+struct Arrays {
+    stored: Vec<Stored>,
     /// First byte after the XML.
-    pub(crate) appended: Option<u64>,
-    pub(crate) report: Report,
+    appended: Option<u64>,
 }
 
 /// Parses the XML of a file. Fails if the root is not `VTKFile`.
@@ -50,7 +57,7 @@ pub(crate) fn document(source: &Source, limits: &Limits) -> Result<xml::Document
 
 impl File {
     /// Reads the arrays of a file. An array that cannot be read is reported, and the others are read.
-    pub(crate) fn new(source: Source, document: &xml::Document, limits: &Limits) -> Result<Self> {
+    pub(crate) fn read(source: &Source, document: xml::Document, limits: &Limits) -> Result<Self> {
         let root = &document.root;
         let kind = root.attr("type").unwrap_or_default().to_string();
         let grid = root.child(&kind).filter(|grid| {
@@ -87,79 +94,66 @@ impl File {
             }
             _ => None,
         };
-        let encoding = Encoding { source: &source, limits, order, header, compressed, appended };
-        let (mut tree, stored, mut report) =
-            Builder::new(&encoding, document.memory, limits).build(grid)?;
-        // A program that rewrites the file may have dropped the comment, or changed the arrays.
-        if let Some(comment) = &document.comment {
-            let metadata = Description::parse(&comment[COMMENT.len()..], limits);
-            match metadata.and_then(|metadata| metadata.dress(&source, &tree, limits)) {
-                Ok(described) => tree = described,
-                Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
-                Err(error) => {
-                    let message = format!("metadata ignored: {}", error.message());
-                    report.warn("vtk-011", message).in_object("comment").at(0);
-                }
-            }
-        }
-        let version = root.attr("version").unwrap_or_default().to_string();
-        let appended = document.appended;
-        Ok(Self { source, tree, kind, version, stored, appended, report })
+        let encoding = Encoding { source, limits, order, header, compressed, appended };
+        let (tree, stored, report) =
+            Builder::new(&encoding, document.memory, limits)?.build(grid)?;
+        let version = root.attr("version").unwrap_or_default();
+        let summary = Attrs::from([
+            ("kind", kind.into()),
+            ("version", version.into()),
+            ("arrays", (stored.len() as u64).into()),
+        ]);
+        let metadata = document
+            .comment
+            .map(|comment| StoredMetadata::new(&comment[COMMENT.len()..], "comment").at(0));
+        let arrays = Arrays { stored, appended: document.appended };
+        Ok(Self { tree, summary, report, metadata, arrays })
     }
-}
 
-impl File {
+    pub(crate) fn parsed(self, source: Source) -> Parsed {
+        let parsed = Parsed::new(source, self.tree).with_summary(self.summary);
+        let parsed = parsed.with_warnings(self.report.findings).with_metadata(self.metadata);
+        parsed.with_native(self.arrays)
+    }
+
     /// Decodes all arrays that are not raw. Returns the findings, including those of opening.
-    pub(crate) fn check(mut self, limits: &Limits) -> Result<Report> {
-        for stored in &self.stored {
+    pub(crate) fn check(self, source: &Source, limits: &Limits) -> Result<Report> {
+        let mut report = self.report;
+        // Arrays that are not supported may be valid.
+        for finding in report.findings.iter_mut().filter(|f| UNSUPPORTED.contains(&f.code)) {
+            finding.severity = Severity::Warning;
+        }
+        let content = Dataset::new(source.clone(), Tree::new(limits));
+        for stored in &self.arrays.stored {
             if matches!(stored.array.layout, Layout::Plain { .. }) {
                 continue;
             }
-            let array = Array::open(&self.source, &self.tree, &stored.array, limits);
+            let array = content.open_array(&stored.array);
             let read = array.and_then(|array| array.all()?.stream(|_, _| Ok(())));
             if let Err(error) = read {
-                self.report
-                    .absorb(error.in_object(stored.path.clone()).at(stored.extent.offset))?;
+                report.absorb(error.in_object(stored.path.clone()).at(stored.extent.offset))?;
             }
         }
-        Ok(self.report)
+        Ok(report)
     }
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        vec![
-            ("kind".into(), self.kind.clone().into()),
-            ("version".into(), self.version.clone().into()),
-            ("arrays".into(), (self.stored.len() as u64).into()),
-        ]
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.report.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+impl Native for Arrays {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let end = dataset.source().len();
         let mut data: Vec<_> = self.stored.iter().collect();
         data.sort_by_key(|stored| (stored.extent.offset, std::cmp::Reverse(stored.extent.len)));
         let mut at = 0;
-        let appended = self.appended.unwrap_or(self.source.len());
+        let appended = self.appended.unwrap_or(end);
         let between = |from: u64, to: u64, each: &mut dyn FnMut(Region) -> Result<()>| {
             let middle = appended.clamp(from, to);
-            for (offset, end, role, name) in
-                [(from, middle, Role::Header, "XML"), (middle, to, Role::Unknown, "rest")]
-            {
+            for (offset, end, kind, name) in [
+                (from, middle, RegionKind::Header, "XML"),
+                (middle, to, RegionKind::Unknown, "rest"),
+            ] {
                 if end > offset {
                     let (len, name, value) = (end - offset, name.into(), String::new());
-                    each(Region { offset, len, role, name, value })?;
+                    each(Region { offset, len, kind, name, value })?;
                 }
             }
             Ok::<(), Error>(())
@@ -171,13 +165,13 @@ impl Reader for File {
             }
             between(at, offset, each)?;
             let (name, value) = (stored.path.clone(), stored.kind.clone());
-            each(Region { offset, len, role: Role::Data, name, value })?;
+            each(Region { offset, len, kind: RegionKind::Data, name, value })?;
             at = offset + len;
         }
-        between(at, self.source.len(), each)
+        between(at, end, each)
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for stored in &self.stored {
             each(Object {
                 path: stored.path.clone(),

@@ -1,15 +1,15 @@
 //! The elements of a file as a tree: groups `PointData`, `CellData`, `FieldData`, `Coordinates`, `Cells`, or the
 //! original paths if spile wrote the file.
 
+use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
 use spile_core::limits::Limits;
-use spile_core::points::midpoints;
-use spile_core::read::{Array, Axes};
-use spile_core::report::{Report, Severity};
-use spile_core::select::Selection;
+use spile_core::report::Report;
+use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::tree::{NodeId, ROOT, Tree};
+use spile_interchange::midpoints::midpoints;
 
 use crate::read::Stored;
 use crate::wire::{Data, Encoding};
@@ -28,9 +28,10 @@ pub(crate) struct Builder<'a> {
     stored: Vec<Stored>,
     /// Errors of arrays that cannot be read.
     unreadable: Vec<Error>,
-    /// Memory charged so far.
-    memory: u64,
-    limits: &'a Limits,
+    /// Positions of the nodes or points: an array, or a group with one array per axis.
+    mesh: Option<NodeId>,
+    /// The points have no cells but vertices.
+    is_cloud: bool,
 }
 
 /// Dimensions of arrays on the grid, the fastest first: lengths and coordinates.
@@ -49,26 +50,23 @@ impl Dimensions {
 
 impl<'a> Builder<'a> {
     /// A builder for a file whose XML takes `memory` bytes.
-    pub(crate) fn new(encoding: &'a Encoding<'a>, memory: u64, limits: &'a Limits) -> Self {
-        let (tree, stored, unreadable) = (Tree::new(limits), Vec::new(), Vec::new());
-        Self { encoding, tree, stored, unreadable, memory, limits }
+    pub(crate) fn new(encoding: &'a Encoding<'a>, memory: u64, limits: &Limits) -> Result<Self> {
+        let (stored, unreadable) = (Vec::new(), Vec::new());
+        let mut tree = Tree::new(limits);
+        tree.charge(memory, "the XML elements")?;
+        Ok(Self { encoding, tree, stored, unreadable, mesh: None, is_cloud: false })
     }
 
-    /// Builds the tree of a grid. Arrays that cannot be read are reported: unsupported ones as warnings, invalid
-    /// ones as errors. Fails with the first error if all arrays are invalid.
+    /// Builds the tree of a grid. Arrays that cannot be read are reported. Fails with the first error if all
+    /// arrays are invalid.
     pub(crate) fn build(mut self, grid: &Element) -> Result<(Tree, Vec<Stored>, Report)> {
         self.grid(grid)?;
         let mut report = Report::default();
         for error in self.unreadable {
-            let unsupported = error.kind() == ErrorKind::Unsupported;
-            if self.stored.is_empty() && !unsupported {
+            if self.stored.is_empty() && error.kind() != ErrorKind::Unsupported {
                 return Err(error);
             }
             report.absorb(error)?;
-            if let Some(finding) = report.findings.last_mut().filter(|_| unsupported) {
-                finding.severity = Severity::Warning;
-                finding.message = format!("not read: {}", finding.message);
-            }
         }
         Ok((self.tree, self.stored, report))
     }
@@ -92,12 +90,19 @@ impl<'a> Builder<'a> {
         } else {
             self.unstructured(grid, piece)?
         };
-        for (section, dims) in [("PointData", points), ("CellData", cells)] {
+        let sections = [("PointData", points, Centring::Node), ("CellData", cells, Centring::Cell)];
+        for (section, dims, centring) in sections {
+            let mut meaning = Semantics::role(Role::Field);
+            (meaning.mesh, meaning.centring) = (self.mesh, Some(centring));
+            if self.is_cloud && centring == Centring::Node {
+                (meaning.role, meaning.centring) = (Role::Points, None);
+            }
             let count = dims.tuples();
             let count = count.ok_or_else(|| piece.malformed("number of points overflows"))?;
             for data in piece.children.iter().filter(|child| child.name == section) {
                 for array in arrays(data) {
-                    self.array(array, section, Some(count), Some((&dims, structured)))?;
+                    let id = self.array(array, section, Some(count), Some((&dims, structured)))?;
+                    self.set_meaning(id, &meaning);
                 }
             }
         }
@@ -110,12 +115,13 @@ impl<'a> Builder<'a> {
         let Some(id) = found else { return Ok(()) };
         let Some(desc) = self.tree.node(id).array.clone() else { return Ok(()) };
         if desc.shape.count() == Some(1) && desc.dtype.is_real() {
-            let array = Array::open(self.encoding.source, &self.tree, &desc, self.encoding.limits);
-            let found = array.and_then(|array| array.read_f64(&Selection::all(), Axes::Stored));
-            match found {
+            let content =
+                Dataset::new(self.encoding.source.clone(), Tree::new(self.encoding.limits));
+            match content.open_array(&desc).and_then(|array| array.read::<Vec<f64>>(":")) {
                 Ok(time) => {
-                    let time = time.into_iter().map(|time| ("time".to_string(), time.into()));
-                    self.tree.node_mut(ROOT).attrs.extend(time);
+                    for time in time {
+                        self.tree.push_attr(ROOT, "time", time)?;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
                 // The other arrays can be read without a time; `check` reports the error.
@@ -123,6 +129,12 @@ impl<'a> Builder<'a> {
             }
         }
         Ok(())
+    }
+
+    fn set_meaning(&mut self, id: Option<NodeId>, meaning: &Semantics) {
+        if let Some(desc) = id.and_then(|id| self.tree.node_mut(id).array.as_mut()) {
+            *desc.semantics_mut() = meaning.clone();
+        }
     }
 
     /// Dimensions of the points and cells of a structured grid.
@@ -148,7 +160,8 @@ impl<'a> Builder<'a> {
             _ => {
                 let dims = Dimensions { lengths: nodes.to_vec(), coords: vec![Coord::None; 3] };
                 if let Some(array) = piece.child("Points").and_then(|p| arrays(p).next()) {
-                    self.array(array, "", dims.tuples(), Some((&dims, true)))?;
+                    self.mesh = self.array(array, "", dims.tuples(), Some((&dims, true)))?;
+                    self.set_meaning(self.mesh, &Semantics::role(Role::Mesh));
                 }
                 vec![(Coord::None, Coord::None); 3]
             }
@@ -175,8 +188,7 @@ impl<'a> Builder<'a> {
             let turned: [f64; 9] = grid.list("Direction")?;
             if turned != [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0] {
                 // The axes are not parallel to x, y and z: no coordinates.
-                let attrs = &mut self.tree.node_mut(ROOT).attrs;
-                attrs.push(("Direction".into(), direction.into()));
+                self.tree.push_attr(ROOT, "Direction", direction)?;
                 return Ok(Vec::new());
             }
         }
@@ -211,6 +223,8 @@ impl<'a> Builder<'a> {
                     {
                         desc.dims = vec![AXIS_NAMES[axis].into()];
                     }
+                    self.set_meaning(Some(id), &Semantics::role(Role::Mesh));
+                    self.mesh = Some(self.tree.node(id).parent);
                     let middle = midpoints(&mut self.tree, id)?;
                     (Coord::Node(id), middle.map_or(Coord::None, Coord::Node))
                 }
@@ -229,7 +243,8 @@ impl<'a> Builder<'a> {
         let points = piece.number("NumberOfPoints", None)?;
         let line = |count| Dimensions { lengths: vec![count], coords: vec![Coord::None] };
         if let Some(array) = piece.child("Points").and_then(|p| arrays(p).next()) {
-            self.array_at(array, "Points", Some(points), Some((&line(points), false)))?;
+            self.mesh =
+                self.array_at(array, "Points", Some(points), Some((&line(points), false)))?;
         }
         let mut cells = 0_u64;
         let sections: &[(&str, &str)] = if grid.name == "PolyData" {
@@ -256,6 +271,11 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        // Points without cells, or with one cell each, are a point cloud.
+        let vertices = piece.number("NumberOfVerts", Some(0))?;
+        self.is_cloud = cells == vertices;
+        let role = if self.is_cloud { Role::Points } else { Role::Mesh };
+        self.set_meaning(self.mesh, &Semantics::role(role));
         Ok((line(points), line(cells)))
     }
 
@@ -281,8 +301,7 @@ impl<'a> Builder<'a> {
         dims: Option<(&Dimensions, bool)>,
     ) -> Result<Option<NodeId>> {
         let path = element.attr("Path").unwrap_or(name);
-        self.memory = self.memory.saturating_add(ARRAY + 4 * path.len() as u64);
-        self.limits.allow(self.memory, "the arrays")?;
+        self.tree.charge(ARRAY + 4 * path.len() as u64, "the arrays")?;
         match self.add(element, path, tuples, dims) {
             Err(e) if !matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => {
                 let at = e.offset().unwrap_or(element.at);
@@ -317,7 +336,7 @@ impl<'a> Builder<'a> {
             let text = self.encoding.source.read_vec(text.offset, text.len.min(4096))?;
             let text = String::from_utf8_lossy(&text);
             if let Some(units) = xml::unescape(text.trim()).filter(|units| !units.is_empty()) {
-                self.tree.node_mut(id).attrs.push(("units".into(), Value::Text(units)));
+                self.tree.push_attr(id, "units", units)?;
             }
         }
         self.stored.push(Stored {

@@ -44,7 +44,7 @@ impl Data {
     pub(crate) fn layout(&self, new_order: Order) -> Layout {
         let mut layout = self.layout.clone();
         if let Layout::Plain { order, .. }
-        | Layout::Text { order, .. }
+        | Layout::EncodedWhole { order, .. }
         | Layout::Encoded { order, .. } = &mut layout
         {
             *order = new_order;
@@ -163,7 +163,11 @@ impl Encoding<'_> {
         }
         let codec = Arc::new(Ascii(dtype));
         let extents = Extents::one(extent.offset, extent.len);
-        Ok((Layout::Text { extents, codec, order: Order::C }, extent, count * dtype.size() as u64))
+        Ok((
+            Layout::EncodedWhole { extents, codec, order: Order::C },
+            extent,
+            count * dtype.size() as u64,
+        ))
     }
 
     fn appended(
@@ -275,7 +279,7 @@ impl Encoding<'_> {
         }
         let codec = Base64 { dtype, header: self.header, compressed: self.compressed };
         let extents = Extents::one(extent.offset, chars);
-        let layout = Layout::Text { extents, codec: Arc::new(codec), order: Order::C };
+        let layout = Layout::EncodedWhole { extents, codec: Arc::new(codec), order: Order::C };
         Ok((layout, Extent { offset: extent.offset, len: chars }, bytes))
     }
 }

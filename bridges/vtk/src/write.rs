@@ -10,7 +10,7 @@ use spile_core::select::{Selection, Slice};
 use spile_core::sink::Sink;
 use spile_core::wire::ByteOrder;
 
-use crate::from_tree::{Item, Kind, Plan, Values};
+use crate::from_tree::{Item, Kind, Plan, Snapshot, Values};
 use crate::wire::type_name;
 use crate::xml::escape;
 
@@ -34,8 +34,13 @@ const SECTIONS: [&str; 10] = [
     "Polys",
 ];
 
-/// Writes a file, with `metadata` in a comment.
-pub(crate) fn write(plan: &Plan, metadata: &str, sink: &Sink) -> Result<()> {
+/// Writes a file with arrays of `snapshot`, and `metadata` in a comment.
+pub(crate) fn write(
+    snapshot: &Snapshot<'_>,
+    plan: &Plan,
+    metadata: &str,
+    sink: &Sink,
+) -> Result<()> {
     let mut head = String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"");
     let kind = plan.kind.name();
     let _ = write!(
@@ -73,7 +78,7 @@ pub(crate) fn write(plan: &Plan, metadata: &str, sink: &Sink) -> Result<()> {
     for (offset, item) in items_at {
         let at = start + offset;
         sink.write_all_at(at, &item.bytes()?.to_le_bytes())?;
-        write_values(item, sink, at + LENGTH)?;
+        write_values(snapshot, item, sink, at + LENGTH)?;
     }
     sink.write_all_at(start + offset, b"\n  </AppendedData>\n</VTKFile>\n")
 }
@@ -101,26 +106,39 @@ fn tag(head: &mut String, item: &Item, offset: u64) {
 }
 
 /// Writes the values of an array at byte `at`.
-fn write_values(item: &Item, sink: &Sink, at: u64) -> Result<()> {
+fn write_values(snapshot: &Snapshot<'_>, item: &Item, sink: &Sink, at: u64) -> Result<()> {
     let size = item.dtype.size() as u64;
     match &item.values {
-        Values::Array(array) => write_array(array, sink, at),
-        Values::Columns(arrays) => batches(item.tuples, |first, count| {
-            let part = Selection(vec![Slice::range(first, first + count)]);
-            let mut columns = Vec::new();
-            for array in arrays {
-                columns.push(array.read_f64(&part, Axes::Stored)?);
-            }
-            write_points(item.dtype, &columns, count, sink, at + first * 3 * size)
-        }),
-        Values::Flat(array) => batches(item.tuples, |first, count| {
-            let mut columns = Vec::new();
-            for k in 0..2 {
-                let part =
-                    Selection(vec![Slice::range(first, first + count), Slice::range(k, k + 1)]);
-                columns.push(array.read_f64(&part, Axes::Stored)?);
-            }
-            write_points(item.dtype, &columns, count, sink, at + first * 3 * size)
+        Values::Array(id) => write_array(&snapshot.open(*id)?, sink, at),
+        Values::Columns(ids) => {
+            let arrays = ids.iter().map(|id| snapshot.open(*id)).collect::<Result<Vec<_>>>()?;
+            batches(item.tuples, |first, count| {
+                let part = Selection(vec![Slice::range(first, first + count)]);
+                let columns = arrays.iter().map(|array| array.read_f64(&part, Axes::Stored));
+                let columns = columns.collect::<Result<Vec<_>>>()?;
+                write_points(item.dtype, &columns, count, sink, at + first * 3 * size)
+            })
+        }
+        Values::Flat(id) => {
+            let array = snapshot.open(*id)?;
+            batches(item.tuples, |first, count| {
+                let rows = Slice::range(first, first + count);
+                let column = |k| {
+                    array.read_f64(&Selection(vec![rows, Slice::range(k, k + 1)]), Axes::Stored)
+                };
+                write_points(
+                    item.dtype,
+                    &[column(0)?, column(1)?],
+                    count,
+                    sink,
+                    at + first * 3 * size,
+                )
+            })
+        }
+        Values::Uniform { start, step } => batches(item.tuples, |k, count| {
+            let value = |k: u64| (start + k as f64 * step).to_le_bytes();
+            let bytes: Vec<u8> = (k..k + count).flat_map(value).collect();
+            sink.write_all_at(at + k * size, &bytes)
         }),
         Values::Steps { first, step } => batches(item.tuples, |k, count| {
             let value = |k: u64| (first + k * step).to_le_bytes();
@@ -173,7 +191,7 @@ fn write_array(array: &Array, sink: &Sink, at: u64) -> Result<()> {
             return sink.write_all_at(at, bytes);
         }
         let mut numbers = Vec::new();
-        convert::to_f64(stored, array.map(), bytes, &mut numbers);
+        convert::to_physical(stored, array.map(), array.missing(), bytes, &mut numbers);
         sink.write_all_at(at, convert::little_bytes(&mut numbers))
     })
 }

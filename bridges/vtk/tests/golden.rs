@@ -2,33 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
-use spile_core::format::{Format, Reader};
+use spile_core::Dataset;
+use spile_core::format::OpenOptions;
 use spile_core::layout::Coord;
-use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
-use spile_core::source::Source;
 use spile_core::testkit::Json;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_vtk::Vtk;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/vtk")
 }
 
-fn open(name: &str) -> Box<dyn Reader> {
-    Vtk.open(Source::open(folder().join(name)).unwrap(), &Limits::default()).unwrap()
+fn open(name: &str) -> Dataset {
+    Dataset::open_path(&Vtk, folder().join(name), &OpenOptions::default()).unwrap()
 }
 
-fn values(reader: &dyn Reader, path: &str) -> Vec<f64> {
+fn values(reader: &Dataset, path: &str) -> Vec<f64> {
     let node = reader.tree().node(reader.tree().find(path).unwrap());
     let desc = node.array.as_ref().unwrap();
-    let array = Array::open(reader.source(), reader.tree(), desc, &Limits::default()).unwrap();
+    let array = reader.open_array(desc).unwrap();
     array.read_f64(&Selection::all(), Axes::Stored).unwrap()
 }
 
 /// The coordinates of a dimension.
-fn points(reader: &dyn Reader, coord: &Coord, count: u64) -> Vec<f64> {
+fn points(reader: &Dataset, coord: &Coord, count: u64) -> Vec<f64> {
     match coord {
         Coord::None => (0..count).map(|k| k as f64).collect(),
         Coord::Uniform { start, step } => (0..count).map(|k| start + k as f64 * step).collect(),
@@ -47,7 +46,7 @@ fn every_array_has_the_values_that_vtk_reads() {
             let expected: Vec<f64> =
                 expected.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
             let found = match (path.as_str(), reader.tree().at("Points")) {
-                ("points", Some(_)) => values(&*reader, "Points"),
+                ("points", Some(_)) => values(&reader, "Points"),
                 ("points", None) => {
                     // Points of grids, from the coordinates of an array on them.
                     let name = if file.contains("flat") { "height" } else { "temperature" };
@@ -57,7 +56,7 @@ fn every_array_has_the_values_that_vtk_reads() {
                         .coords
                         .iter()
                         .zip(desc.shape.lengths())
-                        .map(|(coord, n)| points(&*reader, coord, *n))
+                        .map(|(coord, n)| points(&reader, coord, *n))
                         .collect();
                     lines.resize(3, vec![0.0]);
                     let mut all = Vec::new();
@@ -70,7 +69,7 @@ fn every_array_has_the_values_that_vtk_reads() {
                     }
                     all
                 }
-                (path, _) => values(&*reader, path),
+                (path, _) => values(&reader, path),
             };
             // VTK rounds points of images differently.
             let near = |(a, b): (&f64, &f64)| {
@@ -96,12 +95,12 @@ fn arrays_on_points_and_cells_have_coordinates() {
     assert_eq!(energy.shape.lengths(), [3, 2, 1]);
     assert_eq!(energy.coords[1], Coord::Uniform { start: -2.0 + 0.25, step: 0.5 });
     assert_eq!(desc("PointData/velocity").dims, ["component", "x", "y", "z"]);
-    assert_eq!(tree.attrs()[..], [("time".to_string(), Value::Float(0.125))]);
+    assert_eq!(*tree.attrs(), Attrs::from([("time", Value::Float(0.125))]));
     for name in ["lines_raw.vtr", "lines_ascii.vtr", "lines_zlib_big.vtr"] {
         let lines = open(name);
         let tree = lines.tree();
         let energy = tree.node(tree.find("CellData/energy").unwrap()).array.clone().unwrap();
-        assert_eq!(points(&*lines, &energy.coords[0], 3), [0.5, 2.0, 5.0], "{name}");
+        assert_eq!(points(&lines, &energy.coords[0], 3), [0.5, 2.0, 5.0], "{name}");
     }
     let flat = open("image_flat.vti");
     let height = flat.tree().find("PointData/height").unwrap();

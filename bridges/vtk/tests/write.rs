@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Dataset, Format, Reader, write_file};
+use spile_core::format::{OpenOptions, write_file};
 use spile_core::frames::{Cells, FrameCell, Moments};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
 use spile_core::limits::Limits;
+use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::testkit::{assert_same_content, differences};
-use spile_core::tree::{NodeId, ROOT, Tree};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 use spile_vtk::Vtk;
 
 fn doubles(shape: &[u64], order: Order) -> ArrayDesc {
@@ -26,26 +28,30 @@ fn dataset(tree: Tree) -> Dataset {
 }
 
 /// Writes `content` as `name` and opens the file.
-fn again(content: &dyn Reader, folder: &Path, name: &str) -> Box<dyn Reader> {
-    let (path, limits) = (folder.join(name), Limits::default());
-    write_file(&Vtk, content, &path, Overwrite::Never, &limits).unwrap();
-    Vtk.open(Source::open(&path).unwrap(), &limits).unwrap()
+fn again(content: &Dataset, folder: &Path, name: &str) -> Dataset {
+    let path = folder.join(name);
+    write_file(&Vtk, content, &path, Overwrite::Never).unwrap();
+    Dataset::open_path(&Vtk, &path, &OpenOptions::default()).unwrap()
 }
 
-fn refused(content: &dyn Reader, name: &str) -> String {
+fn refused(content: &Dataset, name: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    let error = write_file(&Vtk, content, &path, Overwrite::Never, &Limits::default()).unwrap_err();
+    let error = write_file(&Vtk, content, &path, Overwrite::Never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(!path.exists());
-    format!("{} {}", error.message(), error.hint_text().unwrap_or_default())
+    format!(
+        "{} {}",
+        error.message(),
+        error.suggestion().map(ToString::to_string).unwrap_or_default()
+    )
 }
 
 /// A field on the nodes of a rectilinear grid, attributes, a scalar.
 fn rectilinear() -> Dataset {
     let mut tree = Tree::new(&Limits::default());
     tree.node_mut(ROOT).attrs =
-        vec![("code -- name".into(), "EPOCH".into()), ("time".into(), 0.5.into())];
+        Attrs::from([("code -- name", "EPOCH".into()), ("time", 0.5.into())]);
     let grid = tree.group_at("Grid/Grid").unwrap();
     let mut axes = Vec::new();
     for (name, count) in [("X", 5_u64), ("Y", 4)] {
@@ -63,8 +69,7 @@ fn rectilinear() -> Dataset {
     };
     let nodes: Vec<Coord> = axes.iter().map(|id| Coord::Node(*id)).collect();
     let on = add(&mut tree, field, "potential & <more>", &[5, 4], nodes);
-    tree.node_mut(on).attrs =
-        vec![("units".into(), "V/m".into()), ("stagger".into(), 7_i64.into())];
+    tree.node_mut(on).attrs = Attrs::from([("units", "V/m".into()), ("stagger", 7_i64.into())]);
     tree.node_mut(on).id = Some("ey".into());
     let scalar = doubles(&[], Order::C);
     tree.add_array(ROOT, "Wall-time", scalar).unwrap();
@@ -77,11 +82,11 @@ fn a_rectilinear_grid_round_trips_with_its_metadata() {
     let content = rectilinear();
     let back = again(&content, folder.path(), "x.vtr");
     // Cell centres are computed from the nodes.
-    let found = differences(&content, &*back, &Limits::default()).unwrap();
+    let found = differences(&content, &back).unwrap();
     let centres = ["Grid/Grid/X_mid: new", "Grid/Grid/Y_mid: new"];
     assert_eq!(found, centres);
-    let again = again(&*back, folder.path(), "again.vtr");
-    assert_same_content(&*back, &*again);
+    let again = again(&back, folder.path(), "again.vtr");
+    assert_same_content(&back, &again);
     assert!(refused(&content, "x.vti").contains("write .vtr"));
     assert!(refused(&content, "x.vtu").contains("no points"));
     assert!(refused(&content, "x.vts").contains(".vti"));
@@ -98,11 +103,11 @@ fn a_uniform_grid_round_trips_in_its_element_order_and_exactly() {
         }
         desc.dims = vec!["t".into(), "u".into(), "v".into()];
         let id = tree.add_array(ROOT, "data", desc).unwrap();
-        tree.node_mut(id).attrs = vec![("units".into(), "K".into())];
+        tree.node_mut(id).attrs = Attrs::from([("units", "K".into())]);
         let content = dataset(tree);
         for name in ["x.vti", "x.vtr"] {
             let back = again(&content, folder.path(), name);
-            assert_same_content(&content, &*back);
+            assert_same_content(&content, &back);
         }
     }
 }
@@ -115,13 +120,9 @@ fn scaled_numbers_are_written_as_physical_values() {
     desc.map = Some(Linear::new(1.0, 2.0));
     tree.add_array(ROOT, "signal", desc).unwrap();
     let back = again(&dataset(tree), folder.path(), "x.vti");
-    let node = back.tree().node(back.tree().find("signal").unwrap());
-    let desc = node.array.clone().unwrap();
-    assert_eq!(desc.map, None);
-    let array =
-        spile_core::read::Array::open(back.source(), back.tree(), &desc, &Limits::default())
-            .unwrap();
-    let found = array.read_f64(&":".parse().unwrap(), spile_core::read::Axes::Stored).unwrap();
+    let array = back.array("signal").unwrap();
+    assert_eq!(array.map(), None);
+    let found: Vec<f64> = array.read(":").unwrap();
     assert_eq!(found, [-5.0, -4.5, -4.0, -3.5, -3.0, -2.5]);
 }
 
@@ -135,7 +136,7 @@ fn particles(columns: bool) -> Dataset {
             let mut desc = doubles(&[7], Order::F);
             desc.dims = vec!["electron".into()];
             let id = tree.add_array(mesh, name, desc).unwrap();
-            tree.node_mut(id).attrs = vec![("units".into(), "m".into())];
+            tree.node_mut(id).attrs = Attrs::from([("units", "m".into())]);
         }
         let mut desc = doubles(&[7], Order::F);
         desc.dims = vec!["electron".into()];
@@ -157,7 +158,7 @@ fn particles_round_trip_as_rows_and_as_columns() {
             let folder = tempfile::tempdir().unwrap();
             let content = particles(columns);
             let back = again(&content, folder.path(), name);
-            assert_same_content(&content, &*back);
+            assert_same_content(&content, &back);
         }
     }
 }
@@ -177,7 +178,7 @@ fn surfaces_round_trip_as_faces() {
     tree.add_array(below, "ne", doubles(&[2], Order::C)).unwrap();
     let content = dataset(tree);
     for name in ["x.vtp", "x.vtu"] {
-        assert_same_content(&content, &*again(&content, folder.path(), name));
+        assert_same_content(&content, &again(&content, folder.path(), name));
     }
 }
 
@@ -203,14 +204,14 @@ fn frames_are_files_of_a_collection() {
     let content = dataset(tree);
     assert!(refused(&content, "x.vtp").contains(".pvd"));
     let back = again(&content, folder.path(), "run.pvd");
-    assert_same_content(&content, &*back);
+    assert_same_content(&content, &back);
     let pieces = std::fs::read_dir(folder.path().join("run")).unwrap().count();
     assert_eq!(pieces, 3);
     let list = std::fs::read_to_string(folder.path().join("run.pvd")).unwrap();
     assert!(list.contains("timestep=\"1.5\"") && list.contains("file=\"run/run_0001.vtp\""));
     // A collection is replaced with its files, unless the folder has others.
     let path = folder.path().join("run.pvd");
-    let write = || write_file(&Vtk, &content, &path, Overwrite::Replace, &Limits::default());
+    let write = || write_file(&Vtk, &content, &path, Overwrite::Replace);
     write().unwrap();
     std::fs::write(folder.path().join("run/mine"), "x").unwrap();
     assert!(write().unwrap_err().to_string().contains("not replaced"));
@@ -225,14 +226,14 @@ fn frames_are_files_of_a_collection() {
         Layout::PerFrame(std::sync::Arc::new(Cells(cells.map(cell).to_vec())));
     let broken = dataset(broken);
     let path = folder.path().join("broken.pvd");
-    write_file(&Vtk, &broken, &path, Overwrite::Never, &Limits::default()).unwrap_err();
+    write_file(&Vtk, &broken, &path, Overwrite::Never).unwrap_err();
     assert!(!path.exists() && !folder.path().join("broken").exists());
     // Files outside the folder of a collection are rejected.
     for bad in ["/etc/passwd", "../secret.vtp", ""] {
         let text = list.replace("run/run_0001.vtp", bad);
         let path = folder.path().join("bad.pvd");
         std::fs::write(&path, text).unwrap();
-        let error = Vtk.open(Source::open(&path).unwrap(), &Limits::default()).err().unwrap();
+        let error = Dataset::open_path(&Vtk, &path, &OpenOptions::default()).err().unwrap();
         assert_eq!((error.kind(), error.code()), (ErrorKind::Malformed, "vtk-004"));
     }
 }
@@ -268,4 +269,47 @@ fn fields_on_upper_faces_are_on_cells_and_keep_their_coordinates() {
         _ => String::new(),
     };
     assert_eq!(ex.coords.iter().map(path).collect::<Vec<_>>(), ["Grid/X_face", "Grid/Y_mid"]);
+}
+
+#[test]
+fn roles_decide_what_is_written_and_are_read_from_the_sections() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    // Without roles the array of more dimensions is the grid, and nothing is a point.
+    tree.add_array(ROOT, "histogram", doubles(&[2, 2, 2], Order::C)).unwrap();
+    let field = doubles(&[4, 3], Order::C).with_semantics(Semantics::role(Role::Field));
+    tree.add_array(ROOT, "field", field).unwrap();
+    let mesh = tree.group_at("beam").unwrap();
+    for axis in ["r", "phi"] {
+        tree.add_array(mesh, axis, doubles(&[5], Order::C)).unwrap();
+    }
+    let mut weight = doubles(&[5], Order::C);
+    (weight.semantics_mut().role, weight.semantics_mut().mesh) = (Role::Points, Some(mesh));
+    tree.add_array(ROOT, "weight", weight).unwrap();
+    let content = dataset(tree);
+    let paths = |name: &str| {
+        let back = again(&content, folder.path(), name);
+        let all = back.arrays().map(|(_, node, desc)| (node.path.clone(), desc.semantics().role));
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(paths("x.vti"), [("field".to_string(), Role::Field)]);
+    let cloud = [("beam/r", Role::Data), ("beam/phi", Role::Data), ("weight", Role::Points)];
+    assert_eq!(paths("x.vtp"), cloud.map(|(path, role)| (path.to_string(), role)));
+}
+
+#[test]
+fn foreign_files_have_roles_meshes_and_centring() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/vtk");
+    let meaning = |file: &str, path: &str| {
+        let dataset = Dataset::open_path(&Vtk, golden.join(file), &OpenOptions::default()).unwrap();
+        let node = dataset.tree().node(dataset.tree().find(path).unwrap());
+        let meaning = node.array.as_ref().unwrap().semantics();
+        let mesh = meaning.mesh.map(|id| dataset.tree().node(id).path.clone());
+        (meaning.role, mesh, meaning.centring)
+    };
+    let (node, cell) = (Some(Centring::Node), Some(Centring::Cell));
+    assert_eq!(meaning("image_raw.vti", "PointData/temperature"), (Role::Field, None, node));
+    let grid = Some("Coordinates".to_string());
+    assert_eq!(meaning("lines_raw.vtr", "CellData/energy"), (Role::Field, grid, cell));
+    assert_eq!(meaning("lines_raw.vtr", "Coordinates/x"), (Role::Mesh, None, None));
 }

@@ -6,7 +6,7 @@ use spile_core::convert;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Hint, Result};
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Node, NodeId};
@@ -110,25 +110,30 @@ impl<'a> Table<'a> {
         Ok(Self { content, code, columns, frames, moments, width })
     }
 
-    fn open(&self, column: &Column<'_>, frame: Option<u64>) -> Result<Option<Array>> {
-        let array = self.content.array_in_frame(column.id, frame.unwrap_or(0))?;
-        let Some(array) = array else { return Ok(None) };
-        if array.shape().lengths().get(1..).unwrap_or_default() != column.tail {
+    /// Number of rows of a column; none where the frame does not have it.
+    fn row_count(&self, column: &Column<'_>, frame: Option<u64>) -> Result<Option<u64>> {
+        let desc = self.content.tree().resolve(column.array)?;
+        let shape = match &desc.layout {
+            Layout::PerFrame(table) => table.cell(frame.unwrap_or(0))?.map(|cell| cell.shape),
+            _ => Some(desc.shape.clone()),
+        };
+        let Some(shape) = shape else { return Ok(None) };
+        if shape.lengths().get(1..).unwrap_or_default() != column.tail {
             let message = "a row has more elements in some frames than in others";
             return Err(column.place(Error::unsupported(self.code, message)));
         }
-        Ok(Some(array))
+        Ok(Some(shape.lengths().first().copied().unwrap_or(1)))
     }
 
-    /// Hands out all rows, in order, in pieces of at most `most`. A frame without any array is a row
-    /// without values.
+    /// Hands out all rows, in order, in pieces of at most `most`, without reading values. A frame
+    /// without any array is a row without values. Fails if the arrays do not have the same number of
+    /// rows.
     pub fn pieces(&self, most: u64, each: &mut dyn FnMut(Piece) -> Result<()>) -> Result<()> {
         for k in 0..self.frames.unwrap_or(1) {
             let frame = self.frames.map(|_| k);
             let mut rows = None;
             for column in &self.columns {
-                let Some(array) = self.open(column, frame)? else { continue };
-                let own = array.shape().lengths().first().copied().unwrap_or(1);
+                let Some(own) = self.row_count(column, frame)? else { continue };
                 if rows.is_some_and(|rows| rows != own) || (frame.is_some() && own == 0) {
                     let message = "the columns of a table have the same number of rows";
                     let error = column
@@ -160,7 +165,8 @@ impl<'a> Table<'a> {
         piece: &Piece,
         order: Order,
     ) -> Result<Option<Vec<u8>>> {
-        let Some(array) = self.open(column, piece.frame)? else { return Ok(None) };
+        let array = self.content.array_in_frame(column.id, piece.frame.unwrap_or(0))?;
+        let Some(array) = array else { return Ok(None) };
         let selection = if array.shape().rank() == 0 {
             Selection::all()
         } else {

@@ -9,14 +9,11 @@
 //! | `to_tree` | the model view; numbers are parsed when they are read |
 //!
 //! ```
-//! use spile_core::{format::Format, limits::Limits, read::*, select::Selection, source::Source};
+//! use spile_core::{Dataset, OpenOptions, Source};
 //!
 //! let text = "time (s)\tvoltage (V)\n0.0\t1.5\n0.1\t1.25D+00\n";
-//! let limits = Limits::default();
-//! let file = spile_columns::Columns.open(Source::memory(text), &limits)?;
-//! let (_, _, desc) = file.tree().arrays().next().unwrap();
-//! let array = Array::open(file.source(), file.tree(), desc, &limits)?;
-//! assert_eq!(array.read_f64(&"1, :".parse()?, Axes::Stored)?, [0.1, 1.25]);
+//! let file = Dataset::open(&spile_columns::Columns, Source::memory(text), &OpenOptions::default())?;
+//! assert_eq!(file.array("data")?.read::<Vec<f64>>("1, :")?, [0.1, 1.25]);
 //! # Ok::<(), spile_core::error::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -26,13 +23,13 @@ mod semantics;
 mod to_tree;
 
 use spile_core::error::Result;
-use spile_core::format::{Format, FormatInfo, Grade, Head, Reader, Score};
+use spile_core::format::{
+    Abilities, Checker, Format, FormatInfo, Grade, Head, OpenOptions, Parsed, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::recording;
 use spile_core::report::Report;
 use spile_core::source::Source;
-
-use to_tree::File;
 
 /// The format, for the registry.
 pub struct Columns;
@@ -60,11 +57,17 @@ impl Format for Columns {
         read::looks_like_rows(head.bytes, complete)
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::open(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        to_tree::open(source, &options.limits)
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().checker(self)
+    }
+}
+
+impl Checker for Columns {
     fn check(&self, source: &Source, limits: &Limits, _strict: bool) -> Result<Report> {
-        recording::report(File::open(source.clone(), limits))
+        recording::report(to_tree::open(source.clone(), limits))
     }
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::layout::{ArrayDesc, COLUMN, Codec, Coord, Extents, Layout};
 use spile_core::limits::Limits;
 use spile_core::records::{Records, Rows, line_end};
-use spile_core::report::{Finding, Report};
+use spile_core::report::Report;
+use spile_core::semantics::{Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
 use spile_core::tree::{Attrs, ROOT, Tree, Value};
@@ -16,34 +18,31 @@ use spile_core::tree::{Attrs, ROOT, Tree, Value};
 use crate::read::{self, Line, Table};
 use crate::semantics::{self, Name};
 
-pub(crate) struct File {
-    source: Source,
-    table: Table,
-    tree: Tree,
-    report: Report,
-}
-
-impl File {
-    pub(crate) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let table = read::scan(&source, limits)?;
-        let mut tree = Tree::new(limits);
-        let names = semantics::names(&table.header, table.rows.columns);
-        let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
-        tree.node_mut(data).attrs = attributes(&table, &names);
-        if !table.header.is_empty() {
-            let header = Value::Text(table.header.clone());
-            tree.node_mut(ROOT).attrs.push(("header".into(), header));
-        }
-        let mut report = Report::default();
-        table.rows.report_partial("columns-010", &mut report);
-        Ok(Self { source, table, tree, report })
+pub(crate) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
+    let table = read::scan(&source, limits)?;
+    let mut tree = Tree::new(limits);
+    let names = semantics::names(&table.header, table.rows.columns);
+    let data = tree.add_array(ROOT, "data", describe(&table, &names))?;
+    tree.set_attrs(data, attributes(&table, &names))?;
+    if !table.header.is_empty() {
+        tree.push_attr(ROOT, "header", table.header.as_str())?;
     }
+    let Rows { count, columns, .. } = table.rows;
+    let mut summary = Attrs::from([("rows", count.into()), ("columns", columns.into())]);
+    if let Some((start, step)) = table.grid {
+        let [start, step] = [start, step].map(|v| Value::from(v).to_string());
+        summary.push("grid", format!("the first column, start {start}, step {step}"));
+    }
+    let mut report = Report::default();
+    table.rows.report_partial("columns-010", &mut report);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_native(table);
+    Ok(parsed.with_warnings(report.findings))
 }
 
 /// The array of all columns, including a first column that is the coordinate of the rows.
 fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
     let Rows { start, end, count, columns, .. } = table.rows;
-    let layout = Layout::Text {
+    let layout = Layout::EncodedWhole {
         extents: Extents::one(start, end - start),
         codec: Arc::new(Parser { columns }),
         order: Order::C,
@@ -53,7 +52,7 @@ fn describe(table: &Table, names: &[Name]) -> ArrayDesc {
     if let Some((start, step)) = table.grid {
         desc.coords[0] = Coord::Uniform { start, step };
     }
-    desc
+    desc.with_semantics(Semantics::role(Role::Table))
 }
 
 /// Name of the first dimension.
@@ -71,7 +70,7 @@ fn attributes(table: &Table, names: &[Name]) -> Attrs {
     let mut attrs = Attrs::new();
     let mut add = |name: String, text: &str| {
         if !text.is_empty() {
-            attrs.push((name, text.into()));
+            attrs.push(name, text);
         }
     };
     let mut data = names;
@@ -86,7 +85,7 @@ fn attributes(table: &Table, names: &[Name]) -> Attrs {
     }
     if !names.is_empty() {
         let names = names.iter().map(|name| Value::from(name.text.as_str())).collect();
-        attrs.push(("columns".into(), Value::List(names)));
+        attrs.push("columns", Value::List(names));
     }
     attrs
 }
@@ -122,38 +121,13 @@ fn changed() -> Error {
     Rows::changed("columns-004")
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
+impl Native for Table {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        self.rows.regions((RegionKind::Text, "header"), dataset.source().len(), each)
     }
 
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        let mut summary: Attrs = vec![
-            ("rows".into(), self.table.rows.count.into()),
-            ("columns".into(), self.table.rows.columns.into()),
-        ];
-        if let Some((start, step)) = self.table.grid {
-            let [start, step] = [start, step].map(|v| Value::from(v).to_string());
-            let text = format!("the first column, start {start}, step {step}");
-            summary.push(("grid".into(), text.into()));
-        }
-        summary
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.report.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        self.table.rows.regions((Role::Text, "header"), self.source.len(), each)
-    }
-
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        let array = describe(&self.table, &[]);
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        let array = describe(self, &[]);
         each(Object { path: "data".into(), id: None, frame: None, kind: "text".into(), array })
     }
 }

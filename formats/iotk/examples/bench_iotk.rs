@@ -29,11 +29,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use protocol::{Buffer, Measurement, Result, serve};
-use spile_core::format::Reader as _;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
+use spile_core::tree::Attrs;
 use spile_iotk::wire::Tag;
 use spile_iotk::{Cursor, File, Form, Index, Style, Target, Writer, convert};
 
@@ -68,8 +68,9 @@ fn value(k: usize) -> f64 {
 /// The offset of the numbers.
 fn offset(file: &Path) -> Result<u64> {
     let file = File::open(file, &Limits::default())?;
-    let (_, _, array) = file.tree().arrays().next().ok_or("no array")?;
-    match &array.layout {
+    let first = file.index().elements().iter().position(|element| !element.data.is_empty());
+    let data = file.data(first.ok_or("no array")?)?.ok_or("no data")?;
+    match &data.array.layout {
         Layout::Plain { extents, .. } => Ok(extents.parts().first().ok_or("no bytes")?.offset),
         _ => Err("expected a plain layout".into()),
     }
@@ -85,7 +86,7 @@ fn write_numbers(file: &Path, target: Target, numbers: &mut [f64]) -> Result<Dur
     let mut writer = Writer::new(BufWriter::new(&mut sink), target, Style::Exact)?;
     writer.head("1.0", false)?;
     writer.begin(&Tag::new("Root"))?;
-    writer.dat_slice("x", &[], numbers)?;
+    writer.dat_slice("x", &Attrs::new(), numbers)?;
     writer.end()?;
     writer.finish()?;
     sink.commit()?;
@@ -126,7 +127,7 @@ fn make_tags(file: &Path, count: usize) -> Result<Duration> {
     writer.head("1.0", false)?;
     writer.begin(&Tag::new("Root"))?;
     for k in 1..=count {
-        writer.dat_slice(&name(k), &[], &[k as f64])?;
+        writer.dat_slice(&name(k), &Attrs::new(), &[k as f64])?;
     }
     writer.end()?;
     writer.finish()?;

@@ -2,12 +2,13 @@
 //! findings about files that can be read.
 
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::source::Source;
 
+use crate::element_data::ElementData;
 use crate::event::{Event, Form};
+use crate::index::Diagnostic;
 use crate::read::File;
 use crate::scalar::Scalar;
 use crate::semantics::incomplete;
@@ -22,32 +23,39 @@ const TAG: usize = 65_535;
 pub(crate) fn check(source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
     let mut report = Report::default();
     match File::from_source(source.clone(), limits) {
-        Ok(file) => check_file(&file, limits, strict, &mut report)?,
+        Ok(file) => check_file(&file, strict, &mut report)?,
         Err(error) => report.absorb(error)?,
     }
     Ok(report)
 }
 
-fn check_file(file: &File, limits: &Limits, strict: bool, report: &mut Report) -> Result<()> {
+fn check_file(file: &File, strict: bool, report: &mut Report) -> Result<()> {
     if !file.raw_records().is_empty() {
         report.note("iotk-030", "Fortran records without tags; element types are unknown").at(0);
         return Ok(());
     }
-    for warning in file.diagnostics() {
-        let message = warning.message.clone();
-        if warning.is_error {
-            report.error(warning.code, message).at(warning.offset);
-        } else {
-            report.warn(warning.code, message).at(warning.offset);
-        }
+    for diagnostic in &file.index().diagnostics {
+        diagnostic.report(report);
     }
     for (id, element) in file.index().elements().iter().enumerate() {
         let object = || format!("element {}", file.index().path(id));
-        // Numbers in text are parsed to validate them.
-        if file.form() == Form::Text
-            && let Err(error) = parse(file, id, limits)
-        {
-            report.absorb(error.at(element.offset))?;
+        let data = match file.data(id) {
+            Ok(data) => data,
+            Err(error) => {
+                report.absorb(error.at(element.offset))?;
+                None
+            }
+        };
+        if let Some(data) = data {
+            for mismatch in Diagnostic::of_data(&data, element.offset) {
+                mismatch.report(report);
+            }
+            // Numbers in text are parsed to validate them.
+            if file.form() == Form::Text
+                && let Err(error) = parse(file, id, &data)
+            {
+                report.absorb(error.at(element.offset))?;
+            }
         }
         let unknown =
             element.tag.get_raw("type").filter(|name| Type::from_name(name.trim_ascii()).is_none());
@@ -75,15 +83,15 @@ fn check_file(file: &File, limits: &Limits, strict: bool, report: &mut Report) -
         report.warn("iotk-038", message).at(part.offset);
     }
     if strict {
-        check_strict(file, limits, report)?;
+        check_strict(file, report)?;
     }
     Ok(())
 }
 
 /// Parses the numbers or strings of an element; numbers in parts, in bounded memory.
-fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
+fn parse(file: &File, id: usize, known: &ElementData) -> Result<()> {
     let element = &file.index().elements()[id];
-    let (Some(known), Some(data)) = (file.data(id)?, element.data.first()) else { return Ok(()) };
+    let Some(data) = element.data.first() else { return Ok(()) };
     if known.kind.is_none() || known.fault.is_some() {
         return Ok(());
     }
@@ -92,7 +100,8 @@ fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
     match Scalar::of(dtype).filter(|_| element.tag.get_raw("fmt").is_none()) {
         Some((scalar, _)) => {
             let total = known.array.shape.bytes(dtype.size()).map_err(in_element)?;
-            let (source, mut each) = (file.source(), |_: &[u8]| Ok(()));
+            let (source, limits) = (file.source(), file.limits());
+            let mut each = |_: &[u8]| Ok(());
             stream_numbers(source, data, scalar, total, limits, &mut each).map_err(in_element)
         }
         None => file.array(id).map(drop),
@@ -100,7 +109,7 @@ fn parse(file: &File, id: usize, limits: &Limits) -> Result<()> {
 }
 
 /// Rules of strict mode, which do not affect reading.
-fn check_strict(file: &File, limits: &Limits, report: &mut Report) -> Result<()> {
+fn check_strict(file: &File, report: &mut Report) -> Result<()> {
     if file.index().roots().len() > 1 {
         let second = file.index().elements()[file.index().roots()[1]].offset;
         report.note("iotk-041", "several root elements").at(second);
@@ -116,7 +125,8 @@ fn check_strict(file: &File, limits: &Limits, report: &mut Report) -> Result<()>
             }
             Event::Data(data) if file.form() == Form::Text => {
                 for part in data.parts.iter().filter(|part| part.len > LINE) {
-                    let text = file.source().read_vec(part.offset, part.len.min(limits.memory))?;
+                    let text =
+                        file.source().read_vec(part.offset, part.len.min(file.limits().memory))?;
                     let long = text.split(|b| *b == b'\n').find(|line| line.len() as u64 > LINE);
                     if let Some(line) = long {
                         let message =

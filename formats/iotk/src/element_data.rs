@@ -170,7 +170,7 @@ fn text(
     };
     let base = data.parts.offset();
     let make = |kind, dtype, shape, codec: Arc<dyn Codec>| {
-        let layout = Layout::Text { extents: extents.clone(), codec, order: Order::F };
+        let layout = Layout::EncodedWhole { extents: extents.clone(), codec, order: Order::F };
         let array = ArrayDesc::new(dtype, shape, layout);
         ElementData { kind, array, warning: None, fault: None }
     };

@@ -1,27 +1,59 @@
 //! Writes any dataset as an IOTK file.
 
 use std::collections::HashMap;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader;
-use spile_core::layout::Layout;
-use spile_core::limits::Limits;
-use spile_core::read::Array;
+use spile_core::format::{Loss, LossKind};
+use spile_core::layout::{ArrayDesc, Coord, Extents, Layout};
+use spile_core::shape::{Order, Shape};
 use spile_core::sink::Sink;
-use spile_core::tree::{Node, NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
+use spile_core::wire::ByteOrder;
+use spile_interchange::Losses;
 
 use crate::cast::fortran;
 use crate::scalar::Style;
-use crate::semantics::ASSEMBLED;
-use crate::to_tree::{DEFAULT_VERSION, FILE_VERSION};
+use crate::semantics::{self, ASSEMBLED};
+use crate::to_tree::{
+    COMMENTS, DEFAULT_VERSION, FILE_VERSION, HEAD, STORAGE, attributes, markup_value,
+};
 use crate::wire::{Control, Tag, Type};
-use crate::write::tag_text::write_values;
-use crate::write::{Target, Writer, fortran_type, markup_of};
+use crate::write::tag_text::{format_value, write_values};
+use crate::write::{Elements, Target, Writer, fortran_type, markup_of, written_markup};
 
 /// Extensions of text files; all other files are binary.
 const TEXT_EXTENSIONS: [&str; 4] = ["xml", "upf", "txt", "html"];
+
+/// Writes `content`: groups are elements, arrays are elements with data. If any array has not
+/// exactly one dimension, all are written with `qe_syntax`, which stores shapes. Fails with iotk-017
+/// for frames and for elements of variable length.
+pub(crate) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
+    let plan = Plan::new(content.tree())?;
+    let target = target_of(sink.path());
+    let mut writer = Writer::new(BufWriter::new(&mut *sink), target, Style::Exact)?;
+    plan.write(&mut writer, |writer, id| writer.array(&content.array_at(id)?, 1))?;
+    writer.finish()?;
+    Ok(())
+}
+
+/// What [`write_tree`] does not keep: the tree is compared with the one that reading gives.
+pub(crate) fn losses(content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
+    let plan = Plan::new(content.tree())?;
+    // Fails for what cannot be written.
+    let mut tags = Writer::new(std::io::sink(), target_of(path), Style::Exact)?;
+    plan.write(&mut tags, |_, _| Ok(()))?;
+    plan.losses()
+}
+
+fn target_of(path: &Path) -> Target {
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let text = TEXT_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension));
+    if text { Target::Text } else { Target::default() }
+}
 
 /// What is written next.
 enum Step<'a> {
@@ -30,76 +62,361 @@ enum Step<'a> {
     End,
 }
 
-/// Writes `content`: groups are elements, arrays are elements with data. If any array has not
-/// exactly one dimension, all are written with `qe_syntax`, which stores shapes. Fails with iotk-017
-/// for frames and for elements of variable length.
-pub(crate) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let tree = content.tree();
-    let extension = sink.path().extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let text = TEXT_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension));
-    let target = if text { Target::Text } else { Target::default() };
-    let shaped = tree.arrays().any(|(_, node, desc)| !is_assembled(node) && desc.shape.rank() != 1);
-    let mut children: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-    for (id, node) in tree.iter().filter(|(_, node)| !is_assembled(node)) {
-        children.entry(node.parent).or_default().push(id);
-    }
-    let mut writer = Writer::new(BufWriter::new(&mut *sink), target, Style::Exact)?;
-    let mut root_markup = markup_of(tree.attrs());
-    write_head(&mut writer, tree, shaped, &mut root_markup)?;
-    let children_of = |parent: NodeId| children.get(&parent).map_or(&[][..], |list| list);
-    // Depth first without recursion.
-    let mut stack: Vec<Step> = Vec::new();
-    push_content(&mut stack, children_of(ROOT), root_markup);
-    while let Some(step) = stack.pop() {
-        let id = match step {
-            Step::Node(id) => id,
-            Step::Markup(control, text) => {
-                writer.markup(control, text)?;
-                continue;
-            }
-            Step::End => {
-                writer.end()?;
-                continue;
-            }
-        };
-        let node = tree.node(id);
-        let name = tag_name(tree, node);
-        let Some(desc) = &node.array else {
-            let mut text = name.into_bytes();
-            // A group with a known `type` would be read as data.
-            let has_type = node.attrs.iter().any(|(name, value)| {
-                name == "type" && Type::from_name(value.to_string().trim().as_bytes()).is_some()
+/// Which nodes of a tree are written, and how.
+struct Plan<'a> {
+    tree: &'a Tree,
+    /// By number of the node. Not written are arrays that reading assembles again, and nodes below
+    /// arrays: an element has either data or child elements.
+    written: Vec<bool>,
+    /// With `qe_syntax`, which stores shapes.
+    qe_syntax: bool,
+}
+
+impl<'a> Plan<'a> {
+    fn new(tree: &'a Tree) -> Result<Self> {
+        let assembled = |node: &Node| node.array.is_some() && node.attrs.contains(ASSEMBLED);
+        let mut wanted = vec![true; tree.len() + 1];
+        for (id, node) in tree.iter() {
+            wanted[id.index()] = !assembled(node);
+        }
+        let plan = Self::of(tree, &wanted);
+        if !wanted.contains(&false) {
+            return Ok(plan);
+        }
+        let (read, nodes) = plan.predict()?;
+        for (id, _, own) in tree.arrays() {
+            let again = nodes[id.index()].and_then(|id| read.node(id).array.as_ref());
+            let same = again.is_some_and(|again| {
+                little(own.dtype) == little(again.dtype) && own.shape == again.shape
             });
-            write_values(&node.attrs, if has_type { &["type"] } else { &[] }, &mut text);
-            let markup = markup_of(&node.attrs);
-            if children.contains_key(&id) || !markup.is_empty() {
-                writer.begin(&Tag::new(text))?;
-                stack.push(Step::End);
-                push_content(&mut stack, children_of(id), markup);
-            } else {
-                writer.empty(&Tag::new(text))?;
-            }
-            continue;
-        };
-        let in_array = |e: Error| e.in_object(format!("array \"{}\"", node.path));
-        let resolved = tree.resolve(desc)?;
-        let unsupported = match resolved.layout {
-            Layout::PerFrame(_) => Some("IOTK has no frames"),
-            _ if resolved.ragged().is_some() => Some("IOTK has no elements of variable length"),
-            _ => None,
-        };
-        if let Some(message) = unsupported {
-            return Err(in_array(Error::unsupported("iotk-017", message)));
+            wanted[id.index()] |= !same;
         }
-        let array = Array::open(content.source(), tree, desc, limits).map_err(in_array)?;
-        if shaped {
-            writer.dat_qe(&name, &node.attrs, &array).map_err(in_array)?;
+        Ok(Self::of(tree, &wanted))
+    }
+
+    /// Writes the wanted nodes that have no array above them.
+    fn of(tree: &'a Tree, wanted: &[bool]) -> Self {
+        let mut plan = Self { tree, written: vec![true; tree.len() + 1], qe_syntax: false };
+        for (id, node) in tree.iter() {
+            let below_array = tree.node(node.parent).array.is_some();
+            let written = plan.written[node.parent.index()] && !below_array && wanted[id.index()];
+            plan.written[id.index()] = written;
+            let shaped = node.array.as_ref().is_some_and(|array| array.shape.rank() != 1);
+            plan.qe_syntax |= written && shaped;
+        }
+        plan
+    }
+
+    /// The nodes that are written.
+    fn nodes(&self) -> impl Iterator<Item = (NodeId, &'a Node)> {
+        self.tree.iter().filter(|(id, _)| self.written[id.index()])
+    }
+
+    /// Writes everything; `data` writes the data of an array.
+    fn write<W: Write>(
+        &self,
+        writer: &mut Writer<W>,
+        mut data: impl FnMut(&mut Writer<W>, NodeId) -> Result<()>,
+    ) -> Result<()> {
+        let tree = self.tree;
+        let mut children: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for (id, node) in self.nodes() {
+            children.entry(node.parent).or_default().push(id);
+        }
+        let mut root_markup = markup_of(tree.attrs());
+        self.write_head(writer, &mut root_markup)?;
+        let children_of = |parent: NodeId| children.get(&parent).map_or(&[][..], |list| list);
+        // Depth first without recursion.
+        let mut stack: Vec<Step> = Vec::new();
+        push_content(&mut stack, children_of(ROOT), root_markup);
+        while let Some(step) = stack.pop() {
+            let id = match step {
+                Step::Node(id) => id,
+                Step::Markup(control, text) => {
+                    writer.markup(control, text)?;
+                    continue;
+                }
+                Step::End => {
+                    writer.end()?;
+                    continue;
+                }
+            };
+            let node = tree.node(id);
+            let Some(desc) = &node.array else {
+                let (tag, markup) = (self.group_tag(node), markup_of(&node.attrs));
+                if children.contains_key(&id) || !markup.is_empty() {
+                    writer.begin(&tag)?;
+                    stack.push(Step::End);
+                    push_content(&mut stack, children_of(id), markup);
+                } else {
+                    writer.empty(&tag)?;
+                }
+                continue;
+            };
+            let in_array = |e: Error| e.in_object(format!("array \"{}\"", node.path));
+            let resolved = tree.resolve(desc)?;
+            let unsupported = match resolved.layout {
+                Layout::PerFrame(_) => Some("IOTK has no frames"),
+                _ if resolved.ragged().is_some() => Some("IOTK has no elements of variable length"),
+                _ => None,
+            };
+            if let Some(message) = unsupported {
+                return Err(in_array(Error::unsupported("iotk-017", message)));
+            }
+            let ArrayDesc { dtype, map, shape, .. } = resolved;
+            let elements = Elements { dtype: *dtype, map: *map, shape };
+            let (name, qe_syntax) = (self.tag_name(node), self.qe_syntax);
+            let written = writer
+                .begin_array(&name, &node.attrs, &elements, qe_syntax)
+                .and_then(|()| data(writer, id))
+                .and_then(|()| writer.end_array(&node.attrs, qe_syntax));
+            written.map_err(in_array)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what precedes the first element: declaration, head, and the attributes of the root. An
+    /// `<?xml ...?>` declaration is taken from `markup`.
+    fn write_head<W: Write>(
+        &self,
+        writer: &mut Writer<W>,
+        markup: &mut Vec<(usize, Control, &[u8])>,
+    ) -> Result<()> {
+        let is_xml = |(_, control, text): &(usize, Control, &[u8])| {
+            *control == Control::Instruction && Tag::new(*text).name() == b"xml"
+        };
+        match markup.first().copied().filter(is_xml) {
+            Some((_, control, text)) => {
+                markup.remove(0);
+                writer.markup(control, text)?;
+            }
+            None => writer.declaration()?,
+        }
+        let version = self.tree.attrs().get_str(FILE_VERSION);
+        writer.head_tags(version.unwrap_or(DEFAULT_VERSION), self.qe_syntax)?;
+        self.root_tags().iter().try_for_each(|tag| writer.instruction(tag))
+    }
+
+    /// The attributes of the root as `<?iotk ...?>` instructions, one each, as the library writes them.
+    fn root_tags(&self) -> Vec<Tag> {
+        let mut attrs = self.tree.attrs().clone();
+        if attrs.get_str(FILE_VERSION).is_some() {
+            attrs.remove(FILE_VERSION);
+        }
+        let mut text = b"iotk".to_vec();
+        write_values(&attrs, &HEAD, &mut text);
+        let one = |attribute: &[u8]| Tag::new([b"iotk ", attribute].concat());
+        Tag::new(text).attributes().map(|attribute| one(attribute.text)).collect()
+    }
+
+    fn group_tag(&self, node: &Node) -> Tag {
+        // A group with a known `type` would be read as data.
+        let typed = node.attrs.iter().any(|(name, value)| {
+            name == "type" && Type::from_name(format_value(value).trim_ascii()).is_some()
+        });
+        let mut text = self.tag_name(node).into_bytes();
+        write_values(&node.attrs, if typed { &["type"] } else { &[] }, &mut text);
+        Tag::new(text)
+    }
+
+    /// The name of a node as a tag name. `x~2`, the second `x` of a group, is `x` again.
+    fn tag_name(&self, node: &Node) -> String {
+        let plain = match node.name.rsplit_once('~') {
+            Some((base, number))
+                if number.parse::<u64>().is_ok()
+                    && self.tree.child(node.parent, base).is_some() =>
+            {
+                base
+            }
+            _ => &node.name,
+        };
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "_:.-".contains(c) || !c.is_ascii();
+        let clean = |c: char| if allowed(c) { c } else { '_' };
+        let name: String = plain.chars().map(clean).collect();
+        let first = name.chars().next().unwrap_or('_');
+        if self.qe_syntax && Type::from_name(name.as_bytes()).is_some() {
+            // A tag named like a type has data.
+            format!("{name}_")
+        } else if first.is_ascii_alphabetic() || !first.is_ascii() || matches!(first, '_' | ':') {
+            name
         } else {
-            writer.dat(&name, &node.attrs, &array).map_err(in_array)?;
+            format!("_{name}")
         }
     }
-    writer.finish()?;
+
+    /// The tree that reading the written file gives, and the node of each node in it.
+    fn predict(&self) -> Result<(Tree, Vec<Option<NodeId>>)> {
+        let mut read = Tree::new(self.tree.limits());
+        let mut nodes = vec![None; self.tree.len() + 1];
+        let mut children = vec![0; self.tree.len() + 1];
+        nodes[0] = Some(ROOT);
+        for (id, node) in self.nodes() {
+            let Some(parent) = nodes[node.parent.index()] else { continue };
+            let name = self.tag_name(node);
+            let new = match &node.array {
+                None => read.add_group(parent, &name)?,
+                Some(desc) => {
+                    let desc = self.predict_array(self.tree.resolve(desc)?)?;
+                    read.add_array(parent, &name, desc)?
+                }
+            };
+            nodes[id.index()] = Some(new);
+            children[node.parent.index()] += 1;
+        }
+        let mut root: Attrs =
+            self.root_tags().iter().flat_map(|tag| attributes(tag, &HEAD)).collect();
+        let version = self.tree.attrs().get_str(FILE_VERSION);
+        root.extend(
+            version.filter(|v| *v != DEFAULT_VERSION).map(|v| (FILE_VERSION, Value::from(v))),
+        );
+        root.extend(predict_markup(self.tree.attrs(), children[0], true));
+        read.set_attrs(ROOT, root)?;
+        for (id, node) in self.nodes() {
+            let Some(new) = nodes[id.index()] else { continue };
+            let mut attrs = if node.array.is_some() {
+                let mut text = self.tag_name(node).into_bytes();
+                write_values(&node.attrs, &STORAGE, &mut text);
+                attributes(&Tag::new(text), &STORAGE)
+            } else {
+                attributes(&self.group_tag(node), &[])
+            };
+            attrs.extend(predict_markup(&node.attrs, children[id.index()], false));
+            read.set_attrs(new, attrs)?;
+        }
+        semantics::add(&mut read)?;
+        for (id, node, _) in self.tree.arrays().filter(|(id, ..)| !self.written[id.index()]) {
+            let parent = nodes[node.parent.index()];
+            let again = parent.and_then(|parent| read.child(parent, &node.name));
+            nodes[id.index()] = again.filter(|id| read.node(*id).attrs.contains(ASSEMBLED));
+        }
+        Ok((read, nodes))
+    }
+
+    /// An array as it is read back.
+    fn predict_array(&self, desc: &ArrayDesc) -> Result<ArrayDesc> {
+        let (written, each) = fortran(desc.dtype, desc.map);
+        let restored = desc.dtype.kind() == Kind::Opaque && each > 0;
+        let dtype = if restored { desc.dtype } else { written };
+        let mut lengths = desc.shape.lengths().to_vec();
+        if each == 0 {
+            lengths.insert(0, 0);
+        }
+        if !self.qe_syntax {
+            lengths = vec![lengths.iter().product()];
+        }
+        let shape = Shape::new(lengths);
+        let extents = Extents::one(0, shape.bytes(dtype.size())?);
+        Ok(ArrayDesc::new(dtype, shape, Layout::Plain { extents, order: Order::F }))
+    }
+
+    /// The differences between the tree and the one that reading gives.
+    fn losses(&self) -> Result<Vec<Loss>> {
+        let (read, nodes) = self.predict()?;
+        let mut losses = Losses::new("IOTK");
+        if self.tree.frames().is_some() {
+            losses.push("", LossKind::Frames, "frames");
+        }
+        compare_attrs("", self.tree.attrs(), read.attrs(), &mut losses);
+        for (id, node) in self.tree.iter() {
+            let path = node.path.as_str();
+            let Some(other) = nodes[id.index()].map(|id| read.node(id)) else {
+                let kind = if node.array.is_some() { LossKind::Array } else { LossKind::Group };
+                losses.push(path, kind, "elements with both data and child elements");
+                continue;
+            };
+            if node.name != other.name {
+                let reason = format!("not a tag name of IOTK: written as {}", other.name);
+                losses.push_loss(Loss::new(path, LossKind::Name, reason));
+            }
+            compare_attrs(path, &node.attrs, &other.attrs, &mut losses);
+            if let (Some(own), Some(other)) = (&node.array, &other.array) {
+                compare_arrays(path, (self.tree, own), other, &nodes, &mut losses)?;
+            }
+        }
+        Ok(losses.into_vec())
+    }
+}
+
+/// The comments and instructions of a node with that many children as they are read back.
+fn predict_markup(attrs: &Attrs, children: usize, root: bool) -> Option<(&'static str, Value)> {
+    let markup = markup_of(attrs).into_iter().filter(|(_, control, text)| {
+        let tag = Tag::new(*text);
+        // Before the first element these are the head.
+        let head = tag.name() == b"iotk" || *text == b"xml version=\"1.0\"";
+        !(root && *control == Control::Instruction && head)
+    });
+    let items: Vec<Value> = markup
+        .map(|(position, control, text)| {
+            markup_value(position.min(children), control, &written_markup(control, text))
+        })
+        .collect();
+    (!items.is_empty()).then_some((COMMENTS, Value::List(items)))
+}
+
+/// Adds the attributes of `own` that differ in `read`.
+fn compare_attrs(path: &str, own: &Attrs, read: &Attrs, losses: &mut Losses<'_>) {
+    fn sorted(attrs: &Attrs) -> Vec<(&str, &Value)> {
+        let mut list: Vec<_> = attrs.iter().collect();
+        list.sort_by_key(|(name, _)| *name);
+        list
+    }
+    let (own, read) = (sorted(own), sorted(read));
+    for same_name in own.chunk_by(|(a, _), (b, _)| a == b) {
+        let name = same_name[0].0;
+        let from = read.partition_point(|(other, _)| *other < name);
+        let to = read.partition_point(|(other, _)| *other <= name);
+        if read[from..to] != *same_name {
+            let reason = match read.get(from..to) {
+                Some([(_, value)]) => format!("IOTK attributes are text: read back as {value}"),
+                _ => "the name cannot be that of an IOTK attribute".to_string(),
+            };
+            losses.push_loss(Loss::attribute(path, name, reason));
+        }
+    }
+}
+
+/// Adds what differs between an array and the array that is read back; `nodes` are the nodes of the
+/// tree that is read.
+fn compare_arrays(
+    path: &str,
+    (tree, own): (&Tree, &ArrayDesc),
+    read: &ArrayDesc,
+    nodes: &[Option<NodeId>],
+    losses: &mut Losses<'_>,
+) -> Result<()> {
+    let stored = tree.resolve(own)?;
+    if stored.map.is_some() {
+        losses.push(path, LossKind::Scaling, "linear scaling: physical values are written");
+    }
+    if little(stored.dtype) != little(read.dtype) {
+        let reason = format!("Fortran has no {}: written as {}", stored.dtype, read.dtype);
+        losses.push_loss(Loss::new(path, LossKind::Type, reason));
+    }
+    if stored.shape != read.shape {
+        losses.push(path, LossKind::Shape, "elements of zero bytes");
+    }
+    if own.dims != read.dims {
+        losses.push(path, LossKind::Dimensions, "names of dimensions");
+    }
+    let same = |(own, read): (&Coord, &Coord)| match (own, read) {
+        (Coord::Node(own), Coord::Node(read)) => nodes[own.index()] == Some(*read),
+        _ => own == read,
+    };
+    if !own.coords.iter().zip(&read.coords).all(same) {
+        losses.push(path, LossKind::Coordinates, "coordinates");
+    }
+    let mesh = own.semantics().mesh.and_then(|id| nodes[id.index()]);
+    let lost_mesh = own.semantics().mesh.is_some() != mesh.is_some();
+    let mut meaning = own.semantics().clone();
+    meaning.mesh = mesh;
+    if lost_mesh || meaning != *read.semantics() {
+        losses.push(path, LossKind::Meaning, "roles of arrays");
+    }
     Ok(())
+}
+
+fn little(dtype: DType) -> DType {
+    dtype.with_order(ByteOrder::Little)
 }
 
 /// Pushes the content of a group in reverse order: each comment before the child at its position.
@@ -118,47 +435,6 @@ fn push_content<'a>(
     stack.extend(markup.map(|(_, control, text)| Step::Markup(control, text)));
 }
 
-/// Writes what precedes the first element: declaration, head, and the attributes of the root as
-/// `<?iotk ...?>` instructions. An `<?xml ...?>` declaration is taken from `markup`.
-fn write_head<W: std::io::Write>(
-    writer: &mut Writer<W>,
-    tree: &Tree,
-    qe_syntax: bool,
-    markup: &mut Vec<(usize, Control, &[u8])>,
-) -> Result<()> {
-    let is_xml = |(_, control, text): &(usize, Control, &[u8])| {
-        *control == Control::Instruction && Tag::new(*text).name() == b"xml"
-    };
-    match markup.first().copied().filter(is_xml) {
-        Some((_, control, text)) => {
-            markup.remove(0);
-            writer.markup(control, text)?;
-        }
-        None => writer.declaration()?,
-    }
-    let version = tree.attrs().iter().find_map(|(name, value)| match value {
-        Value::Text(text) if name == FILE_VERSION => Some(text.as_str()),
-        _ => None,
-    });
-    writer.head_tags(version.unwrap_or(DEFAULT_VERSION), qe_syntax)?;
-    // One instruction per attribute, as the library writes them.
-    let mut text = b"iotk".to_vec();
-    write_values(tree.attrs(), &[], &mut text);
-    let tag = Tag::new(text);
-    for attribute in tag.attributes() {
-        if version.is_some() && attribute.name == FILE_VERSION.as_bytes() {
-            continue;
-        }
-        writer.instruction(&Tag::new([b"iotk ", attribute.text].concat()))?;
-    }
-    Ok(())
-}
-
-/// True for arrays that the semantics of Quantum ESPRESSO add to the tree.
-fn is_assembled(node: &Node) -> bool {
-    node.attrs.iter().any(|(name, _)| name == ASSEMBLED)
-}
-
 /// True if elements of this type are read back as the same type.
 pub(crate) fn is_own_type(dtype: DType) -> bool {
     matches!(dtype.kind(), Kind::Int | Kind::Float | Kind::Complex)
@@ -173,25 +449,4 @@ pub(crate) fn is_tag_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(allowed)
         && Type::from_name(name.as_bytes()).is_none()
-}
-
-/// The name of a node as a tag name. `x~2`, the second `x` of a group, is `x` again.
-fn tag_name(tree: &Tree, node: &Node) -> String {
-    let plain = match node.name.rsplit_once('~') {
-        Some((base, number))
-            if number.parse::<u64>().is_ok() && tree.child(node.parent, base).is_some() =>
-        {
-            base
-        }
-        _ => &node.name,
-    };
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "_:.-".contains(c) || !c.is_ascii();
-    let clean = |c: char| if allowed(c) { c } else { '_' };
-    let name: String = plain.chars().map(clean).collect();
-    let first = name.chars().next().unwrap_or('_');
-    if first.is_ascii_alphabetic() || !first.is_ascii() || matches!(first, '_' | ':') {
-        name
-    } else {
-        format!("_{name}")
-    }
 }

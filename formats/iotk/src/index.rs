@@ -10,8 +10,10 @@ use std::sync::OnceLock;
 
 use spile_core::error::Result;
 use spile_core::limits::Limits;
+use spile_core::report::{Finding, Report};
 use spile_core::source::Source;
 
+use crate::element_data::ElementData;
 use crate::event::{Data, Events, Form};
 use crate::wire::{Control, Tag, Type};
 
@@ -105,6 +107,28 @@ pub(crate) struct Diagnostic {
     pub(crate) offset: u64,
     /// Data are lost.
     pub(crate) is_error: bool,
+}
+
+impl Diagnostic {
+    /// What does not match between the data of an element at `offset` and its tag.
+    pub(crate) fn of_data(data: &ElementData, offset: u64) -> Vec<Self> {
+        let found = [(&data.warning, false), (&data.fault, true)];
+        let found = found.into_iter().filter_map(|(found, is_error)| {
+            let (code, message) = found.clone()?;
+            Some(Self { code, message, offset, is_error })
+        });
+        found.collect()
+    }
+
+    /// Adds this to `report`.
+    pub(crate) fn report<'a>(&self, report: &'a mut Report) -> &'a mut Finding {
+        let message = self.message.clone();
+        let finding = match self.is_error {
+            true => report.error(self.code, message),
+            false => report.warn(self.code, message),
+        };
+        finding.at(self.offset)
+    }
 }
 
 /// Hash table of the children of each element by name, in file order.

@@ -64,13 +64,17 @@ pub use index::{Cursor, Element, Index, Markup, Pieces};
 pub use ops::{Converted, convert};
 pub use read::File;
 pub use scalar::Style;
-pub use semantics::qe_save::Save;
 pub use write::{Target, Writer};
 
-use spile_core::description::Holds;
+use std::path::Path;
+
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::format::{Folder, Format, FormatInfo, Grade, Head, Reader, Salvage, Score};
+use spile_core::format::{
+    Abilities, Capabilities, Checker, Folder, FolderFormat, Format, FormatInfo, FormatWriter,
+    Grade, Head, Loss, OpenOptions, Parsed, Salvage, Salvager, Score,
+};
 use spile_core::limits::Limits;
 use spile_core::report::Report;
 use spile_core::shape::Order;
@@ -112,21 +116,41 @@ impl Format for Iotk {
         }
     }
 
-    fn open(&self, source: Source, limits: &Limits) -> Result<Box<dyn Reader>> {
-        Ok(Box::new(File::from_source(source, limits)?))
+    fn open(&self, source: Source, options: &OpenOptions) -> Result<Parsed> {
+        let file = File::from_source(source, &options.limits)?;
+        let mut report = Report::default();
+        for diagnostic in &file.index().diagnostics {
+            diagnostic.report(&mut report);
+        }
+        let mut built = to_tree::to_tree(&file)?;
+        semantics::add(&mut built.tree).map_err(|e| e.at(0))?;
+        built.report(|node| built.tree.node(node).path.clone(), &mut report);
+        let (source, summary) = (file.source().clone(), file.summary());
+        let parsed = Parsed::new(source, built.tree).with_summary(summary);
+        Ok(parsed.with_warnings(report.findings).with_native(file))
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default().writer(self).checker(self).salvager(self).folder(self)
+    }
+}
+
+impl FolderFormat for Iotk {
     /// Opens a folder `prefix.save` of Quantum ESPRESSO.
-    fn open_folder(&self, folder: &Folder, limits: &Limits) -> Result<Option<Box<dyn Reader>>> {
-        Ok(Save::open(folder, limits)?.map(|save| Box::new(save) as Box<dyn Reader>))
+    fn open_folder(&self, folder: &Folder, options: &OpenOptions) -> Result<Option<Parsed>> {
+        semantics::qe_save::open(folder, &options.limits)
     }
+}
 
+impl Checker for Iotk {
     fn check(&self, source: &Source, limits: &Limits, strict: bool) -> Result<Report> {
         check::check(source, limits, strict)
     }
+}
 
-    fn holds(&self) -> Option<Holds> {
-        Some(Holds {
+impl FormatWriter for Iotk {
+    fn capabilities(&self) -> Option<Capabilities> {
+        Some(Capabilities {
             rank: write::MAX_RANK,
             order: Order::F,
             frames: false,
@@ -137,10 +161,16 @@ impl Format for Iotk {
         })
     }
 
-    fn write(&self, content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-        from_tree::write_tree(content, sink, limits)
+    fn losses(&self, content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
+        from_tree::losses(content, path)
     }
 
+    fn write(&self, content: &Dataset, sink: &mut Sink) -> Result<Vec<Loss>> {
+        from_tree::write_tree(content, sink).map(|()| Vec::new())
+    }
+}
+
+impl Salvager for Iotk {
     fn salvage(&self, source: &Source, target: &mut Sink, limits: &Limits) -> Result<Salvage> {
         salvage::salvage(source, target, limits)
     }

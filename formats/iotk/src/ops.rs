@@ -6,11 +6,12 @@
 
 use std::io::Write;
 
+use spile_core::Dataset;
 use spile_core::decimal::Wide;
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
@@ -54,7 +55,7 @@ pub fn convert<W: Write>(
         qe_syntax: None,
         started: false,
         result: Converted::default(),
-        empty_tree: Tree::new(limits),
+        data: Dataset::new(source.clone(), Tree::new(limits)),
     };
     let mut events = Events::new(source, form, limits);
     let mut next = events.next()?;
@@ -86,7 +87,8 @@ struct Converter<'a, W: Write> {
     /// The head is written.
     started: bool,
     result: Converted,
-    empty_tree: Tree,
+    /// The bytes of the source, without a tree.
+    data: Dataset,
 }
 
 impl<W: Write> Converter<'_, W> {
@@ -241,7 +243,7 @@ impl<W: Write> Converter<'_, W> {
             }
         }
         self.begin(&new, inline, indent)?;
-        let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
+        let array = self.data.open_array(&known.array)?;
         if plain {
             return self.writer.fields(&array, columns);
         }
@@ -265,7 +267,7 @@ impl<W: Write> Converter<'_, W> {
         if output.order == framing.order || known.array.dtype.word() == 1 {
             return self.copy(data);
         }
-        let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
+        let array = self.data.open_array(&known.array)?;
         self.writer.array(&array, 1)
     }
 
@@ -322,7 +324,7 @@ impl<W: Write> Converter<'_, W> {
         self.begin(&new, inline, indent)?;
         let dtype = known.array.dtype;
         let Some((scalar, _)) = Scalar::of(dtype).filter(|_| tag.get_raw("fmt").is_none()) else {
-            let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
+            let array = self.data.open_array(&known.array)?;
             return self.writer.array(&array, 1);
         };
         let total = known.array.shape.bytes(dtype.size())?;
@@ -361,8 +363,8 @@ impl<W: Write> Converter<'_, W> {
         self.limits.allow(data.parts.len(), "text in an element without a type")?;
         let none = Tag::default();
         let known = describe_data(&none, None, data, self.form, self.source, self.limits)?;
-        let array = Array::open(self.source, &self.empty_tree, &known.array, self.limits)?;
-        let text = array.read(&Selection::all(), Axes::Stored)?;
+        let array = self.data.open_array(&known.array)?;
+        let text = array.read_bytes(&Selection::all(), Axes::Stored)?;
         let blank = text.trim_ascii().is_empty();
         if blank && self.target == Target::Text {
             self.result.lost.push(format!("blanks at byte {}", data.parts.offset()));

@@ -1,22 +1,23 @@
-//! [`File`]: an open IOTK file with its index, its data and its tree.
+//! [`File`]: an open IOTK file with its index and its data.
 
 mod values;
 
 use std::path::{Path, PathBuf};
 
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::format::{Object, Reader, Region};
+use spile_core::format::{Native, Object, Region};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::Array;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::tree::{Attrs, Tree, Value};
 
 use crate::element_data::{ElementData, describe_data};
 use crate::event::{Events, Form};
-use crate::index::{Cursor, Diagnostic, Element, Index};
+use crate::index::{Cursor, Element, Index};
 use crate::record::{Framing, Parts, Record, Records};
 use crate::regions;
 use crate::semantics;
@@ -24,16 +25,12 @@ use crate::wire::Type;
 
 /// An open file. Opening reads all tags; data are read on request.
 pub struct File {
-    pub(crate) source: Source,
-    pub(crate) form: Form,
-    pub(crate) index: Index,
-    pub(crate) tree: Tree,
-    pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Elements that link to other files, and their nodes.
-    pub(crate) links: Vec<(usize, NodeId)>,
+    /// The bytes and the limits, without a tree.
+    bytes: Dataset,
+    form: Form,
+    index: Index,
     /// The records of a Fortran file without tags.
     raw: Vec<Record>,
-    pub(crate) limits: Limits,
 }
 
 impl File {
@@ -53,41 +50,36 @@ impl File {
             return Self::raw(source, framing, limits);
         }
         let index = Index::build(&source, form, limits)?;
-        if index.elements().is_empty() && form == Form::Text {
+        let empty = index.elements().is_empty() && index.head_tags().is_empty();
+        if empty && form == Form::Text {
             return Err(Error::not_this_format("iotk-001", "expected a tag, found none").at(0));
         }
-        let mut file = Self {
-            source,
-            form,
-            index,
-            tree: Tree::new(limits),
-            diagnostics: Vec::new(),
-            links: Vec::new(),
-            raw: Vec::new(),
-            limits: *limits,
-        };
-        file.build_tree()?;
-        semantics::add(&mut file.tree, limits).map_err(|e| e.at(0))?;
-        Ok(file)
+        let bytes = Dataset::new(source, Tree::new(limits));
+        Ok(Self { bytes, form, index, raw: Vec::new() })
     }
 
     /// Opens a Fortran file without tags: every record is an array of bytes.
     fn raw(source: Source, framing: Framing, limits: &Limits) -> Result<Self> {
-        let mut tree = Tree::new(limits);
         let mut raw = Vec::new();
         let mut records = Records::new(source.clone(), framing, limits);
         while let Some(record) = records.next()? {
             limits
                 .allow(600 * (raw.len() as u64 + 1), "the list of records")
                 .map_err(|e| e.at(record.offset))?;
-            let name = format!("record.{}", raw.len() + 1);
-            tree.add_array(ROOT, &name, bytes_of(&record.parts)?)
-                .map_err(|e| e.at(record.offset))?;
             raw.push(record);
         }
-        let (form, index) = (Form::Binary(framing), Index::default());
-        let (diagnostics, links, limits) = (Vec::new(), Vec::new(), *limits);
-        Ok(Self { source, form, index, tree, diagnostics, links, raw, limits })
+        let bytes = Dataset::new(source, Tree::new(limits));
+        Ok(Self { bytes, form: Form::Binary(framing), index: Index::default(), raw })
+    }
+
+    /// The bytes of the file.
+    pub fn source(&self) -> &Source {
+        self.bytes.source()
+    }
+
+    /// The limits that the file was opened with.
+    pub fn limits(&self) -> &Limits {
+        self.bytes.limits()
     }
 
     /// The records of a Fortran file without tags.
@@ -110,35 +102,16 @@ impl File {
         Cursor::new(&self.index)
     }
 
-    /// Elements that link to other files, and their nodes in the tree.
-    pub fn links(&self) -> &[(usize, NodeId)] {
-        &self.links
-    }
-
-    pub(crate) fn into_tree(self) -> Tree {
-        self.tree
-    }
-
-    /// The limits that the file was opened with.
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     /// The events of the file, from the beginning.
     pub fn events(&self) -> Events {
-        Events::new(&self.source, self.form, &self.limits)
-    }
-
-    /// Deviations from the format found while opening.
-    pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.index.diagnostics.iter().chain(&self.diagnostics)
+        Events::new(self.source(), self.form, self.limits())
     }
 
     /// The description of the first piece of data of an element, or `None` if it has no data.
     pub fn data(&self, element: usize) -> Result<Option<ElementData>> {
         let known = &self.index.elements()[element];
         let Some(data) = known.data.first() else { return Ok(None) };
-        describe_data(&known.tag, known.kind, data, self.form, &self.source, &self.limits)
+        describe_data(&known.tag, known.kind, data, self.form, self.source(), self.limits())
             .map(Some)
             .map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
     }
@@ -149,7 +122,7 @@ impl File {
         let open = |data: ElementData| {
             let at = self.index.elements()[element].offset;
             let data = data.checked().map_err(|e| e.at(at))?;
-            Array::open(&self.source, &self.tree, &data.array, &self.limits)
+            self.bytes.open_array(&data.array)
         };
         let array = self.data(element)?.map(open).transpose();
         array.map_err(|e| e.in_object(format!("element {}", self.index.path(element))))
@@ -159,7 +132,7 @@ impl File {
     /// without a link. Fails with iotk-015 if the path is outside of the folder `allowed`.
     pub fn link_target(&self, element: &Element, allowed: &Path) -> Result<Option<PathBuf>> {
         let Some(link) = element.link() else { return Ok(None) };
-        let folder = self.source.path().and_then(Path::parent).unwrap_or(Path::new("."));
+        let folder = self.source().path().and_then(Path::parent).unwrap_or(Path::new("."));
         let in_link = |e: Error| e.in_object(format!("link \"{link}\"")).at(element.offset);
         let target = folder.join(&link);
         let real = |path: &Path| path.canonicalize().map_err(|e| in_link(Error::io(path, e)));
@@ -188,7 +161,7 @@ fn has_tags(source: &Source, framing: Framing, limits: &Limits) -> Result<bool> 
 }
 
 /// An array of the stored bytes.
-fn bytes_of(parts: &Parts) -> Result<ArrayDesc> {
+pub(crate) fn bytes_of(parts: &Parts) -> Result<ArrayDesc> {
     let layout = Layout::Plain { extents: parts.extents()?, order: Order::C };
     Ok(ArrayDesc::new(DType::opaque(1), Shape::new([parts.len()]), layout))
 }
@@ -201,16 +174,9 @@ fn form_of(source: &Source) -> Result<Form> {
     })
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
+impl File {
+    /// Key facts about the file.
+    pub(crate) fn summary(&self) -> Attrs {
         let form = match self.form {
             Form::Text => "text".to_string(),
             Form::Binary(framing) => {
@@ -218,40 +184,38 @@ impl Reader for File {
                     .to_lowercase()
             }
         };
-        let mut rows = vec![("form".to_string(), Value::Text(form))];
+        let mut rows = Attrs::from([("form", form.into())]);
         for name in ["version", "file_version"] {
             rows.extend(self.index.head(name).map(|v| (name.replace('_', " "), Value::Text(v))));
         }
         if self.index.qe_syntax() {
-            rows.push(("syntax".into(), "qe_syntax".into()));
+            rows.push("syntax", "qe_syntax");
         }
-        let roots: Vec<String> = self
-            .index
-            .roots()
-            .iter()
-            .map(|id| self.index.elements()[*id].tag.name_lossy())
-            .collect();
-        if let [root] = &roots[..] {
-            rows.push(("root".into(), Value::Text(root.clone())));
+        if let [root] = self.index.roots() {
+            rows.push("root", self.index.elements()[*root].tag.name_lossy());
         }
         if self.raw.is_empty() {
-            rows.push(("elements".into(), (self.index.elements().len() as u64).into()));
+            rows.push("elements", self.index.elements().len() as u64);
         } else {
-            rows.push(("records without tags".into(), (self.raw.len() as u64).into()));
+            rows.push("records without tags", self.raw.len() as u64);
         }
-        if !self.links.is_empty() {
-            rows.push(("links".into(), (self.links.len() as u64).into()));
+        let is_link = |element: &&Element| element.tag.get_raw("iotk_link").is_some();
+        let links = self.index.elements().iter().filter(is_link).count() as u64;
+        if links > 0 {
+            rows.push("links", links);
         }
         rows.extend(semantics::summary(self));
         rows
     }
+}
 
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+impl Native for File {
+    fn regions(&self, _: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
         regions::regions(self, each)
     }
 
     /// The stored data: bytes of records in the byte order of the file, or characters.
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+    fn objects(&self, _: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
         for (id, element) in self.index.elements().iter().enumerate() {
             for data in element.data.iter() {
                 each(Object {

@@ -1,7 +1,7 @@
-//! The byte ranges of a file and their roles.
+//! The byte ranges of a file and their kinds.
 
 use spile_core::error::Result;
-use spile_core::format::{Reader as _, Region, Role};
+use spile_core::format::{Region, RegionKind};
 
 use crate::event::text::BYTE_ORDER_MARK;
 use crate::event::{Event, Form, Item};
@@ -19,7 +19,7 @@ pub(crate) fn regions(file: &File, each: &mut dyn FnMut(Region) -> Result<()>) -
     for (k, record) in file.raw_records().iter().enumerate() {
         let (offset, len) = (record.offset, record.end - record.offset);
         let (name, value) = (format!("record {}", k + 1), String::new());
-        each(Region { offset, len, role: Role::Data, name, value })?;
+        each(Region { offset, len, kind: RegionKind::Data, name, value })?;
     }
     if !file.raw_records().is_empty() {
         return Ok(());
@@ -60,13 +60,13 @@ fn between(file: &File, from: u64, to: u64) -> Result<Option<Region>> {
     if file.form() != Form::Text || (blank && from > 0) {
         return Ok(None);
     }
-    let (role, name) = match plain {
-        [b'<', b'!', ..] => (Role::Header, "declaration"),
-        _ if blank => (Role::Padding, "blank"),
-        _ => (Role::Text, "text outside of all elements"),
+    let (kind, name) = match plain {
+        [b'<', b'!', ..] => (RegionKind::Header, "declaration"),
+        _ if blank => (RegionKind::Padding, "blank"),
+        _ => (RegionKind::Text, "text outside of all elements"),
     };
     let value = if blank { String::new() } else { String::from_utf8_lossy(&shown).into_owned() };
-    Ok(Some(Region { offset: from, len: to - from, role, name: name.into(), value }))
+    Ok(Some(Region { offset: from, len: to - from, kind, name: name.into(), value }))
 }
 
 /// The name of a tag, truncated to [`NAME`] characters.
@@ -80,24 +80,26 @@ fn title(tag: &Tag) -> String {
 
 fn region(item: &Item, element: &mut String) -> Region {
     let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-    let (role, name, value) = match &item.event {
+    let (kind, name, value) = match &item.event {
         Event::Begin(tag) => {
             *element = title(tag);
-            (Role::Header, format!("begin {element}"), text(tag.text()))
+            (RegionKind::Header, format!("begin {element}"), text(tag.text()))
         }
-        Event::End(tag) => (Role::Header, format!("end {}", title(tag)), String::new()),
-        Event::Empty(tag) => (Role::Header, format!("empty {}", title(tag)), text(tag.text())),
-        Event::Comment(comment) => (Role::Text, "comment".to_string(), text(comment)),
+        Event::End(tag) => (RegionKind::Header, format!("end {}", title(tag)), String::new()),
+        Event::Empty(tag) => {
+            (RegionKind::Header, format!("empty {}", title(tag)), text(tag.text()))
+        }
+        Event::Comment(comment) => (RegionKind::Text, "comment".to_string(), text(comment)),
         Event::Instruction(tag) => {
-            (Role::Header, "processing instruction".to_string(), text(tag.text()))
+            (RegionKind::Header, "processing instruction".to_string(), text(tag.text()))
         }
         Event::Data(data) => {
             let parts = match data.parts.count() {
                 1 => String::new(),
                 n => format!("{n} parts"),
             };
-            (Role::Data, format!("data {element}"), parts)
+            (RegionKind::Data, format!("data {element}"), parts)
         }
     };
-    Region { offset: item.offset, len: item.end - item.offset, role, name, value }
+    Region { offset: item.offset, len: item.end - item.offset, kind, name, value }
 }

@@ -5,10 +5,10 @@ mod resync;
 
 use std::io::Write as _;
 
+use spile_core::Dataset;
 use spile_core::error::{Error, Result};
 use spile_core::format::Salvage;
 use spile_core::limits::Limits;
-use spile_core::read::Array;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::Tree;
@@ -30,6 +30,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         let nothing = || Error::malformed("iotk-019", "no element can be recovered").at(0);
         return Err(error.unwrap_or_else(nothing));
     }
+    let bytes = Dataset::new(source.clone(), Tree::new(limits));
     let mut saved = Salvage::default();
     let mut holes: Vec<Hole> = Vec::new();
     for gap in gaps {
@@ -51,9 +52,7 @@ pub(crate) fn salvage(source: &Source, target: &mut Sink, limits: &Limits) -> Re
         let Some(data) = element.data.first() else { continue };
         let readable = describe_data(&element.tag, element.kind, data, form, source, limits)
             .and_then(ElementData::checked)
-            .and_then(|known| {
-                Array::open(source, &Tree::new(limits), &known.array, limits).map(drop)
-            });
+            .and_then(|known| bytes.open_array(&known.array).map(drop));
         match readable {
             Ok(()) => saved.kept.push(index.path(id)),
             Err(_) if closed.contains(&id) => {

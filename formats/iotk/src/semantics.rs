@@ -1,130 +1,297 @@
-//! Meaning of the files of Quantum ESPRESSO: arrays assembled from planes of a density or bands of
-//! wavefunctions. The assembled arrays refer to the byte ranges of their parts, in both forms.
+//! Meaning of the files of Quantum ESPRESSO: arrays assembled from planes of a density, bands of
+//! wavefunctions, lattice vectors or atoms; coordinates and roles. Arrays assembled from others refer
+//! to the byte ranges of their parts, in both forms.
 
 pub(crate) mod qe_save;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Codec, Coord, Extent, Extents, Layout};
-use spile_core::limits::Limits;
+use spile_core::metadata;
+use spile_core::semantics::{Centring, Role, Semantics};
 use spile_core::shape::{Order, Shape};
-use spile_core::tree::{Node, NodeId, Tree, Value};
+use spile_core::tree::{Attrs, NodeId, Tree, Value};
 
 use crate::index::Index;
 use crate::read::File;
 
 /// The attribute of arrays that are assembled from others.
-pub(crate) const ASSEMBLED: &str = "assembled from";
+pub(crate) const ASSEMBLED: &str = "assembled_from";
 
-/// Adds the assembled arrays, and dimensions and units of eigenvalues.
-pub(crate) fn add(tree: &mut Tree, limits: &Limits) -> Result<()> {
-    let groups: Vec<(NodeId, String)> = tree
-        .iter()
-        .filter(|(_, node)| node.array.is_none())
-        .map(|(id, node)| (id, node.name.clone()))
-        .collect();
-    for (group, name) in groups {
+/// The set of all atoms of a calculation.
+const ATOMS: &str = "atoms";
+
+/// Adds the assembled arrays, and dimensions, units and roles of other arrays. Stored metadata describes
+/// the arrays of a file completely, so nothing is added to such a file.
+pub(crate) fn add(tree: &mut Tree) -> Result<()> {
+    if tree.at(metadata::ARRAY).is_some() {
+        return Ok(());
+    }
+    let groups: Vec<NodeId> =
+        tree.iter().filter(|(_, node)| node.array.is_none()).map(|(id, _)| id).collect();
+    let mut band_groups = Vec::new();
+    let mut with_radial_mesh = false;
+    for group in groups {
+        let name = tree.node(group).name.clone();
         let number = |key: &str| info(tree, group, key);
         if name.ends_with("CHARGE-DENSITY")
             && let (Some(n1), Some(n2), Some(n3)) = (number("nr1"), number("nr2"), number("nr3"))
         {
-            // Coordinates along the lattice vectors: a grid point is at `i / n` of its vector.
-            let dims = [("a1", n1), ("a2", n2), ("a3", n3)];
-            if let Some(density) = assemble_named(tree, group, "density", "z", &dims, limits)? {
-                let node = tree.node_mut(density);
-                node.attrs.push(("units".to_string(), Value::from("e/Bohr^3")));
-                if let Some(desc) = &mut node.array {
-                    let step = |n: &u64| Coord::Uniform { start: 0.0, step: 1.0 / *n as f64 };
-                    desc.coords = desc.shape.lengths().iter().map(step).collect();
-                }
-            }
+            add_density(tree, group, [n1, n2, n3])?;
         } else if let (Some(waves), Some(bands)) = (number("igwx"), number("nbnd")) {
             let dims = [("plane wave", waves), ("band", bands)];
-            assemble_named(tree, group, "wavefunctions", "evc", &dims, limits)?;
+            assemble_named(tree, group, "wavefunctions", "evc", &dims)?;
         } else if name.ends_with("G-VECTORS") || name.ends_with("GK-VECTORS") {
             let flat = ["g", "GRID"].iter().find_map(|name| tree.child(group, name));
             let count = flat.and_then(|id| tree.node(id).array.as_ref()?.shape.count());
             if let (Some(flat), Some(count)) = (flat, count.filter(|n| n.is_multiple_of(3))) {
                 let dims = [("component", 3), ("G-vector", count / 3)];
-                assemble(tree, group, "vectors", &[flat], &dims, limits)?;
+                assemble(tree, group, "vectors", &[flat], &dims, Order::F)?;
             }
+        } else if name == "DIRECT_LATTICE_VECTORS" {
+            add_cell(tree, group)?;
+        } else if name == "IONS" {
+            add_atoms(tree, group)?;
+        } else if name == "EIGENVALUES" && tree.child(group, "K-POINT.1").is_some() {
+            band_groups.push(group);
+        } else if name == "UPF" {
+            with_radial_mesh = true;
         }
-        let units = tree.child(group, "UNITS_FOR_ENERGIES").map(|id| tree.node(id));
-        let units = units.and_then(|node| attribute(node, "UNITS").cloned());
-        for (name, units) in [("EIGENVALUES", units), ("OCCUPATIONS", None)] {
-            let Some(id) = tree.child(group, name) else { continue };
-            let node = tree.node_mut(id);
-            let Some(desc) = node.array.as_mut().filter(|desc| desc.shape.rank() == 1) else {
-                continue;
-            };
-            desc.dims = vec!["band".to_string()];
-            if let Some(units) = units.filter(|_| attribute(node, "units").is_none()) {
-                node.attrs.push(("units".to_string(), units));
-            }
+        name_bands(tree, group)?;
+    }
+    // The units of the parts are known now.
+    for group in band_groups {
+        add_bands(tree, group)?;
+    }
+    if with_radial_mesh {
+        add_radial_mesh(tree)?;
+    }
+    Ok(())
+}
+
+/// Adds the density on its grid. Coordinates are fractions of the lattice vectors: a grid point is at
+/// `i / n` of its vector.
+fn add_density(tree: &mut Tree, group: NodeId, [n1, n2, n3]: [u64; 3]) -> Result<()> {
+    let dims = [("a1", n1), ("a2", n2), ("a3", n3)];
+    let Some(density) = assemble_named(tree, group, "density", "z", &dims)? else { return Ok(()) };
+    tree.push_attr(density, "units", "e/Bohr^3")?;
+    if let Some(desc) = &mut tree.node_mut(density).array {
+        let step = |n: &u64| Coord::Uniform { start: 0.0, step: 1.0 / *n as f64 };
+        desc.coords = desc.shape.lengths().iter().map(step).collect();
+        desc.semantics_mut().role = Role::Field;
+        desc.semantics_mut().centring = Some(Centring::Node);
+    }
+    Ok(())
+}
+
+/// Adds the cell: the lattice vectors as rows.
+fn add_cell(tree: &mut Tree, group: NodeId) -> Result<()> {
+    let vectors = ["a1", "a2", "a3"].map(|name| tree.child(group, name));
+    let [Some(a1), Some(a2), Some(a3)] = vectors else { return Ok(()) };
+    let dims = [("vector", 3), ("component", 3)];
+    let Some(cell) = assemble(tree, group, "cell", &[a1, a2, a3], &dims, Order::C)? else {
+        return Ok(());
+    };
+    if let Some(units) = declared_units(tree, group, "UNITS_FOR_DIRECT_LATTICE_VECTORS") {
+        tree.push_attr(cell, "units", units)?;
+    }
+    if let Some(desc) = &mut tree.node_mut(cell).array {
+        desc.semantics_mut().role = Role::Cell;
+    }
+    Ok(())
+}
+
+/// Adds positions and species of the atoms, which are attributes of the elements `ATOM.1`, ...
+fn add_atoms(tree: &mut Tree, group: NodeId) -> Result<()> {
+    let mut atoms: u64 = 0;
+    let mut positions = Vec::new();
+    let mut species: Vec<String> = Vec::new();
+    while let Some(atom) = tree.child(group, &format!("ATOM.{}", atoms + 1)) {
+        tree.charge(24 + 64, "the positions of atoms")?;
+        let attrs = &tree.node(atom).attrs;
+        let tau: Option<Vec<f64>> = match attrs.get("tau") {
+            Some(Value::List(list)) => list.iter().map(|x| f64::try_from(x).ok()).collect(),
+            _ => None,
+        };
+        let Some([x, y, z]) = tau.as_deref() else { return Ok(()) };
+        positions.extend([x, y, z].iter().flat_map(|x| x.to_le_bytes()));
+        species.extend(attrs.get_str("SPECIES").map(|name| name.trim().to_string()));
+        atoms += 1;
+    }
+    let taken = ["positions", "species"].iter().any(|name| tree.child(group, name).is_some());
+    if atoms == 0 || taken {
+        return Ok(());
+    }
+    let add = |tree: &mut Tree, name: &str, mut desc: ArrayDesc, meaning: Semantics| {
+        desc.dims[0] = "atom".into();
+        let id = tree.add_array(group, name, desc.with_semantics(meaning))?;
+        let from = if atoms == 1 { "ATOM.1".into() } else { format!("ATOM.1 to ATOM.{atoms}") };
+        tree.push_attr(id, ASSEMBLED, from)?;
+        Result::Ok(id)
+    };
+    let mut meaning = Semantics::role(Role::Points);
+    meaning.point_set = Some(ATOMS.into());
+    let layout = Layout::Inline(positions.into(), Order::C);
+    let mut desc = ArrayDesc::new(DType::F64, Shape::new([atoms, 3]), layout);
+    desc.dims[1] = "component".into();
+    let positions = add(tree, "positions", desc, meaning.clone())?;
+    if let Some(units) = declared_units(tree, group, "UNITS_FOR_ATOMIC_POSITIONS") {
+        tree.push_attr(positions, "units", units)?;
+    }
+    let longest = species.iter().map(String::len).max().unwrap_or(0);
+    if species.len() as u64 != atoms || longest == 0 {
+        return Ok(());
+    }
+    let Ok(len) = u32::try_from(longest) else { return Ok(()) };
+    tree.charge(atoms.saturating_mul(u64::from(len)), "the species of atoms")?;
+    let names: Vec<u8> =
+        species.iter().flat_map(|name| format!("{name:<longest$}").into_bytes()).collect();
+    // Blanks are counted in characters, the length in bytes.
+    if names.len() as u64 != atoms * u64::from(len) {
+        return Ok(());
+    }
+    let layout = Layout::Inline(names.into(), Order::C);
+    meaning.mesh = Some(positions);
+    add(tree, "species", ArrayDesc::new(DType::text(len), Shape::new([atoms]), layout), meaning)?;
+    Ok(())
+}
+
+/// Names the dimension of eigenvalues and occupations and adds their units.
+fn name_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
+    let units = declared_units(tree, group, "UNITS_FOR_ENERGIES");
+    for (name, units) in [("EIGENVALUES", units), ("OCCUPATIONS", None)] {
+        let Some(id) = tree.child(group, name) else { continue };
+        let node = tree.node_mut(id);
+        let Some(desc) = node.array.as_mut().filter(|desc| desc.shape.rank() == 1) else {
+            continue;
+        };
+        desc.dims = vec!["band".to_string()];
+        if let Some(units) = units.filter(|_| !node.attrs.contains("units")) {
+            tree.push_attr(id, "units", units)?;
         }
     }
     Ok(())
 }
 
-/// Adds the bands of a calculation: eigenvalues and occupations of all k-points, which are in
-/// separate files, and the coordinates of the k-points.
-pub(crate) fn add_bands(tree: &mut Tree, limits: &Limits) -> Result<()> {
-    let Some(group) = tree.iter().map(|(id, _)| id).find(|id| {
-        let first = tree.node(*id).name == "EIGENVALUES" && tree.node(*id).array.is_none();
-        first && tree.child(*id, "K-POINT.1").is_some()
-    }) else {
-        return Ok(());
-    };
+/// Adds the bands of a calculation: eigenvalues and occupations of all k-points and both spins, which
+/// are in separate files, and the coordinates of the k-points.
+fn add_bands(tree: &mut Tree, group: NodeId) -> Result<()> {
     let points: Vec<NodeId> =
         (1..).map_while(|k| tree.child(group, &format!("K-POINT.{k}"))).collect();
     let count = points.len() as u64;
-    let below = |tree: &Tree, path: &[&str]| -> Option<Vec<NodeId>> {
-        let down = |from: &NodeId| path.iter().try_fold(*from, |at, name| tree.child(at, name));
-        points.iter().map(down).collect()
-    };
-    for (name, path, inner) in [
-        ("bands", &["DATAFILE", "EIGENVALUES"][..], "band"),
-        ("occupations", &["DATAFILE", "OCCUPATIONS"], "band"),
-        ("k-points", &["K-POINT_COORDS"], "component"),
-    ] {
-        let Some(parts) = below(tree, path) else { continue };
-        let first = tree.node(parts[0]);
-        let Some(length) = first.array.as_ref().and_then(|desc| desc.shape.count()) else {
-            continue;
-        };
-        let units = attribute(first, "units").cloned();
-        let dims = [(inner, length), ("k-point", count)];
-        let added = assemble(tree, group, name, &parts, &dims, limits)?;
+    let (Some(first), true) = (points.first(), count > 0) else { return Ok(()) };
+    // With spin polarisation there is a file for each spin.
+    let named = (1..).map(|spin| format!("DATAFILE.{spin}"));
+    let mut files: Vec<String> =
+        named.take_while(|name| tree.child(*first, name).is_some()).collect();
+    if files.is_empty() {
+        files.push("DATAFILE".into());
+    }
+    let spins = files.len() as u64;
+    for (name, part) in [("bands", "EIGENVALUES"), ("occupations", "OCCUPATIONS")] {
+        let parts = files.iter().flat_map(|file| points.iter().map(move |point| (file, *point)));
+        let parts = parts.map(|(file, point)| tree.child(tree.child(point, file)?, part));
+        let Some(parts) = parts.collect::<Option<Vec<NodeId>>>() else { continue };
+        let Some(bands) = length(tree, parts[0]) else { continue };
+        let units = tree.node(parts[0]).attrs.get("units").cloned();
+        let dims = [("spin", spins), ("k", count), ("band", bands)];
+        let added = assemble(tree, group, name, &parts, &dims, Order::C)?;
         if let (Some(added), Some(units)) = (added, units) {
-            tree.node_mut(added).attrs.push(("units".to_string(), units));
+            tree.push_attr(added, "units", units)?;
+        }
+    }
+    let parts = points.iter().map(|point| tree.child(*point, "K-POINT_COORDS"));
+    let Some(parts) = parts.collect::<Option<Vec<NodeId>>>() else { return Ok(()) };
+    let Some(components) = length(tree, parts[0]) else { return Ok(()) };
+    let dims = [("k", count), ("component", components)];
+    let Some(added) = assemble(tree, group, "k-points", &parts, &dims, Order::C)? else {
+        return Ok(());
+    };
+    let about = tree.child(tree.node(group).parent, "BAND_STRUCTURE_INFO");
+    let units = about.and_then(|about| declared_units(tree, about, "UNITS_FOR_K-POINTS"));
+    units.map_or(Ok(()), |units| tree.push_attr(added, "units", units))
+}
+
+/// Gives the radial functions of pseudopotentials their coordinate: all arrays of reals that are as
+/// long as the mesh.
+fn add_radial_mesh(tree: &mut Tree) -> Result<()> {
+    tree.charge(16 * tree.len() as u64, "the meshes of pseudopotentials")?;
+    // For each node the mesh of the pseudopotential that it is in.
+    let mut meshes: Vec<Option<NodeId>> = vec![None; tree.len() + 1];
+    let mut found = Vec::new();
+    for (id, node) in tree.iter() {
+        meshes[id.index()] = meshes[node.parent.index()];
+        if node.name == "UPF" && node.array.is_none() {
+            let mesh = tree.child(id, "PP_MESH").and_then(|group| tree.child(group, "PP_R"));
+            meshes[id.index()] = mesh.filter(|mesh| is_line(tree, *mesh));
+        }
+        if let Some(mesh) = meshes[id.index()]
+            && is_line(tree, id)
+            && length(tree, id) == length(tree, mesh)
+        {
+            found.push((id, mesh));
+        }
+    }
+    for (id, mesh) in found {
+        let node = tree.node_mut(id);
+        let units = match node.name.as_str() {
+            "PP_R" | "PP_RAB" => Some("bohr"),
+            "PP_LOCAL" => Some("Ry"),
+            _ => None,
+        };
+        let units = units.filter(|_| !node.attrs.contains("units"));
+        if let Some(desc) = &mut node.array {
+            desc.dims = vec!["r".into()];
+            if id == mesh {
+                desc.semantics_mut().role = Role::Mesh;
+            } else {
+                desc.coords = vec![Coord::Node(mesh)];
+                desc.semantics_mut().role = Role::Field;
+                desc.semantics_mut().mesh = Some(mesh);
+                desc.semantics_mut().centring = Some(Centring::Node);
+            }
+        }
+        if let Some(units) = units {
+            tree.push_attr(id, "units", units)?;
         }
     }
     Ok(())
 }
 
-fn attribute<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
-    node.attrs.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+/// The node is an array of reals with one dimension.
+fn is_line(tree: &Tree, id: NodeId) -> bool {
+    let array = tree.node(id).array.as_ref();
+    array.is_some_and(|desc| desc.shape.rank() == 1 && desc.dtype.kind() == Kind::Float)
+}
+
+/// The number of elements of an array.
+fn length(tree: &Tree, id: NodeId) -> Option<u64> {
+    tree.node(id).array.as_ref()?.shape.count()
+}
+
+/// The attribute `UNITS` of the child `name`; `Bohr` in lower case, as other programs write it.
+fn declared_units(tree: &Tree, group: NodeId, name: &str) -> Option<Value> {
+    let units = tree.node(tree.child(group, name)?).attrs.get("UNITS")?;
+    let bohr = matches!(units, Value::Text(text) if text.trim().eq_ignore_ascii_case("bohr"));
+    Some(if bohr { "bohr".into() } else { units.clone() })
 }
 
 /// The integer attribute `key` of the child `INFO`.
 fn info(tree: &Tree, group: NodeId, key: &str) -> Option<u64> {
-    match attribute(tree.node(tree.child(group, "INFO")?), key)? {
-        Value::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
-    }
+    tree.node(tree.child(group, "INFO")?).attrs.get_u64(key)
 }
 
-/// Adds an array assembled from the children `part.1`, `part.2`, ... of `group`. `None` if one is
-/// missing or does not fit.
+/// Adds an array assembled from the children `part.1`, `part.2`, ... of `group`, first index fastest.
+/// `None` if one is missing or does not fit.
 fn assemble_named(
     tree: &mut Tree,
     group: NodeId,
     name: &str,
     part: &str,
     dims: &[(&str, u64)],
-    limits: &Limits,
 ) -> Result<Option<NodeId>> {
     let count = dims.last().map_or(0, |(_, count)| *count);
     if count > tree.len() as u64 {
@@ -132,20 +299,20 @@ fn assemble_named(
     }
     let parts = (1..=count).map(|k| tree.child(group, &format!("{part}.{k}")));
     match parts.collect::<Option<Vec<NodeId>>>() {
-        Some(parts) => assemble(tree, group, name, &parts, dims, limits),
+        Some(parts) => assemble(tree, group, name, &parts, dims, Order::F),
         None => Ok(None),
     }
 }
 
-/// Adds an array assembled from `parts`, concatenated along the last of `dims`, the slowest. `None` if
-/// types or sizes do not fit.
+/// Adds an array assembled from `parts`, concatenated along the slowest of `dims`. `None` if types or
+/// sizes do not fit.
 fn assemble(
     tree: &mut Tree,
     group: NodeId,
     name: &str,
     parts: &[NodeId],
     dims: &[(&str, u64)],
-    limits: &Limits,
+    order: Order,
 ) -> Result<Option<NodeId>> {
     let shape = Shape::new(dims.iter().map(|(_, length)| *length).collect::<Vec<_>>());
     let Some(count) = shape.count() else { return Ok(None) };
@@ -166,7 +333,7 @@ fn assemble(
         match &desc.layout {
             // The record may be longer than its elements.
             Layout::Plain { extents: parts, .. } => extents.extend(parts.pieces(0, desc.bytes()?)),
-            Layout::Text { extents: parts, codec, .. } => {
+            Layout::EncodedWhole { extents: parts, codec, .. } => {
                 let Ok(len) = usize::try_from(parts.len()) else { return Ok(None) };
                 texts.push((len, codec.clone()));
                 extents.extend(parts.pieces(0, parts.len()));
@@ -175,16 +342,16 @@ fn assemble(
         }
     }
     let Some(dtype) = dtype else { return Ok(None) };
-    let (extents, order) = (Extents::several(extents)?, Order::F);
+    let extents = Extents::several(extents)?;
     let layout = if texts.is_empty() {
         Layout::Plain { extents, order }
     } else {
         // Text is parsed at once; an array that exceeds the limit is not assembled.
         let needed = extents.len().saturating_add(shape.bytes(dtype.size())?);
-        if texts.len() != parts.len() || needed > limits.memory {
+        if texts.len() != parts.len() || needed > tree.limits().memory {
             return Ok(None);
         }
-        Layout::Text { extents, codec: Arc::new(Joined(texts)), order }
+        Layout::EncodedWhole { extents, codec: Arc::new(Joined(texts)), order }
     };
     let mut desc = ArrayDesc::new(dtype, shape, layout);
     desc.dims = dims.iter().map(|(name, _)| (*name).to_string()).collect();
@@ -197,7 +364,7 @@ fn assemble(
         _ => format!("{} to {}", below(*first), below(*last)),
     };
     let node = tree.add_array(group, name, desc)?;
-    tree.node_mut(node).attrs.push((ASSEMBLED.into(), Value::Text(from)));
+    tree.push_attr(node, ASSEMBLED, from)?;
     Ok(Some(node))
 }
 
@@ -259,9 +426,9 @@ pub(crate) fn incomplete(index: &Index) -> Vec<Incomplete> {
 }
 
 /// Summary rows of a file of Quantum ESPRESSO: content, program, counts.
-pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
+pub(crate) fn summary(file: &File) -> Attrs {
     let index = file.index();
-    let Some(root) = index.roots().first() else { return Vec::new() };
+    let Some(root) = index.roots().first() else { return Attrs::new() };
     let root = &index.elements()[*root];
     // Searches the children directly: the table of names would be built for all elements.
     let child = |path: &str| {
@@ -271,8 +438,8 @@ pub(crate) fn summary(file: &File) -> Vec<(String, Value)> {
         })
     };
     let name = root.tag.name_lossy();
-    let mut rows: Vec<(String, Value)> = Vec::new();
-    let mut add_row = |what: &str, value: String| rows.push((what.into(), Value::Text(value)));
+    let mut rows = Attrs::new();
+    let mut add_row = |what: &str, value: String| rows.push(what, value);
     let info = child("INFO");
     let get = |key: &str| info.and_then(|e| e.tag.get_text(key)).unwrap_or_else(|| "?".into());
     if name == "UPF" {

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::Result;
 use spile_core::layout::ArrayDesc;
+use spile_core::report::{Finding, Report};
 use spile_core::shape::Shape;
-use spile_core::tree::{Attrs, NodeId, ROOT, Value};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 
 use crate::element_data::describe_data;
-use crate::index::{Diagnostic, Markup};
-use crate::read::File;
+use crate::index::{Diagnostic, Index};
+use crate::read::{File, bytes_of};
 use crate::wire::{Control, Tag, Type, unescape, write_attribute};
 use crate::write::tag_text::format_value;
 
@@ -51,120 +52,141 @@ pub(crate) const FILE_VERSION: &str = "file_version";
 pub(crate) const DEFAULT_VERSION: &str = "1.0";
 
 /// Attributes of the head that are not attributes of the tree.
-const HEAD: [&str; 4] = ["version", FILE_VERSION, "binary", "qe_syntax"];
+pub(crate) const HEAD: [&str; 4] = ["version", FILE_VERSION, "binary", "qe_syntax"];
 
 /// An attribute with more numbers than this stays text.
 const MAX_LIST: usize = 64;
 
-impl File {
-    /// Fills the tree from the index.
-    pub(crate) fn build_tree(&mut self) -> Result<()> {
-        for tag in self.index.head_tags() {
-            self.tree.node_mut(ROOT).attrs.extend(attributes(tag, &HEAD));
-        }
-        if let Some(version) = self.index.head(FILE_VERSION).filter(|v| v != DEFAULT_VERSION) {
-            let attrs = &mut self.tree.node_mut(ROOT).attrs;
-            attrs.push((FILE_VERSION.to_string(), Value::Text(version)));
-        }
-        let mut nodes: Vec<NodeId> = Vec::with_capacity(self.index.elements().len());
-        for id in 0..self.index.elements().len() {
-            let parent = self.index.elements()[id].parent.map_or(ROOT, |parent| nodes[parent]);
-            let node = self.add_element(id, parent)?;
-            if self.index.elements()[id].tag.get_raw("iotk_link").is_some() {
-                self.links.push((id, node));
-            }
-            nodes.push(node);
-        }
-        let mut comments: HashMap<NodeId, Vec<Value>> = HashMap::new();
-        for markup in self.index.markup() {
-            let node = markup.parent.map_or(ROOT, |parent| nodes[parent]);
-            // The text of an element with children is in arrays before the children.
-            let texts = match markup.parent {
-                Some(_) if self.tree.node(node).array.is_some() => 0,
-                Some(parent) => self.index.elements()[parent].data.len(),
-                None => 0,
-            };
-            comments.entry(node).or_default().push(markup_value(markup, texts));
-        }
-        for (node, list) in comments {
-            let attrs = &mut self.tree.node_mut(node).attrs;
-            attrs.push((COMMENTS.to_string(), Value::List(list)));
-        }
-        Ok(())
-    }
+/// The tree of a file, without the arrays and meaning that [`crate::semantics`] adds.
+pub(crate) struct FileTree {
+    pub(crate) tree: Tree,
+    /// The node of each element.
+    pub(crate) nodes: Vec<NodeId>,
+    /// Data that do not match their tags, and their nodes.
+    pub(crate) mismatches: Vec<(NodeId, Diagnostic)>,
+}
 
-    /// Adds an element to `parent`: an array if it has one piece of data and no children, else a
-    /// group.
-    fn add_element(&mut self, id: usize, parent: NodeId) -> Result<NodeId> {
-        let element = &self.index.elements()[id];
-        // With `qe_syntax` the type is a tag, which is merged into its parent.
-        if element.parent.is_some_and(|above| self.type_child(above) == Some(id)) {
-            return Ok(parent);
+impl FileTree {
+    /// Adds what does not match to `report`; `path` gives the path of a node.
+    pub(crate) fn report(&self, path: impl Fn(NodeId) -> String, report: &mut Report) {
+        for (node, diagnostic) in &self.mismatches {
+            diagnostic.report(report).in_object(path(*node));
         }
-        let carrier = self.type_child(id).unwrap_or(id);
-        let name = element.tag.name_lossy();
-        let with_data = &self.index.elements()[carrier];
-        let leaf = with_data.children.is_empty() && with_data.data.len() < 2;
-        let mut data = self.data(carrier)?;
-        if let Some(data) = data.as_mut().filter(|data| data.fault.is_none()) {
-            restore_opaque(&self.index.elements()[carrier].tag, &mut data.array);
-        }
-        let hidden: &[&str] = if data.is_some() && leaf { &STORAGE } else { &[] };
-        let attrs = attributes(&element.tag, hidden);
-        if let Some(data) = &data {
-            let offset = self.index.elements()[carrier].offset;
-            for (diagnostic, is_error) in [(&data.warning, false), (&data.fault, true)] {
-                if let Some((code, message)) = diagnostic.clone() {
-                    self.diagnostics.push(Diagnostic { code, message, offset, is_error });
-                }
-            }
-        }
-        let at = self.index.elements()[id].offset;
-        let node = match data {
-            Some(data) if leaf => self.tree.add_array(parent, &name, data.array),
-            Some(data) => self.add_pieces(parent, &name, carrier, data.array),
-            None => self.tree.add_group(parent, &name),
-        };
-        let node = node.map_err(|e| e.at(at))?;
-        self.tree.node_mut(node).attrs = attrs;
-        Ok(node)
-    }
-
-    /// Adds a group with all data of an element that has children or several pieces of data.
-    fn add_pieces(
-        &mut self,
-        parent: NodeId,
-        name: &str,
-        element: usize,
-        first: ArrayDesc,
-    ) -> Result<NodeId> {
-        let group = self.tree.add_group(parent, name)?;
-        self.tree.add_array(group, "text", first)?;
-        for data in &self.index.elements()[element].data[1..] {
-            let (source, untyped) = (&self.source, Tag::default());
-            let piece = describe_data(&untyped, None, data, self.form, source, &self.limits)?;
-            self.tree.add_array(group, "text", piece.array)?;
-        }
-        Ok(group)
-    }
-
-    /// The only child of an element if that is a type tag of `qe_syntax` with its data.
-    fn type_child(&self, id: usize) -> Option<usize> {
-        let element = &self.index.elements()[id];
-        let [child] = element.children[..] else { return None };
-        let inner = &self.index.elements()[child];
-        let typed =
-            inner.tag.get_raw("type").is_none() && Type::from_name(inner.tag.name()).is_some();
-        let leaf = typed && inner.kind.is_some() && inner.children.is_empty();
-        (leaf && element.data.is_empty() && element.kind.is_none()).then_some(child)
     }
 }
 
-/// A comment or instruction as an item of [`COMMENTS`]; `texts` arrays precede the child elements.
-fn markup_value(markup: &Markup, texts: usize) -> Value {
-    let (open, close) = markup.control.delimiters();
-    let position = (markup.position + texts).to_string();
-    let item = [position.as_bytes(), b" ", open, &markup.text, close].concat();
+/// Builds the tree of a file.
+pub(crate) fn to_tree(file: &File) -> Result<FileTree> {
+    let mut tree = Tree::new(file.limits());
+    for (k, record) in file.raw_records().iter().enumerate() {
+        let added = tree.add_array(ROOT, &format!("record.{}", k + 1), bytes_of(&record.parts)?);
+        added.map_err(|e| e.at(record.offset))?;
+    }
+    let index = file.index();
+    for tag in index.head_tags() {
+        for (name, value) in attributes(tag, &HEAD) {
+            tree.push_attr(ROOT, &name, value)?;
+        }
+    }
+    if let Some(version) = index.head(FILE_VERSION).filter(|v| v != DEFAULT_VERSION) {
+        tree.push_attr(ROOT, FILE_VERSION, version)?;
+    }
+    let nodes = Vec::with_capacity(index.elements().len());
+    let mut builder = Builder { file, built: FileTree { tree, nodes, mismatches: Vec::new() } };
+    for id in 0..index.elements().len() {
+        let node = builder.add_element(id).map_err(|e| e.at(index.elements()[id].offset))?;
+        builder.built.nodes.push(node);
+    }
+    let FileTree { mut tree, nodes, mismatches } = builder.built;
+    let mut comments: HashMap<NodeId, Vec<Value>> = HashMap::new();
+    for markup in index.markup() {
+        let node = markup.parent.map_or(ROOT, |parent| nodes[parent]);
+        let position = match markup.parent {
+            // After the data.
+            Some(_) if tree.node(node).array.is_some() => 0,
+            // The text of an element with children is in arrays before the children.
+            Some(parent) => markup.position + index.elements()[parent].data.len(),
+            None => markup.position,
+        };
+        let item = markup_value(position, markup.control, &markup.text);
+        comments.entry(node).or_default().push(item);
+    }
+    for (node, list) in comments {
+        tree.push_attr(node, COMMENTS, Value::List(list))?;
+    }
+    Ok(FileTree { tree, nodes, mismatches })
+}
+
+struct Builder<'a> {
+    file: &'a File,
+    built: FileTree,
+}
+
+impl Builder<'_> {
+    /// Adds an element to the node of its parent: an array if it has one piece of data and no
+    /// children, else a group.
+    fn add_element(&mut self, id: usize) -> Result<NodeId> {
+        let index = self.file.index();
+        let element = &index.elements()[id];
+        let parent = element.parent.map_or(ROOT, |parent| self.built.nodes[parent]);
+        // With `qe_syntax` the type is a tag, which is merged into its parent.
+        if element.parent.is_some_and(|above| type_child(index, above) == Some(id)) {
+            return Ok(parent);
+        }
+        let carrier = type_child(index, id).unwrap_or(id);
+        let name = element.tag.name_lossy();
+        let with_data = &index.elements()[carrier];
+        let leaf = with_data.children.is_empty() && with_data.data.len() < 2;
+        let tree = &mut self.built.tree;
+        let Some(mut data) = self.file.data(carrier)? else {
+            let node = tree.add_group(parent, &name)?;
+            tree.set_attrs(node, attributes(&element.tag, &[]))?;
+            return Ok(node);
+        };
+        if data.fault.is_none() {
+            restore_opaque(&with_data.tag, &mut data.array);
+        }
+        let mismatches = Diagnostic::of_data(&data, with_data.offset);
+        let (node, array);
+        if leaf {
+            array = tree.add_array(parent, &name, data.array)?;
+            node = array;
+        } else {
+            // A group with all data of an element that has children or several pieces of data.
+            node = tree.add_group(parent, &name)?;
+            array = tree.add_array(node, "text", data.array)?;
+            let (form, source) = (self.file.form(), self.file.source());
+            for piece in &with_data.data[1..] {
+                let untyped = Tag::default();
+                let limits = self.file.limits();
+                let piece = describe_data(&untyped, None, piece, form, source, limits)?;
+                tree.add_array(node, "text", piece.array)?;
+            }
+        }
+        for mismatch in mismatches {
+            let size = size_of::<Finding>() + size_of::<(NodeId, Diagnostic)>();
+            tree.charge((size + 2 * mismatch.message.len()) as u64, "findings")?;
+            self.built.mismatches.push((array, mismatch));
+        }
+        tree.set_attrs(node, attributes(&element.tag, if leaf { &STORAGE } else { &[] }))?;
+        Ok(node)
+    }
+}
+
+/// The only child of an element if that is a type tag of `qe_syntax` with its data.
+fn type_child(index: &Index, id: usize) -> Option<usize> {
+    let element = &index.elements()[id];
+    let [child] = element.children[..] else { return None };
+    let inner = &index.elements()[child];
+    let typed = inner.tag.get_raw("type").is_none() && Type::from_name(inner.tag.name()).is_some();
+    let leaf = typed && inner.kind.is_some() && inner.children.is_empty();
+    (leaf && element.data.is_empty() && element.kind.is_none()).then_some(child)
+}
+
+/// A comment or instruction as an item of [`COMMENTS`].
+pub(crate) fn markup_value(position: usize, control: Control, text: &[u8]) -> Value {
+    let (open, close) = control.delimiters();
+    let item = [position.to_string().as_bytes(), b" ", open, text, close].concat();
     String::from_utf8(item).map_or_else(|e| Value::Bytes(e.into_bytes()), Value::Text)
 }
 
@@ -214,7 +236,7 @@ fn restore_opaque(tag: &Tag, array: &mut ArrayDesc) {
 
 /// The attributes of a tag except the hidden ones, with typed values. Numbers that the writer would
 /// write differently are also in [`SPELLING`].
-fn attributes(tag: &Tag, hidden: &[&str]) -> Attrs {
+pub(crate) fn attributes(tag: &Tag, hidden: &[&str]) -> Attrs {
     let mut attrs = Attrs::new();
     let mut spelling = Vec::new();
     for attribute in tag.attributes() {
@@ -230,11 +252,11 @@ fn attributes(tag: &Tag, hidden: &[&str]) -> Attrs {
         if format_value(&value) != *plain {
             write_attribute(&name, &plain, &mut spelling);
         }
-        attrs.push((name, value));
+        attrs.push(name, value);
     }
     if !spelling.is_empty() {
         let text = String::from_utf8_lossy(spelling.trim_ascii_start()).into_owned();
-        attrs.push((SPELLING.to_string(), Value::Text(text)));
+        attrs.push(SPELLING, text);
     }
     attrs
 }

@@ -11,7 +11,8 @@ use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
 use spile_core::layout::Linear;
 use spile_core::read::Array;
-use spile_core::tree::Value;
+use spile_core::shape::Shape;
+use spile_core::tree::Attrs;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
 
@@ -37,6 +38,19 @@ pub enum Target {
 impl Default for Target {
     fn default() -> Self {
         Self::Binary(Framing::default(), SUBRECORD)
+    }
+}
+
+/// Type, scaling and shape of the elements of an array.
+pub(crate) struct Elements<'a> {
+    pub(crate) dtype: DType,
+    pub(crate) map: Option<Linear>,
+    pub(crate) shape: &'a Shape,
+}
+
+impl<'a> Elements<'a> {
+    fn of(array: &'a Array) -> Self {
+        Self { dtype: array.dtype(), map: array.map(), shape: array.shape() }
     }
 }
 
@@ -149,12 +163,7 @@ impl<W: Write> Writer<W> {
     /// Writes a comment or instruction. Its text is unchanged unless a delimiter inside would end it.
     pub(crate) fn markup(&mut self, control: Control, text: &[u8]) -> Result<()> {
         let indent = self.indent();
-        if representable(control, text) {
-            return self.tag(control, text, indent);
-        }
-        let mut escaped = Vec::new();
-        escape(text, &mut escaped);
-        self.tag(control, &escaped, indent)
+        self.tag(control, &written_markup(control, text), indent)
     }
 
     /// Writes `<?name ...?>`.
@@ -178,16 +187,39 @@ impl<W: Write> Writer<W> {
 
     /// Writes an element with the numbers or strings of `array`; its tag gets type, size and kind.
     /// Types that Fortran does not have are converted; `spile_type` is the original type.
-    pub fn dat(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let count = array.shape().count().unwrap_or(0);
-        self.begin_dat(name, attrs, (array.dtype(), array.map()), count)?;
+    pub fn dat(&mut self, name: &str, attrs: &Attrs, array: &Array) -> Result<()> {
+        self.begin_array(name, attrs, &Elements::of(array), false)?;
         self.array(array, 1)?;
+        self.end_array(attrs, false)
+    }
+
+    /// Writes everything of an element with an array before the data: its tag, or both tags of
+    /// `qe_syntax`.
+    pub(crate) fn begin_array(
+        &mut self,
+        name: &str,
+        attrs: &Attrs,
+        elements: &Elements<'_>,
+        qe_syntax: bool,
+    ) -> Result<()> {
+        if qe_syntax {
+            return self.begin_qe(name, attrs, elements);
+        }
+        let count = elements.shape.count().unwrap_or(0);
+        self.begin_dat(name, attrs, (elements.dtype, elements.map), count)
+    }
+
+    /// Writes everything of an element with an array after the data.
+    pub(crate) fn end_array(&mut self, attrs: &Attrs, qe_syntax: bool) -> Result<()> {
+        if qe_syntax {
+            self.end()?;
+        }
         self.markup_after(attrs)?;
         self.end()
     }
 
     /// Writes the comments and instructions of an array after its data.
-    fn markup_after(&mut self, attrs: &[(String, Value)]) -> Result<()> {
+    fn markup_after(&mut self, attrs: &Attrs) -> Result<()> {
         markup_of(attrs).into_iter().try_for_each(|(_, control, text)| self.markup(control, text))
     }
 
@@ -195,7 +227,7 @@ impl<W: Write> Writer<W> {
     pub fn dat_slice<T: Number + IntoBytes>(
         &mut self,
         name: &str,
-        attrs: &[(String, Value)],
+        attrs: &Attrs,
         numbers: &[T],
     ) -> Result<()> {
         let dtype = T::DTYPE.with_order(ByteOrder::NATIVE);
@@ -221,7 +253,7 @@ impl<W: Write> Writer<W> {
     fn begin_dat(
         &mut self,
         name: &str,
-        attrs: &[(String, Value)],
+        attrs: &Attrs,
         (dtype, map): (DType, Option<Linear>),
         count: u64,
     ) -> Result<()> {
@@ -242,10 +274,16 @@ impl<W: Write> Writer<W> {
 
     /// Writes an element with the numbers or strings of `array` in `qe_syntax`: an inner tag named
     /// like the type has the shape. Fails with iotk-017 for more than seven dimensions.
-    pub fn dat_qe(&mut self, name: &str, attrs: &[(String, Value)], array: &Array) -> Result<()> {
-        let (written, each) = fortran(array.dtype(), array.map());
+    pub fn dat_qe(&mut self, name: &str, attrs: &Attrs, array: &Array) -> Result<()> {
+        self.begin_array(name, attrs, &Elements::of(array), true)?;
+        self.array(array, 1)?;
+        self.end_array(attrs, true)
+    }
+
+    fn begin_qe(&mut self, name: &str, attrs: &Attrs, elements: &Elements<'_>) -> Result<()> {
+        let (written, each) = fortran(elements.dtype, elements.map);
         let (kind, number) = fortran_type(written)?;
-        let mut lengths = array.shape().lengths().to_vec();
+        let mut lengths = elements.shape.lengths().to_vec();
         if each != 1 {
             lengths.insert(0, each);
         }
@@ -267,13 +305,9 @@ impl<W: Write> Writer<W> {
         }
         let name = if kind == Type::Character { "len" } else { "kind" };
         write_attribute(name, number.to_string().as_bytes(), &mut text);
-        write_origin(array.dtype(), written, &mut text);
+        write_origin(elements.dtype, written, &mut text);
         self.inline = lengths.is_empty();
-        self.begin(&Tag::new(text))?;
-        self.array(array, 1)?;
-        self.end()?;
-        self.markup_after(attrs)?;
-        self.end()
+        self.begin(&Tag::new(text))
     }
 
     /// Writes the begin tag of a value that is on the same line.
@@ -352,11 +386,21 @@ impl<W: Write> Writer<W> {
 }
 
 /// The comments and instructions in the attributes of a node, by position.
-pub(crate) fn markup_of(attrs: &[(String, Value)]) -> Vec<(usize, Control, &[u8])> {
-    let lists = attrs.iter().filter(|(name, _)| name == COMMENTS);
+pub(crate) fn markup_of(attrs: &Attrs) -> Vec<(usize, Control, &[u8])> {
+    let lists = attrs.iter().filter(|(name, _)| *name == COMMENTS);
     let mut markup: Vec<_> = lists.filter_map(|(_, value)| parse_markup(value)).flatten().collect();
     markup.sort_by_key(|(position, ..)| *position);
     markup
+}
+
+/// The text of a comment or instruction as it is written.
+pub(crate) fn written_markup(control: Control, text: &[u8]) -> Cow<'_, [u8]> {
+    if representable(control, text) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = Vec::new();
+    escape(text, &mut escaped);
+    Cow::Owned(escaped)
 }
 
 /// The Fortran type and kind of `dtype`. Fails with iotk-017 if there is none.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use spile_core::Dataset;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
+use spile_core::format::{Checker as _, Format as _, Salvager as _};
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
@@ -19,6 +20,11 @@ fn limits() -> Limits {
 
 fn open(text: &str) -> Result<File, spile_core::error::Error> {
     File::from_source(Source::memory(text), &limits())
+}
+
+/// The dataset of the same bytes.
+fn dataset(file: &File) -> Dataset {
+    Dataset::open(&Iotk, file.source().clone(), &(&limits()).into()).unwrap()
 }
 
 fn binary(text: &str) -> Vec<u8> {
@@ -245,8 +251,9 @@ fn recursive_entities_are_not_expanded() {
     let file = open(&bomb).unwrap();
     assert_eq!(file.read_strings("R/a").unwrap().unwrap(), ["&l19;"]);
     assert_eq!(file.read_strings("R/b").unwrap().unwrap(), ["&l19;"]);
-    let root = file.tree().node(file.tree().find("R").unwrap());
-    assert_eq!(root.attrs[0].1, Value::Text("&l19;".into()));
+    let dataset = dataset(&file);
+    let root = dataset.tree().node(dataset.tree().find("R").unwrap());
+    assert_eq!(root.attrs.get_str("x"), Some("&l19;"));
     let cut = &bomb[..bomb.find("]>").unwrap()];
     let error = open(cut).err().unwrap();
     assert_eq!((error.code(), error.offset()), ("iotk-007", Some(0)));
@@ -397,9 +404,10 @@ fn unusual_valid_text_is_parsed() {
     assert_eq!(file.read_strings("R/d").unwrap().unwrap(), ["a<b", " &", "x"]);
     assert_eq!(file.read_f64("R/e").unwrap(), Some(vec![-123.456, -123.456, 1.0]));
     assert_eq!(file.read_strings("R/f").unwrap().unwrap(), ["a</fu>b"]);
-    let root = file.tree().node(file.tree().find("R").unwrap());
+    let dataset = dataset(&file);
+    let root = dataset.tree().node(dataset.tree().find("R").unwrap());
     let wanted = [Value::Int(1), Value::Text("a > b".into()), Value::Text("&a;A".into())];
-    assert_eq!(root.attrs[..3].iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), wanted);
+    assert_eq!(root.attrs.iter().take(3).map(|(_, v)| v.clone()).collect::<Vec<_>>(), wanted);
 }
 
 #[test]
@@ -413,13 +421,14 @@ fn the_regions_of_a_text_cover_every_byte() {
         let file = open(text).unwrap();
         let mut end = 0;
         let mut names = Vec::new();
-        file.regions(&mut |region| {
-            assert_eq!(region.offset, end, "{names:?}");
-            end += region.len;
-            names.push(region.name);
-            Ok(())
-        })
-        .unwrap();
+        dataset(&file)
+            .regions(&mut |region| {
+                assert_eq!(region.offset, end, "{names:?}");
+                end += region.len;
+                names.push(region.name);
+                Ok(())
+            })
+            .unwrap();
         assert_eq!(end, text.len() as u64, "{names:?}");
         if text == odd {
             let report = Iotk.check(file.source(), &limits(), false).unwrap();
@@ -435,12 +444,9 @@ fn every_piece_of_mixed_content_is_in_the_tree() {
     for file in
         [open(text).unwrap(), File::from_source(Source::memory(binary(text)), &limits()).unwrap()]
     {
+        let dataset = dataset(&file);
         let words = |path: &str| {
-            let node = file.tree().node(file.tree().find(path).unwrap());
-            let array =
-                Array::open(file.source(), file.tree(), node.array.as_ref().unwrap(), &limits())
-                    .unwrap();
-            array.read(&Selection::all(), Axes::Stored).unwrap()
+            dataset.array(path).unwrap().read_bytes(&Selection::all(), Axes::Stored).unwrap()
         };
         assert_eq!(words("R/p/text"), b"one");
         assert_eq!(words("R/p/text~2"), b"two");
@@ -460,11 +466,11 @@ fn upf_pseudopotentials_are_read_and_converted() {
         1.0E-4 2.0E-4 3.0E-4\n    </PP_R>\n  </PP_MESH>\n</UPF>\n";
     let file = open(text).unwrap();
     assert_eq!(file.read_f64("UPF/PP_MESH/PP_R").unwrap(), Some(vec![1e-4, 2e-4, 3e-4]));
-    let header = file.tree().node(file.tree().find("UPF/PP_HEADER").unwrap());
-    assert_eq!(header.attrs[0].1, Value::Text("F ".into()));
-    assert_eq!(header.attrs[2].1, Value::Int(3));
-    assert!(file.tree().find("UPF/PP_INFO/text").is_ok());
-    assert!(file.summary().contains(&("element".into(), Value::Text("F".into()))));
+    let dataset = dataset(&file);
+    let header = &dataset.tree().node(dataset.tree().find("UPF/PP_HEADER").unwrap()).attrs;
+    assert_eq!((header.get_str("element"), header.get_i64("mesh_size")), (Some("F "), Some(3)));
+    assert!(dataset.tree().find("UPF/PP_INFO/text").is_ok());
+    assert_eq!(dataset.summary().get_str("element"), Some("F"));
     let score =
         Iotk.probe(spile_core::format::Head { bytes: text.as_bytes(), len: text.len() as u64 });
     assert!(score > 90);

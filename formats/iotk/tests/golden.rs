@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use spile_core::Dataset;
 use spile_core::convert;
 use spile_core::dtype::Kind;
-use spile_core::format::Reader as _;
 use spile_core::layout::Layout;
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
@@ -16,7 +16,7 @@ use spile_core::testkit::{Json, assert_same_content, manifest};
 use spile_core::wire::ByteOrder;
 use spile_iotk::record::{Framing, SUBRECORD};
 use spile_iotk::wire::unescape;
-use spile_iotk::{Event, File, Form, Style, Target};
+use spile_iotk::{Event, File, Form, Iotk, Style, Target};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk")
@@ -24,6 +24,11 @@ fn folder() -> PathBuf {
 
 fn open(name: &str) -> File {
     File::open(folder().join(name), &Limits::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"))
+}
+
+/// The dataset of the same bytes.
+fn dataset(source: &Source) -> Dataset {
+    Dataset::open(&Iotk, source.clone(), &(&Limits::default()).into()).unwrap()
 }
 
 /// Files of the manifest that have events, by name.
@@ -57,9 +62,8 @@ fn convert_bytes(source: &Source, target: Target, style: Style) -> Vec<u8> {
 /// The file with the padding of 80-bit numbers set to zero: it is undefined, differs from run to run,
 /// and is not in the text form.
 fn without_padding(bytes: &[u8]) -> Vec<u8> {
-    let file = File::from_source(Source::memory(bytes), &Limits::default()).unwrap();
     let mut out = bytes.to_vec();
-    for (_, _, desc) in file.tree().arrays() {
+    for (_, _, desc) in dataset(&Source::memory(bytes)).arrays() {
         let Layout::Plain { extents, .. } = &desc.layout else { continue };
         if !matches!(desc.dtype.kind(), Kind::X87 | Kind::ComplexX87) {
             continue;
@@ -148,7 +152,7 @@ fn every_record_has_the_bytes_and_the_values_of_the_manifest() {
             assert_eq!(node["sha256"], sum, "{name}");
             let array = file.array(id).unwrap().unwrap();
             let Some(values) = node["values"].as_array() else { continue };
-            let read = array.read(&Selection::all(), Axes::Stored).unwrap();
+            let read = array.read_bytes(&Selection::all(), Axes::Stored).unwrap();
             let size = array.dtype().size();
             for (value, element) in values.iter().zip(read.chunks(size.max(1))) {
                 numbers += 1;
@@ -227,16 +231,15 @@ fn both_forms_of_a_file_have_the_same_tree_and_values() {
         let text = File::open(text, &Limits::default()).unwrap();
         // The text of the library has no kinds; the exact text has.
         let exact = convert_bytes(binary.source(), Target::Text, Style::Exact);
-        let exact = File::from_source(Source::memory(exact), &Limits::default()).unwrap();
-        assert_same_content(&binary, &exact);
-        for (a, b) in binary.tree().iter().zip(text.tree().iter()) {
+        let trees = (dataset(binary.source()), dataset(text.source()));
+        assert_same_content(&trees.0, &dataset(&Source::memory(exact)));
+        for (a, b) in trees.0.tree().iter().zip(trees.1.tree().iter()) {
             assert_eq!(a.1.path, b.1.path, "{name}");
             if name.contains("link_main") {
                 continue; // the two point to different files
             }
-            let same = |x: &(String, _)| x.0.clone();
-            let names = |n: &spile_core::tree::Node| n.attrs.iter().map(same).collect::<Vec<_>>();
-            assert_eq!(names(a.1), names(b.1), "{name}");
+            let (x, y) = (a.1.attrs.iter(), b.1.attrs.iter());
+            assert!(x.map(|(name, _)| name).eq(y.map(|(name, _)| name)), "{name}");
             let (Some(x), Some(y)) = (&a.1.array, &b.1.array) else { continue };
             assert_eq!(x.shape, y.shape, "{name}: {}", a.1.path);
             if x.dtype.is_real() {
@@ -248,7 +251,7 @@ fn both_forms_of_a_file_have_the_same_tree_and_values() {
                 );
             }
         }
-        assert_eq!(binary.tree().len(), text.tree().len(), "{name}");
+        assert_eq!(trees.0.tree().len(), trees.1.tree().len(), "{name}");
         pairs += 1;
     }
     assert!(pairs >= 12, "{pairs}");
@@ -407,9 +410,10 @@ fn other_markers_and_byte_orders_give_the_same_content() {
     let plain = clean("golden/types.dat");
     for name in ["be/types.dat", "m8/types.dat"] {
         let other = clean(name);
-        let read = |bytes: &[u8]| File::from_source(Source::memory(bytes), &limits).unwrap();
+        let read = |bytes: &[u8]| dataset(&Source::memory(bytes));
         assert_same_content(&read(&plain), &read(&other));
-        let Form::Binary(framing) = read(&other).form() else { panic!("{name}") };
+        let file = File::from_source(Source::memory(&other[..]), &limits).unwrap();
+        let Form::Binary(framing) = file.form() else { panic!("{name}") };
         assert_ne!(framing, Framing::default(), "{name}");
         let target = Target::Binary(framing, SUBRECORD);
         let made = convert_bytes(&Source::memory(&plain[..]), target, Style::Exact);
@@ -417,7 +421,8 @@ fn other_markers_and_byte_orders_give_the_same_content() {
         let back = convert_bytes(&Source::memory(other), Target::default(), Style::Exact);
         assert!(back == plain, "{name}");
     }
-    assert_same_content(&open("subrec/norec.dat"), &open("subrec/subrec.dat"));
+    let read = |name: &str| dataset(open(name).source());
+    assert_same_content(&read("subrec/norec.dat"), &read("subrec/subrec.dat"));
     let cut = Target::Binary(Framing::default(), 128);
     let made = convert_bytes(open("subrec/norec.dat").source(), cut, Style::Exact);
     same_bytes(&made, &folder().join("subrec/subrec.dat"));

@@ -5,12 +5,13 @@ mod meter;
 
 use std::time::{Duration, Instant};
 
+use spile_core::Dataset;
 use spile_core::error::ErrorKind;
-use spile_core::format::Format as _;
+use spile_core::format::{Checker as _, Salvager as _};
 use spile_core::limits::Limits;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
-use spile_iotk::{File, Iotk, Style, Target, convert};
+use spile_iotk::{Iotk, Style, Target, convert};
 
 const MEMORY: u64 = 64 << 20;
 
@@ -62,7 +63,7 @@ fn many_objects_fit_the_memory_limit_or_are_refused() {
             }
             let source = Source::memory(bytes);
             (meter::METER.reset)();
-            let opened = File::from_source(source, &limits);
+            let opened = Dataset::open(&Iotk, source, &(&limits).into());
             let peak = (meter::METER.peak)();
             eprintln!("{name}, binary {binary}: opened {}, {} MiB", opened.is_ok(), peak >> 20);
             if let Err(error) = &opened {

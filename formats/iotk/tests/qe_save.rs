@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spile_core::format::{Folder, Format as _, Reader};
+use spile_core::Dataset;
+use spile_core::error::Result;
+use spile_core::format::Folder;
 use spile_core::layout::Coord;
 use spile_core::limits::Limits;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
+use spile_core::report::Severity;
 use spile_core::select::Selection;
-use spile_core::tree::Value;
-use spile_iotk::{File, Iotk, Save};
+use spile_core::semantics::{Centring, Role};
+use spile_iotk::{File, Iotk};
 
 fn limits() -> Limits {
     Limits::default()
@@ -19,22 +22,19 @@ fn silicon() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/qe54_si/si.save")
 }
 
-fn numbers(reader: &dyn Reader, path: &str) -> Vec<f64> {
-    let node = reader.tree().node(reader.tree().find(path).unwrap());
-    let desc = node.array.as_ref().unwrap();
-    let array = Array::open(reader.source(), reader.tree(), desc, &limits()).unwrap();
-    array.read_f64(&Selection::all(), Axes::Stored).unwrap()
+fn open_folder(path: &Path) -> Result<Option<Dataset>> {
+    Dataset::open_folder(&Iotk, &Folder::open(path).unwrap(), &(&limits()).into())
+}
+
+fn numbers(dataset: &Dataset, path: &str) -> Vec<f64> {
+    dataset.array(path).unwrap().read_f64(&Selection::all(), Axes::Stored).unwrap()
 }
 
 #[test]
 fn a_calculation_is_read_through_its_links() {
-    let folder = Folder::open(silicon()).unwrap();
-    let save = Iotk.open_folder(&folder, &limits()).unwrap().unwrap();
-    assert!(save.findings().is_empty(), "{:?}", save.findings());
-    let row = |name: &str| {
-        let row = save.summary().into_iter().find(|(what, _)| what == name);
-        row.map(|(_, value)| value.to_string())
-    };
+    let save = open_folder(&silicon()).unwrap().unwrap();
+    assert!(save.warnings().is_empty(), "{:?}", save.warnings());
+    let row = |name: &str| save.summary().get(name).map(ToString::to_string);
     assert_eq!(row("program").as_deref(), Some("PWSCF 5.4.0"));
     assert_eq!((row("k-points"), row("bands")), (Some("3".into()), Some("6".into())));
     assert_eq!(row("files").as_deref(), Some("12"));
@@ -43,9 +43,10 @@ fn a_calculation_is_read_through_its_links() {
     assert!(waves.starts_with("in 3 folders, K00001 to K00003: wavefunctions, 6 bands"), "{waves}");
 
     // The values are those of the separate files.
-    let alone = File::open(silicon().join("charge-density.dat"), &limits()).unwrap();
+    let alone = silicon().join("charge-density.dat");
+    let alone = Dataset::open_path(&Iotk, alone, &(&limits()).into()).unwrap();
     let density = "Root/CHARGE-DENSITY/CHARGE-DENSITY/density";
-    assert_eq!(numbers(&*save, density), numbers(&alone, "Root/CHARGE-DENSITY/density"));
+    assert_eq!(numbers(&save, density), numbers(&alone, "Root/CHARGE-DENSITY/density"));
     let node = save.tree().node(save.tree().find(density).unwrap());
     let desc = node.array.as_ref().unwrap();
     assert_eq!(
@@ -53,28 +54,117 @@ fn a_calculation_is_read_through_its_links() {
         (&[12, 12, 12][..], &["a1", "a2", "a3"].map(String::from)[..])
     );
     assert!(desc.coords.iter().all(|c| *c == Coord::Uniform { start: 0.0, step: 1.0 / 12.0 }));
-    assert!(node.attrs.contains(&("units".into(), Value::from("e/Bohr^3"))));
+    assert_eq!(node.attrs.get_str("units"), Some("e/Bohr^3"));
+    let meaning = desc.semantics();
+    assert_eq!((meaning.role, meaning.centring), (Role::Field, Some(Centring::Node)));
 
     // Bands of all k-points, from three text files.
-    let bands = numbers(&*save, "Root/EIGENVALUES/bands");
+    let bands = numbers(&save, "Root/EIGENVALUES/bands");
     let mut expected = Vec::new();
     for k in 1..=3 {
         let file = File::open(silicon().join(format!("K0000{k}/eigenval.xml")), &limits()).unwrap();
         expected.extend(file.read_f64("Root/EIGENVALUES").unwrap().unwrap());
         let waves = File::open(silicon().join(format!("K0000{k}/evc.dat")), &limits()).unwrap();
         let path = format!("Root/EIGENVECTORS/K-POINT.{k}/WFC/evc.4");
-        assert_eq!(numbers(&*save, &path), waves.read_f64("WFC/evc.4").unwrap().unwrap());
+        assert_eq!(numbers(&save, &path), waves.read_f64("WFC/evc.4").unwrap().unwrap());
     }
     assert_eq!(bands, expected);
-    let node = save.tree().node(save.tree().find("Root/EIGENVALUES/bands").unwrap());
-    assert_eq!(node.array.as_ref().unwrap().shape.lengths(), [6, 3]);
-    assert!(node.attrs.contains(&("units".into(), Value::from("Hartree"))));
-    assert_eq!(numbers(&*save, "Root/EIGENVALUES/k-points")[3..6], [0.5, -0.5, 0.5]);
+    let bands = save.array("Root/EIGENVALUES/bands").unwrap();
+    assert_eq!((bands.shape().lengths(), bands.units()), (&[1, 3, 6][..], Some("Hartree")));
+    assert_eq!(bands.dims(), ["spin", "k", "band"]);
+    let points = save.array("Root/EIGENVALUES/k-points").unwrap();
+    assert_eq!((points.shape().lengths(), points.units()), (&[3, 3][..], Some("2 pi / a")));
+    assert_eq!(points.read::<Vec<f64>>("1, :").unwrap(), [0.5, -0.5, 0.5]);
     let vectors = save.tree().find("Root/PLANE_WAVES/G-VECTORS/vectors").unwrap();
     assert_eq!(save.tree().node(vectors).array.as_ref().unwrap().shape.lengths(), [3, 531]);
     // A resolved link is not a link again when the tree is written.
     let link = save.tree().node(save.tree().find("Root/CHARGE-DENSITY").unwrap());
-    assert_eq!(link.attrs[0], ("linked_file".into(), Value::from("./charge-density.dat")));
+    assert_eq!(link.attrs.get_str("linked_file"), Some("./charge-density.dat"));
+}
+
+#[test]
+fn the_cell_and_the_atoms_are_arrays() {
+    let save = open_folder(&silicon()).unwrap().unwrap();
+    let cell = save.array("Root/CELL/DIRECT_LATTICE_VECTORS/cell").unwrap();
+    assert_eq!((cell.semantics().role, cell.units()), (Role::Cell, Some("bohr")));
+    // A vector is a row.
+    assert_eq!(cell.read::<Vec<f64>>("0, :").unwrap(), [-5.1, 0.0, 5.1]);
+    assert_eq!(cell.read::<Vec<f64>>("2, :").unwrap(), [-5.1, 5.1, 0.0]);
+    let positions = save.array("Root/IONS/positions").unwrap();
+    assert_eq!(
+        (positions.dims(), positions.units()),
+        (&["atom", "component"].map(String::from)[..], Some("bohr"))
+    );
+    assert_eq!(positions.read::<Vec<f64>>("1, :").unwrap(), [2.55; 3]);
+    let species = save.array("Root/IONS/species").unwrap();
+    assert_eq!(species.read_bytes(&Selection::all(), Axes::Stored).unwrap(), b"SiSi");
+    for array in [&positions, &species] {
+        assert_eq!(array.semantics().role, Role::Points);
+        assert_eq!(array.semantics().point_set.as_deref(), Some("atoms"));
+    }
+    assert_eq!(species.semantics().mesh, Some(save.tree().find("Root/IONS/positions").unwrap()));
+}
+
+#[test]
+fn bands_of_both_spins_are_one_array() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut main = "<Root><EIGENVALUES>".to_string();
+    for k in 1..=2 {
+        main += &format!(
+            "<K-POINT.{k}><DATAFILE.1 iotk_link='{k}1.xml'/><DATAFILE.2 iotk_link='{k}2.xml'/></K-POINT.{k}>"
+        );
+        for spin in 1..=2 {
+            let text = format!(
+                "<Root><UNITS_FOR_ENERGIES UNITS='Hartree'/><EIGENVALUES type='real' size='2'>\
+                 {spin}{k}1.0 {spin}{k}2.0</EIGENVALUES></Root>"
+            );
+            fs::write(temp.path().join(format!("{k}{spin}.xml")), text).unwrap();
+        }
+    }
+    fs::write(temp.path().join("data-file.xml"), main + "</EIGENVALUES></Root>").unwrap();
+    let save = open_folder(temp.path()).unwrap().unwrap();
+    let bands = save.array("Root/EIGENVALUES/bands").unwrap();
+    assert_eq!(bands.shape().lengths(), [2, 2, 2]);
+    assert_eq!(bands.read::<Vec<f64>>("1, 0, :").unwrap(), [211.0, 212.0]);
+    assert_eq!(bands.read::<Vec<f64>>("0, 1, :").unwrap(), [121.0, 122.0]);
+}
+
+#[test]
+fn radial_functions_of_a_pseudopotential_have_the_radius_as_coordinate() {
+    let text = "<UPF version='2.0.1'><PP_MESH><PP_R type='real' size='3'>0.1 0.2 0.4</PP_R>\
+                <PP_RAB type='real' size='3'>0.1 0.1 0.2</PP_RAB></PP_MESH>\
+                <PP_NONLOCAL><PP_BETA.1 type='real' size='3'>1.0 2.0 3.0</PP_BETA.1>\
+                <PP_DIJ type='real' size='1'>1.0</PP_DIJ></PP_NONLOCAL></UPF>";
+    let source = spile_core::Source::memory(text);
+    let upf = Dataset::open(&Iotk, source, &(&limits()).into()).unwrap();
+    let radius = upf.tree().find("UPF/PP_MESH/PP_R").unwrap();
+    let mesh = upf.array_at(radius).unwrap();
+    assert_eq!((mesh.semantics().role, mesh.units()), (Role::Mesh, Some("bohr")));
+    let beta = upf.array("UPF/PP_NONLOCAL/PP_BETA.1").unwrap();
+    assert_eq!((beta.semantics().role, beta.semantics().mesh), (Role::Field, Some(radius)));
+    assert_eq!(beta.coord("r").unwrap().read().unwrap(), [0.1, 0.2, 0.4]);
+    let other = upf.array("UPF/PP_NONLOCAL/PP_DIJ").unwrap();
+    assert_eq!((other.semantics().role, other.dims()), (Role::Data, &["dim1".to_string()][..]));
+}
+
+#[test]
+fn data_that_do_not_match_their_tag_are_errors_on_opening() {
+    let temp = tempfile::tempdir().unwrap();
+    let bad = "<a type='real' size='9'>1.0</a>";
+    fs::write(
+        temp.path().join("data-file.xml"),
+        format!("<Root><x iotk_link='x.xml'/>{bad}</Root>"),
+    )
+    .unwrap();
+    fs::write(temp.path().join("x.xml"), format!("<Root><y>{bad}</y></Root>")).unwrap();
+    let objects = |dataset: &Dataset| -> Vec<(Severity, Option<String>)> {
+        dataset.warnings().iter().map(|w| (w.severity, w.object.clone())).collect()
+    };
+    let expected = |path: &str| (Severity::Error, Some(path.to_string()));
+    let save = open_folder(temp.path()).unwrap().unwrap();
+    assert_eq!(objects(&save), [expected("Root/a"), expected("Root/x/y/a")]);
+    let alone = Dataset::open_path(&Iotk, temp.path().join("x.xml"), &(&limits()).into()).unwrap();
+    assert_eq!(objects(&alone), [expected("Root/y/a")]);
 }
 
 #[test]
@@ -100,9 +190,9 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
     write("bad.xml", "<Root><a></b></Root>");
     write("K1/a.xml", "<Root><b type='integer' size='1'>7</b><up iotk_link='../K1/b.xml'/></Root>");
     write("K1/b.xml", "<Root><c type='integer' size='1'>8</c><round iotk_link='a.xml'/></Root>");
-    let save = Save::open(&Folder::open(&folder).unwrap(), &limits()).unwrap().unwrap();
+    let save = open_folder(&folder).unwrap().unwrap();
     let found: Vec<(&str, String)> = save
-        .findings()
+        .warnings()
         .iter()
         .map(|finding| (finding.code, finding.object.clone().unwrap_or_default()))
         .collect();
@@ -111,7 +201,7 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
     assert!(found.iter().any(|(_, object)| object.contains("gone.dat")), "{found:?}");
     assert!(found.contains(&("iotk-039", "bad.xml".to_string())), "{found:?}");
     assert!(
-        save.findings().iter().all(|finding| finding.offset.is_some() || finding.code.is_empty())
+        save.warnings().iter().all(|finding| finding.offset.is_some() || finding.code.is_empty())
     );
     assert_eq!(numbers(&save, "Root/a/b"), [7.0]);
     assert_eq!(numbers(&save, "Root/a/up/c"), [8.0]);
@@ -120,10 +210,9 @@ fn links_out_of_the_folder_and_to_unreadable_files_are_reported() {
         let id = save.tree().find(path).unwrap();
         assert!(save.tree().iter().all(|(_, node)| node.parent != id), "{path}");
     }
-    let none = Folder::open(folder.join("K1")).unwrap();
-    assert!(Save::open(&none, &limits()).unwrap().is_none());
+    assert!(open_folder(&folder.join("K1")).unwrap().is_none());
     // Without a readable main file, opening fails.
     write("data-file.xml", "<Root>");
-    let error = Save::open(&Folder::open(&folder).unwrap(), &limits()).err().unwrap();
+    let error = open_folder(&folder).err().unwrap();
     assert_eq!(error.code(), "iotk-009");
 }

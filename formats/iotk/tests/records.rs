@@ -7,6 +7,7 @@ use std::process::Command;
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
 use spile_core::source::Source;
+use spile_core::tree::Attrs;
 use spile_core::wire::ByteOrder;
 use spile_iotk::record::{Framing, Records, SUBRECORD};
 use spile_iotk::wire::Tag;
@@ -130,7 +131,7 @@ fn records_are_exchanged_with_a_fortran_program() {
         let framing = Framing { marker, order: ByteOrder::NATIVE };
         let target = Target::Binary(framing, if marker == 4 { 1024 } else { SUBRECORD });
         let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
-        writer.dat_slice("x", &[], &numbers).unwrap();
+        writer.dat_slice("x", &Attrs::new(), &numbers).unwrap();
         std::fs::write(path("ours.dat"), writer.finish().unwrap()).unwrap();
         let done = Command::new(path("p")).current_dir(folder.path()).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spile_core::format::{Format as _, Reader as _};
+use spile_core::Dataset;
+use spile_core::format::write_file;
 use spile_core::limits::Limits;
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::sink::Overwrite;
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
 use spile_core::tree::Value;
@@ -46,16 +47,19 @@ fn limits() -> Limits {
     Limits::default()
 }
 
-/// Writes the tree of `file` to `path` and opens the result.
-fn rewrite(file: &File, path: &Path) -> File {
-    let mut sink = Sink::create(path, Overwrite::Never).unwrap();
-    Iotk.write(file, &mut sink, &limits()).unwrap();
-    sink.commit().unwrap();
-    File::open(path, &limits()).unwrap()
+fn open(source: Source, limits: &Limits) -> Dataset {
+    Dataset::open(&Iotk, source, &limits.into()).unwrap()
+}
+
+/// Writes `dataset` to `path` and opens the result.
+fn rewrite(dataset: &Dataset, path: &Path) -> Dataset {
+    write_file(&Iotk, dataset, path, Overwrite::Never).unwrap();
+    open(Source::open(path).unwrap(), &limits())
 }
 
 /// All tags in file order; those of the head without the form.
-fn tags(file: &File) -> Vec<String> {
+fn tags(dataset: &Dataset) -> Vec<String> {
+    let file = File::from_source(dataset.source().clone(), &limits()).unwrap();
     let text = |kind: &str, bytes: &[u8]| format!("{kind} {}", String::from_utf8_lossy(bytes));
     let mut tags = Vec::new();
     let mut events = file.events();
@@ -75,12 +79,12 @@ fn tags(file: &File) -> Vec<String> {
 #[test]
 fn comments_instructions_and_attribute_text_survive_the_tree() {
     let folder = tempfile::tempdir().unwrap();
-    let original = File::from_source(Source::memory(TEXT), &limits()).unwrap();
+    let original = open(Source::memory(TEXT), &limits());
     let text = rewrite(&original, &folder.path().join("a.xml"));
     let binary = rewrite(&original, &folder.path().join("a.dat"));
     let back = rewrite(&binary, &folder.path().join("b.xml"));
     // The writer puts `kind` before other attributes, and the head before other instructions.
-    let sorted = |file: &File| {
+    let sorted = |file: &Dataset| {
         let mut tags = tags(file);
         tags[..8].sort();
         tags
@@ -93,9 +97,9 @@ fn comments_instructions_and_attribute_text_survive_the_tree() {
 
 #[test]
 fn a_number_in_an_attribute_is_typed_only_if_its_text_can_be_restored() {
-    let file = File::from_source(Source::memory(TEXT), &limits()).unwrap();
+    let file = open(Source::memory(TEXT), &limits());
     let root = file.tree().node(file.tree().find("Root").unwrap());
-    let value = |name: &str| root.attrs.iter().find(|(known, _)| known == name).unwrap().1.clone();
+    let value = |name: &str| root.attrs.get(name).unwrap().clone();
     for (name, text) in
         [("id", "007"), ("label", "1.10"), ("plus", "+5"), ("digits", "123456789012345678901")]
     {
@@ -113,10 +117,10 @@ fn a_number_in_an_attribute_is_typed_only_if_its_text_can_be_restored() {
 fn a_changed_value_is_not_written_with_its_old_text() {
     let folder = tempfile::tempdir().unwrap();
     let text = "<R a=\" 1.50\"><b type='integer' size='1'>7</b></R>";
-    let file = File::from_source(Source::memory(text), &limits()).unwrap();
+    let file = open(Source::memory(text), &limits());
     let mut attrs = file.tree().node(file.tree().find("R").unwrap()).attrs.clone();
-    assert_eq!(attrs[0].1, Value::Float(1.5));
-    attrs[0].1 = Value::Float(2.5);
+    assert_eq!(attrs.get_f64("a"), Some(1.5));
+    attrs.set("a", 2.5);
     let mut writer =
         spile_iotk::Writer::new(Vec::new(), spile_iotk::Target::Text, spile_iotk::Style::Exact)
             .unwrap();
@@ -134,8 +138,8 @@ fn the_comments_of_golden_files_survive_the_tree() {
     for (k, name) in
         ["golden/tags.dat", "golden/tags.xml", "golden/link_main.xml"].iter().enumerate()
     {
-        let file = File::open(golden.join(name), &limits()).unwrap();
-        let comments = |file: &File| -> Vec<String> {
+        let file = open(Source::open(golden.join(name)).unwrap(), &limits());
+        let comments = |file: &Dataset| -> Vec<String> {
             tags(file).into_iter().filter(|tag| tag.starts_with("comment")).collect()
         };
         assert!(!comments(&file).is_empty(), "{name}");
@@ -156,12 +160,10 @@ fn a_million_attributes_of_one_element_take_seconds() {
     text.push_str("/>");
     let folder = tempfile::tempdir().unwrap();
     let limits = limits().with_memory(4 << 30);
-    let file = File::from_source(Source::memory(text), &limits).unwrap();
+    let file = open(Source::memory(text), &limits);
     let path = folder.path().join("a.xml");
-    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
-    Iotk.write(&file, &mut sink, &limits).unwrap();
-    sink.commit().unwrap();
-    let again = File::open(&path, &limits).unwrap();
+    write_file(&Iotk, &file, &path, Overwrite::Never).unwrap();
+    let again = open(Source::open(&path).unwrap(), &limits);
     // The last one is `iotk_spelling`.
     assert_eq!(again.tree().node(again.tree().find("R").unwrap()).attrs.len(), 1_000_001);
     assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Reader as _};
+use spile_core::format::{Checker as _, FormatWriter as _, Salvager as _};
 use spile_core::layout::{ArrayDesc, Layout};
 use spile_core::limits::Limits;
 use spile_core::read::{Array, Axes};
@@ -13,7 +14,7 @@ use spile_core::shape::{Order, Shape};
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
 use spile_core::testkit::assert_same_content;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{Attrs, Tree};
 use spile_core::wire::ByteOrder;
 use spile_iotk::record::{Framing, SUBRECORD};
 use spile_iotk::wire::{Tag, Type};
@@ -26,7 +27,15 @@ fn limits() -> Limits {
 fn array(dtype: DType, lengths: &[u64], bytes: &[u8]) -> Array {
     let layout = Layout::Inline(bytes.into(), Order::F);
     let desc = ArrayDesc::new(dtype, Shape::new(lengths), layout);
-    Array::open(&Source::memory([]), &Tree::new(&limits()), &desc, &limits()).unwrap()
+    Dataset::new(Source::memory([]), Tree::new(&limits())).open_array(&desc).unwrap()
+}
+
+fn dataset(bytes: &[u8]) -> Dataset {
+    Dataset::open(&Iotk, Source::memory(bytes), &(&limits()).into()).unwrap()
+}
+
+fn open(path: impl AsRef<Path>) -> Dataset {
+    Dataset::open_path(&Iotk, path, &(&limits()).into()).unwrap()
 }
 
 fn converted(bytes: &[u8], target: Target) -> Vec<u8> {
@@ -90,7 +99,7 @@ fn write(steps: &[Step], qe_syntax: bool, target: Target) -> Vec<u8> {
                 let dtype = kind.dtype(*number, ByteOrder::Little).unwrap();
                 let count = bytes.len().checked_div(dtype.size()).unwrap_or(2);
                 let bytes = &bytes[..count * dtype.size()];
-                let units = [("units".into(), Value::Float(0.1))];
+                let units = Attrs::from([("units", 0.1.into())]);
                 if qe_syntax {
                     // A single value has no rank, an even number of them two.
                     let lengths = match count as u64 {
@@ -141,9 +150,9 @@ proptest! {
         prop_assert_eq!(&converted(&text, Target::Binary(framing, SUBRECORD)), &binary);
         // The writer gives the same text as the conversion.
         prop_assert_eq!(&write(&steps, qe_syntax, Target::Text), &text);
-        assert_same_content(&read(&binary), &read(&text));
+        assert_same_content(&dataset(&binary), &dataset(&text));
         let cut = converted(&binary, Target::Binary(Framing::default(), limit));
-        assert_same_content(&read(&binary), &read(&cut));
+        assert_same_content(&dataset(&binary), &dataset(&cut));
         prop_assert_eq!(&converted(&cut, Target::Binary(framing, SUBRECORD)), &binary);
     }
 }
@@ -158,7 +167,7 @@ proptest! {
             let count = bytes.len() / dtype.size();
             let array = array(dtype, &[count as u64], &bytes[..count * dtype.size()]);
             let mut writer = Writer::new(Vec::new(), Target::default(), Style::Exact).unwrap();
-            writer.dat("x", &[], &array).unwrap();
+            writer.dat("x", &Attrs::new(), &array).unwrap();
             let binary = writer.finish().unwrap();
             let text = converted(&binary, Target::Text);
             prop_assert_eq!(converted(&text, Target::default()), binary);
@@ -175,7 +184,7 @@ fn special_values_of_every_kind_survive_conversion_to_text() {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()[..word].to_vec()).collect();
         let count = bytes.len() / dtype.size();
         let array = array(dtype, &[count as u64], &bytes[..count * dtype.size()]);
-        writer.dat(name, &[], &array).unwrap();
+        writer.dat(name, &Attrs::new(), &array).unwrap();
     };
     for size in [1_u32, 2, 4, 8] {
         let lowest = 1_u128 << (8 * size - 1);
@@ -233,26 +242,23 @@ fn shapes_are_kept_with_qe_syntax_in_both_forms() {
         let mut writer = Writer::new(Vec::new(), target, Style::Exact).unwrap();
         writer.head("1.0", true).unwrap();
         writer.begin(&Tag::new("Root")).unwrap();
-        writer.dat_qe("m", &[], &array(DType::I32, &[2, 3], &bytes)).unwrap();
-        writer.dat_qe("s", &[], &array(DType::F64, &[], &1.5_f64.to_le_bytes())).unwrap();
-        writer.dat_qe("t", &[], &array(DType::text(4), &[], b"a <b")).unwrap();
+        writer.dat_qe("m", &Attrs::new(), &array(DType::I32, &[2, 3], &bytes)).unwrap();
+        writer.dat_qe("s", &Attrs::new(), &array(DType::F64, &[], &1.5_f64.to_le_bytes())).unwrap();
+        writer.dat_qe("t", &Attrs::new(), &array(DType::text(4), &[], b"a <b")).unwrap();
         writer.end().unwrap();
         let made = writer.finish().unwrap();
-        let file = read(&made);
-        let shape = |path: &str| {
-            let node = file.tree().node(file.tree().find(path).unwrap());
-            node.array.as_ref().unwrap().shape.lengths().to_vec()
-        };
+        let file = dataset(&made);
+        let shape = |path: &str| file.array(path).unwrap().shape().lengths().to_vec();
         assert_eq!((shape("Root/m"), shape("Root/s")), (vec![2, 3], vec![]));
         out.push(made);
     }
-    assert_same_content(&read(&out[0]), &read(&out[1]));
+    assert_same_content(&dataset(&out[0]), &dataset(&out[1]));
     // Through the tree.
     let path = folder.path().join("a.dat");
     let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
-    Iotk.write(&read(&out[0]), &mut sink, &limits()).unwrap();
+    Iotk.write(&dataset(&out[0]), &mut sink).unwrap();
     sink.commit().unwrap();
-    assert_same_content(&File::open(&path, &limits()).unwrap(), &read(&out[0]));
+    assert_same_content(&open(&path), &dataset(&out[0]));
 }
 
 #[test]
@@ -325,10 +331,10 @@ fn a_slice_is_written_like_an_array() {
     let big = Framing { marker: 8, order: ByteOrder::Big };
     for target in [Target::Text, Target::default(), Target::Binary(big, 1000)] {
         let mut writers = [(); 2].map(|()| Writer::new(Vec::new(), target, Style::Exact).unwrap());
-        writers[0].dat("x", &[], &array(DType::F64, &[20_000], &bytes)).unwrap();
-        writers[0].dat("n", &[], &array(DType::F64, &[0], &[])).unwrap();
-        writers[1].dat_slice("x", &[], &numbers).unwrap();
-        writers[1].dat_slice::<f64>("n", &[], &[]).unwrap();
+        writers[0].dat("x", &Attrs::new(), &array(DType::F64, &[20_000], &bytes)).unwrap();
+        writers[0].dat("n", &Attrs::new(), &array(DType::F64, &[0], &[])).unwrap();
+        writers[1].dat_slice("x", &Attrs::new(), &numbers).unwrap();
+        writers[1].dat_slice::<f64>("n", &Attrs::new(), &[]).unwrap();
         let [a, b] = writers.map(|writer| writer.finish().unwrap());
         assert!(a == b, "{target:?}");
         assert_eq!(read(&a).read::<f64>("x").unwrap().unwrap(), numbers);
@@ -399,21 +405,17 @@ fn planes_and_bands_are_assembled_to_arrays() {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/iotk/qe54_si/si.save");
     let file = File::open(folder.join("charge-density.dat"), &limits()).unwrap();
-    let density = file.tree().node(file.tree().find("Root/CHARGE-DENSITY/density").unwrap());
-    let desc = density.array.as_ref().unwrap();
-    assert_eq!(desc.shape.lengths(), [12, 12, 12]);
-    let array = Array::open(file.source(), file.tree(), desc, &limits()).unwrap();
+    let array =
+        open(folder.join("charge-density.dat")).array("Root/CHARGE-DENSITY/density").unwrap();
+    assert_eq!(array.shape().lengths(), [12, 12, 12]);
     let plane = array.read_f64(&":, :, 4".parse().unwrap(), Axes::Stored).unwrap();
     assert_eq!(Some(plane), file.read_f64("Root/CHARGE-DENSITY/z.5").unwrap());
     // Eight electrons in a cell of a^3 / 4.
     let all = array.read_f64(&":, :, :".parse().unwrap(), Axes::Stored).unwrap();
     let electrons = all.iter().sum::<f64>() / 1728.0 * 10.2_f64.powi(3) / 4.0;
     assert!((electrons - 8.0).abs() < 1e-6, "{electrons}");
-    let file = File::open(folder.join("K00002/evc.dat"), &limits()).unwrap();
-    let waves = file.tree().node(file.tree().find("WFC/wavefunctions").unwrap());
-    let desc = waves.array.as_ref().unwrap();
-    let array = Array::open(file.source(), file.tree(), desc, &limits()).unwrap();
-    let band = array.read(&":, 2".parse().unwrap(), Axes::Stored).unwrap();
+    let array = open(folder.join("K00002/evc.dat")).array("WFC/wavefunctions").unwrap();
+    let band = array.read_bytes(&":, 2".parse().unwrap(), Axes::Stored).unwrap();
     // Normalised: the squares of a band add up to one.
     let norm: f64 = band.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()).powi(2)).sum();
     assert!((norm - 1.0).abs() < 1e-9, "{norm}");
@@ -427,12 +429,11 @@ fn both_forms_of_a_file_have_the_same_content() {
         let bytes = std::fs::read(folder.join(name)).unwrap();
         let file = read(&bytes);
         let target = if file.form() == Form::Text { Target::default() } else { Target::Text };
-        let other = read(&converted(&bytes, target));
+        let (file, other) = (dataset(&bytes), dataset(&converted(&bytes, target)));
         assert_same_content(&file, &other);
-        let types = |file: &File| -> Vec<(String, String)> {
+        let types = |file: &Dataset| -> Vec<(String, String)> {
             let shown = |d: DType| d.with_order(ByteOrder::Little).to_string();
-            let arrays = file.tree().arrays();
-            arrays.map(|(_, node, desc)| (node.path.clone(), shown(desc.dtype))).collect()
+            file.arrays().map(|(_, node, desc)| (node.path.clone(), shown(desc.dtype))).collect()
         };
         assert_eq!(types(&file), types(&other), "{name}");
     }
@@ -446,9 +447,8 @@ fn a_density_with_missing_planes_is_reported() {
         .join("../../tests/golden/iotk/qe54_si/si.save/charge-density.dat");
     let mut bytes = std::fs::read(path).unwrap();
     let file = read(&bytes);
-    let incomplete =
-        ("charge density, incomplete".to_string(), Value::Text("11 of 12 planes".into()));
-    assert!(!file.summary().contains(&incomplete));
+    let incomplete = "charge density, incomplete";
+    assert!(!dataset(&bytes).summary().contains(incomplete));
     let plane = file.index().find("Root/CHARGE-DENSITY/z.5").unwrap();
     let data = file.index().elements()[plane].data[0].parts.offset();
     // A bit of the first record marker, four bytes before the header of zeros.
@@ -459,8 +459,8 @@ fn a_density_with_missing_planes_is_reported() {
     let done = Iotk.salvage(&Source::memory(bytes), &mut sink, &limits()).unwrap();
     sink.commit().unwrap();
     assert_eq!((done.kept.len(), &*done.lost[0]), (11, "Root/CHARGE-DENSITY/z.5"));
-    let file = File::open(&saved, &limits()).unwrap();
-    assert!(file.summary().contains(&incomplete), "{:?}", file.summary());
+    let file = open(&saved);
+    assert_eq!(file.summary().get_str(incomplete), Some("11 of 12 planes"));
     assert!(file.tree().find("Root/CHARGE-DENSITY/density").is_err());
     let report = Iotk.check(file.source(), &limits(), false).unwrap();
     assert_eq!((report.findings.len(), report.findings[0].code), (1, "iotk-038"));

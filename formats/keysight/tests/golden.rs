@@ -5,7 +5,8 @@ mod recordings;
 
 use recordings::{check_all, folder, read};
 use spile_core::error::ErrorKind;
-use spile_core::format::{Format as _, Registry, Checker as _, OpenOptions};
+use spile_core::format::{Checker as _, Format as _, OpenOptions};
+use spile_core::registry::Registry;
 use spile_core::limits::Limits;
 use spile_core::source::Source;
 use spile_keysight::Keysight;
@@ -23,8 +24,8 @@ fn an_hdf5_file_is_recognised_by_its_content() {
     let name = |path: &std::path::Path| {
         let source = Source::open(path).unwrap();
         let opened = REGISTRY.open(source.clone(), &OpenOptions::default()).unwrap();
-        assert_eq!(REGISTRY.probe(&source).unwrap().info().name, opened.format.info().name);
-        opened.format.info().name
+        assert_eq!(REGISTRY.probe(&source).unwrap().info().name, opened.format().unwrap().name);
+        opened.format().unwrap().name
     };
     for file in ["keysight_f32_1ch.h5", "keysight_i16_2ch.h5", "keysight_i16_seg3_onegroup.h5"] {
         assert_eq!(name(&folder("keysight").join(file)), "keysight", "{file}");

@@ -4,34 +4,39 @@ use std::collections::HashSet;
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader as _;
 use spile_core::limits::Limits;
-use spile_core::report::Report;
+use spile_core::report::{Report, Severity};
 use spile_core::source::Source;
 
 use super::ENDING;
-use super::to_tree::File;
+use super::to_tree;
 use super::wire::Member;
 use crate::wire::Header;
 
 /// Size of the buffers for stored and decoded bytes.
 const PIECE: usize = 256 << 10;
 
+/// Codes of members that are not supported.
+const UNSUPPORTED: [&str; 2] = ["npz-006", "npy-006"];
+
 pub(super) fn check(source: &Source, limits: &Limits) -> Result<Report> {
-    let mut report = Report::default();
-    let file = match File::open(source.clone(), limits) {
-        Ok(file) => file,
+    let (directory, _, mut report) = match to_tree::read(source, limits) {
+        Ok(read) => read,
         Err(error) => {
+            let mut report = Report::default();
             report.absorb(error)?;
             return Ok(report);
         }
     };
-    report.findings.extend_from_slice(file.findings());
+    // Members that are not supported may be valid.
+    for finding in report.findings.iter_mut().filter(|f| UNSUPPORTED.contains(&f.code)) {
+        finding.severity = Severity::Warning;
+    }
     // Members reported on opening.
     let reported: HashSet<Option<String>> =
         report.findings.iter().map(|finding| finding.object.clone()).collect();
     let mut buffers = Buffers::default();
-    for member in &file.directory.members {
+    for member in &directory.members {
         let object = member.object();
         match sum(source, member, &mut buffers) {
             Ok(crc) if crc == member.crc => {}

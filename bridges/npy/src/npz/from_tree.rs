@@ -1,10 +1,12 @@
 //! A tree as an archive.
 
+use spile_core::Dataset;
+use spile_core::dtype::DType;
 use spile_core::error::{Error, Result};
-use spile_core::flat::Flat;
-use spile_core::format::Reader;
-use spile_core::limits::Limits;
+use spile_core::format::{Capabilities, Loss};
+use spile_core::shape::Order;
 use spile_core::sink::Sink;
+use spile_interchange::{Flat, flatten_losses};
 
 use super::ENDING;
 use super::write::Archive;
@@ -12,19 +14,41 @@ use super::write::Archive;
 /// Member with the metadata that NumPy cannot express, as JSON.
 pub(super) const DESCRIPTION: &str = "spile.json";
 
+/// Any array without frames can be stored, with its metadata beside it.
+const CAPABILITIES: Capabilities = Capabilities {
+    rank: usize::MAX,
+    order: Order::C,
+    frames: false,
+    dtype: |_| true,
+    byte: DType::opaque(1),
+    name: |_| true,
+    adds: &[],
+};
+
+/// Everything that [`write_tree`] does not keep.
+pub(super) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
+    content.arrays().try_for_each(|(_, node, _)| check_name(&node.path))?;
+    Ok(flatten_losses(content, "npz", &CAPABILITIES))
+}
+
 /// Writes all arrays of `content`, and its metadata as JSON.
-pub(super) fn write_tree(content: &dyn Reader, sink: &mut Sink, limits: &Limits) -> Result<()> {
-    let flat = Flat::new(content, limits)?;
+pub(super) fn write_tree(content: &Dataset, sink: &mut Sink) -> Result<()> {
+    let flat = Flat::new(content)?;
     let mut archive = Archive::new(sink);
     // First, so that an archive without arrays is recognised.
-    archive.bytes(DESCRIPTION, flat.description.text(limits)?.as_bytes())?;
+    archive.bytes(DESCRIPTION, flat.metadata.text(content.limits())?.as_bytes())?;
     for (id, node, array) in flat.tree().arrays() {
-        let named = |e: Error| e.in_object(format!("\"{}\"", node.path));
-        if node.path.contains('\0') {
-            let message = "names with NUL are not supported";
-            return Err(named(Error::unsupported("npz-011", message)));
-        }
-        archive.array(&format!("{}{ENDING}", node.path), &flat, id, array).map_err(named)?;
+        check_name(&node.path)?;
+        let written = archive.array(&format!("{}{ENDING}", node.path), &flat, id, array);
+        written.map_err(|e| e.in_object(format!("\"{}\"", node.path)))?;
     }
     archive.finish()
+}
+
+fn check_name(path: &str) -> Result<()> {
+    if !path.contains('\0') {
+        return Ok(());
+    }
+    let error = Error::unsupported("npz-011", "names with NUL are not supported");
+    Err(error.in_object(format!("\"{path}\"")))
 }

@@ -1,84 +1,78 @@
 //! Members of an archive as a tree.
 
-use spile_core::description::Description;
+use spile_core::Dataset;
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Object, Reader, Region, Role};
+use spile_core::format::{Native, Object, Parsed, Region, RegionKind};
 use spile_core::limits::Limits;
-use spile_core::report::{Finding, Report, Severity};
+use spile_core::metadata::StoredMetadata;
+use spile_core::report::Report;
 use spile_core::source::Source;
-use spile_core::tree::{Tree, Value};
+use spile_core::tree::{Attrs, Tree};
 
 use super::ENDING;
 use super::from_tree::DESCRIPTION;
 use super::wire::{Directory, Member};
 use crate::wire::Header;
 
-pub(crate) struct File {
-    source: Source,
-    pub(super) directory: Directory,
-    /// The arrays as stored.
-    members: Tree,
-    /// The tree restored from the metadata in the archive.
-    described: Option<Tree>,
-    findings: Vec<Finding>,
+pub(super) fn open(source: Source, limits: &Limits) -> Result<Parsed> {
+    let (directory, tree, mut report) = read(&source, limits)?;
+    let metadata = directory.members.iter().rfind(|member| member.name == DESCRIPTION);
+    let metadata = metadata.and_then(|member| {
+        let text = member.location(&source).and_then(|location| location.read(limits));
+        let text = text.map_err(|e| {
+            let message = format!("stored metadata cannot be read: {}", e.message());
+            report.warn("npz-023", message).in_object(DESCRIPTION).at(member.header);
+        });
+        Some(StoredMetadata::new(text.ok()?, DESCRIPTION).at(member.header))
+    });
+    let deflated = directory.members.iter().filter(|m| m.stored != m.size).count();
+    let bytes = directory.members.iter().fold(0_u64, |sum, m| sum.saturating_add(m.size));
+    let summary = Attrs::from([
+        ("members", (directory.members.len() as u64).into()),
+        ("compressed", (deflated as u64).into()),
+        ("bytes of members", bytes.into()),
+    ]);
+    let parsed = Parsed::new(source, tree).with_summary(summary).with_metadata(metadata);
+    Ok(parsed.with_warnings(report.findings).with_native(directory))
 }
 
-impl File {
-    pub(super) fn open(source: Source, limits: &Limits) -> Result<Self> {
-        let mut directory = Directory::read(&source, limits)?;
-        let mut tree = Tree::new(limits);
-        let mut report = Report::default();
-        tree.reserve(directory.members.len());
-        let mut unreadable = std::mem::take(&mut directory.invalid);
-        let mut metadata = None;
-        for member in &directory.members {
-            if member.name == DESCRIPTION {
-                metadata = Some(member);
-            } else if let Some(path) = member.name.strip_suffix(ENDING) {
-                unreadable.extend(add(&source, member, path, &mut tree, limits).err());
-            } else {
-                let message = "member is not an array";
-                report.note("npz-020", message).in_object(member.object()).at(member.header);
-            }
+/// Reads the members and the tree of their arrays. Members that cannot be read are reported; fails with
+/// the first error if all arrays are invalid.
+pub(super) fn read(source: &Source, limits: &Limits) -> Result<(Directory, Tree, Report)> {
+    let mut directory = Directory::read(source, limits)?;
+    let mut report = Report::default();
+    for member in &directory.members {
+        if member.name != DESCRIPTION && !member.name.ends_with(ENDING) {
+            let message = "member is not an array";
+            report.note("npz-020", message).in_object(member.object()).at(member.header);
         }
-        report_unreadable(unreadable, &tree, &mut report)?;
-        let mut described = None;
-        if let Some(member) = metadata {
-            match describe(&source, member, &tree, limits) {
-                Ok(tree) => described = Some(tree),
-                Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit) => return Err(e),
-                Err(e) => {
-                    let message = format!("metadata ignored: {}", e.message());
-                    report.warn("npz-023", message).in_object(DESCRIPTION).at(member.header);
-                }
-            }
-        }
-        Ok(Self { source, directory, members: tree, described, findings: report.findings })
     }
-}
-
-/// Reports members that cannot be read: unsupported ones as warnings, invalid ones as errors. Fails with the
-/// first error if all arrays are invalid.
-fn report_unreadable(errors: Vec<Error>, tree: &Tree, report: &mut Report) -> Result<()> {
+    let (tree, errors) = directory.tree(source, limits)?;
     let empty = tree.arrays().next().is_none();
-    for error in errors {
-        let unsupported = error.kind() == ErrorKind::Unsupported;
-        if empty && !unsupported {
+    for error in directory.invalid.drain(..).chain(errors) {
+        if empty && error.kind() != ErrorKind::Unsupported {
             return Err(error);
         }
         report.absorb(error)?;
-        if let Some(finding) = report.findings.last_mut().filter(|_| unsupported) {
-            finding.severity = Severity::Warning;
-            finding.message = format!("not read: {}", finding.message);
-        }
     }
-    Ok(())
+    Ok((directory, tree, report))
 }
 
-/// The tree restored from the metadata.
-fn describe(source: &Source, member: &Member, plain: &Tree, limits: &Limits) -> Result<Tree> {
-    let text = member.location(source)?.read(limits)?;
-    Description::parse(&text, limits)?.dress(source, plain, limits)
+impl Directory {
+    /// The arrays as stored, and the errors of members that cannot be read.
+    fn tree(&self, source: &Source, limits: &Limits) -> Result<(Tree, Vec<Error>)> {
+        let (mut tree, mut errors) = (Tree::new(limits), Vec::new());
+        tree.reserve(self.members.len());
+        for member in &self.members {
+            let Some(path) = member.name.strip_suffix(ENDING) else { continue };
+            errors.extend(add(source, member, path, &mut tree, limits).err());
+        }
+        let fatal = |e: &Error| matches!(e.kind(), ErrorKind::Io | ErrorKind::Limit);
+        match errors.iter().position(fatal) {
+            Some(k) => Err(errors.swap_remove(k)),
+            None => Ok((tree, errors)),
+        }
+    }
 }
 
 /// Adds the array of a member to the tree. Errors name the member.
@@ -101,58 +95,35 @@ fn add(
     Ok(())
 }
 
-impl Reader for File {
-    fn tree(&self) -> &Tree {
-        self.described.as_ref().unwrap_or(&self.members)
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn summary(&self) -> Vec<(String, Value)> {
-        let members = &self.directory.members;
-        let deflated = members.iter().filter(|m| m.stored != m.size).count() as u64;
-        let bytes = members.iter().fold(0_u64, |sum, m| sum.saturating_add(m.size));
-        vec![
-            ("members".into(), (members.len() as u64).into()),
-            ("compressed".into(), deflated.into()),
-            ("bytes of members".into(), bytes.into()),
-        ]
-    }
-
-    fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    fn regions(&self, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
-        let mut members: Vec<&Member> = self.directory.members.iter().collect();
+impl Native for Directory {
+    fn regions(&self, dataset: &Dataset, each: &mut dyn FnMut(Region) -> Result<()>) -> Result<()> {
+        let mut members: Vec<&Member> = self.members.iter().collect();
         members.sort_by_key(|member| member.header);
         let mut at = 0;
-        let mut emit = |from: u64, to: u64, role, name: &str, value: String| {
+        let mut emit = |from: u64, to: u64, kind, name: &str, value: String| {
             if from >= at && to > from {
                 if from > at {
-                    let (offset, len) = (at, from - at);
-                    let (name, value) = ("rest".into(), String::new());
-                    each(Region { offset, len, role: Role::Unknown, name, value })?;
+                    let (offset, len, kind) = (at, from - at, RegionKind::Unknown);
+                    each(Region { offset, len, kind, name: "rest".into(), value: String::new() })?;
                 }
-                each(Region { offset: from, len: to - from, role, name: name.into(), value })?;
+                each(Region { offset: from, len: to - from, kind, name: name.into(), value })?;
                 at = to;
             }
             Ok(())
         };
         for member in members {
-            emit(member.header, member.data, Role::Header, "member", member.name.clone())?;
+            emit(member.header, member.data, RegionKind::Header, "member", member.name.clone())?;
             let end = member.data + member.stored;
             let value = format!("{} bytes", member.size);
-            emit(member.data, end, Role::Data, &member.name, value)?;
+            emit(member.data, end, RegionKind::Data, &member.name, value)?;
         }
-        let count = format!("{} members", self.directory.members.len());
-        emit(self.directory.offset, self.source.len(), Role::Header, "directory", count)
+        let count = format!("{} members", self.members.len());
+        emit(self.offset, dataset.source().len(), RegionKind::Header, "directory", count)
     }
 
-    fn objects(&self, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
-        for (_, node, array) in self.members.arrays() {
+    fn objects(&self, dataset: &Dataset, each: &mut dyn FnMut(Object) -> Result<()>) -> Result<()> {
+        let (tree, _) = self.tree(dataset.source(), dataset.limits())?;
+        for (_, node, array) in tree.arrays() {
             let kind = array.dtype.numpy().unwrap_or_default();
             let (path, array) = (node.path.clone(), array.clone());
             each(Object { path, id: None, frame: None, kind, array })?;

@@ -4,13 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use flate2::Crc;
 use spile_core::error::Result;
-use spile_core::flat::Flat;
 use spile_core::layout::ArrayDesc;
 use spile_core::shape::Order;
 use spile_core::sink::Sink;
 use spile_core::source::Source;
 use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
+use spile_interchange::Flat;
 
 use super::wire::{Member, encode_directory};
 use crate::wire::encode_header;
@@ -39,7 +39,7 @@ impl<'a> Archive<'a> {
     pub(super) fn array(
         &mut self,
         name: &str,
-        flat: &Flat<'_>,
+        flat: &Flat,
         id: NodeId,
         array: &ArrayDesc,
     ) -> Result<()> {

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use spile_core::layout::{ArrayDesc, Coord};
-use spile_core::points::{nodes_beside, nodes_of};
+use spile_core::semantics::{Centring, Role};
 use spile_core::shape::Order;
 use spile_core::tree::{NodeId, Tree};
+use spile_interchange::midpoints::{nodes_beside, nodes_of};
 
 use crate::wire::type_name;
 
@@ -35,6 +36,8 @@ pub(crate) struct Grid {
     pub(crate) axes: Vec<Axis>,
     pub(crate) points: Vec<NodeId>,
     pub(crate) cells: Vec<NodeId>,
+    /// An array has the role of a field.
+    pub(crate) has_field: bool,
 }
 
 /// Arrays that are coordinates of others.
@@ -115,13 +118,16 @@ fn key(axes: &[Axis]) -> Vec<(u64, Option<NodeId>, u64, u64)> {
     axes.iter().map(one).collect()
 }
 
-/// The grid with the most dimensions, and of those the one with the most arrays.
+/// The grid of the fields with the most dimensions, and of those the one with the most arrays. Arrays
+/// without a role may be fields, too.
 pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     let known = coordinates(tree);
     let mut grids: Vec<Grid> = Vec::new();
     let mut numbers = HashMap::new();
     for (id, node, desc) in tree.arrays() {
-        if known.contains(&id) || node.path.starts_with("FieldData/") {
+        let role = desc.semantics().role;
+        let other = matches!(role, Role::Points | Role::Mesh | Role::Log | Role::Text | Role::Cell);
+        if other || known.contains(&id) || node.path.starts_with("FieldData/") {
             continue;
         }
         let Some((axes, cells)) = axes_of(tree, desc) else { continue };
@@ -129,7 +135,13 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
             grids.push(Grid { axes, ..Grid::default() });
             grids.len() - 1
         });
-        if cells { grids[at].cells.push(id) } else { grids[at].points.push(id) }
+        let grid = &mut grids[at];
+        if cells {
+            grid.cells.push(id);
+        } else {
+            grid.points.push(id);
+        }
+        grid.has_field |= role == Role::Field;
     }
     // A grid of one point less, shifted by half a step, has the cell centres.
     for k in 0..grids.len() {
@@ -140,15 +152,20 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
             grids[k].cells.extend(cells);
         }
     }
-    let size = |grid: &Grid| (grid.axes.len(), grid.points.len() + grid.cells.len());
-    grids.retain(|grid| size(grid).1 > 0);
+    let count = |grid: &Grid| grid.points.len() + grid.cells.len();
+    grids.retain(|grid| count(grid) > 0);
+    let size = |grid: &Grid| (grid.has_field, grid.axes.len(), count(grid));
     // The first of equal ones.
     let mut best = grids.into_iter().rev().max_by_key(size)?;
-    let in_cells = |id: &NodeId| tree.node(*id).path.starts_with("CellData/");
+    let in_cells = |id: &NodeId| {
+        let node = tree.node(*id);
+        let centring = node.array.as_ref().and_then(|desc| desc.semantics().centring);
+        centring == Some(Centring::Cell) || node.path.starts_with("CellData/")
+    };
     if best.cells.is_empty() && best.points.iter().all(in_cells) {
         let outer: Option<Vec<Axis>> = best.axes.iter().map(nodes).collect();
         if let Some(axes) = outer {
-            best = Grid { axes, cells: best.points, points: Vec::new() };
+            best = Grid { axes, cells: best.points, points: Vec::new(), ..best };
         }
     }
     Some(best)

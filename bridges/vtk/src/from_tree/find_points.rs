@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use spile_core::layout::{ArrayDesc, Layout};
+use spile_core::semantics::Role;
 use spile_core::shape::Order;
 use spile_core::tree::{Node, NodeId, Tree};
 
@@ -38,6 +39,9 @@ pub(crate) struct PointSet {
     pub(crate) on_cells: Vec<NodeId>,
 }
 
+/// An array of a group.
+type Member<'a> = (NodeId, &'a Node, &'a ArrayDesc);
+
 /// Sections with cells.
 const SECTIONS: [&str; 5] = ["Cells", "Verts", "Lines", "Strips", "Polys"];
 
@@ -54,14 +58,32 @@ fn numeric(tree: &Tree, desc: &ArrayDesc) -> bool {
 fn position_count(tree: &Tree, node: &Node, desc: &ArrayDesc) -> Option<u64> {
     let [count, 2 | 3] = desc.shape.lengths() else { return None };
     let named = NAMES.contains(&node.name.to_lowercase().as_str());
-    let frames = matches!(desc.layout, Layout::PerFrame(_));
-    (named && (frames || desc.order() == Order::C) && numeric(tree, desc)).then_some(*count)
+    (named && is_rows(desc) && numeric(tree, desc)).then_some(*count)
 }
 
-/// The point set with the most arrays.
+/// The point set with the most arrays; those with the role of points first.
 pub(crate) fn find(tree: &Tree) -> Option<PointSet> {
     if let Some(native) = native(tree) {
         return Some(native);
+    }
+    let mut groups: BTreeMap<NodeId, Vec<Member<'_>>> = BTreeMap::new();
+    for array in tree.arrays() {
+        groups.entry(array.1.parent).or_default().push(array);
+    }
+    let mut clouds: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+    for (id, _, desc) in tree.arrays() {
+        let meaning = desc.semantics();
+        if let Some(mesh) = meaning.mesh.filter(|mesh| meaning.role == Role::Points && *mesh != id)
+        {
+            clouds.entry(mesh).or_default().push(id);
+        }
+    }
+    let clouds = clouds.into_iter().rev().filter_map(|(mesh, ids)| {
+        let axes = groups.get(&mesh).map_or(&[][..], |axes| axes);
+        cloud(tree, mesh, axes, &ids)
+    });
+    if let Some(best) = clouds.max_by_key(|set| set.on_points.len()) {
+        return Some(best);
     }
     let mut sets = Vec::new();
     for (id, node, desc) in tree.arrays() {
@@ -69,13 +91,41 @@ pub(crate) fn find(tree: &Tree) -> Option<PointSet> {
             sets.push(with_positions(tree, id, node, count));
         }
     }
-    let mut groups: BTreeMap<NodeId, Vec<(NodeId, &Node, &ArrayDesc)>> = BTreeMap::new();
-    for array in tree.arrays() {
-        groups.entry(array.1.parent).or_default().push(array);
-    }
     sets.extend(groups.values().filter_map(|inside| columns(tree, inside)));
     // The first of equal ones.
     sets.into_iter().rev().max_by_key(|set| set.on_points.len() + set.on_cells.len())
+}
+
+/// The point set whose positions are the array `mesh`, or the arrays of that group, one per axis.
+fn cloud(tree: &Tree, mesh: NodeId, inside: &[Member<'_>], ids: &[NodeId]) -> Option<PointSet> {
+    let array = |id: NodeId| tree.node(id).array.as_ref().filter(|desc| numeric(tree, desc));
+    let (points, count) = if let Some(desc) = &tree.node(mesh).array {
+        let [count, 2 | 3] = desc.shape.lengths() else { return None };
+        array(mesh).filter(|desc| is_rows(desc))?;
+        (Points::Array(mesh), *count)
+    } else {
+        let shape = &inside.first()?.2.shape;
+        let [count] = shape.lengths() else { return None };
+        let alike = |(_, _, desc): &Member<'_>| desc.shape == *shape && numeric(tree, desc);
+        if inside.len() > 3 || !inside.iter().all(alike) {
+            return None;
+        }
+        (Points::Columns(inside.iter().map(|(id, ..)| *id).collect()), *count)
+    };
+    let on_points = |id: &NodeId| {
+        let rows = |desc: &ArrayDesc| {
+            desc.shape.rank() <= 2 && desc.shape.lengths().first() == Some(&count)
+        };
+        let is_axis = matches!(&points, Points::Columns(axes) if axes.contains(id));
+        !is_axis && array(*id).is_some_and(rows)
+    };
+    let on_points = ids.iter().copied().filter(on_points).collect();
+    Some(PointSet { points, cells: Cells::Vertices, on_points, on_cells: Vec::new() })
+}
+
+/// Whether the elements of a point lie together.
+fn is_rows(desc: &ArrayDesc) -> bool {
+    matches!(desc.layout, Layout::PerFrame(_)) || desc.order() == Order::C
 }
 
 /// The points of a tree that was read from a VTK file.
@@ -135,10 +185,10 @@ fn with_positions(tree: &Tree, id: NodeId, node: &Node, count: u64) -> PointSet 
 }
 
 /// The point set of a group with one array per axis, and all arrays along their named dimension.
-fn columns(tree: &Tree, inside: &[(NodeId, &Node, &ArrayDesc)]) -> Option<PointSet> {
+fn columns(tree: &Tree, inside: &[Member<'_>]) -> Option<PointSet> {
     let (_, first, line) = inside.first()?;
     let ([dim], [_]) = (&line.dims[..], line.shape.lengths()) else { return None };
-    let is_axis = |(k, (_, node, desc)): (usize, &(NodeId, &Node, &ArrayDesc))| {
+    let is_axis = |(k, (_, node, desc)): (usize, &Member<'_>)| {
         AXIS_NAMES.get(k) == Some(&node.name.to_lowercase().as_str())
             && desc.dims == line.dims
             && desc.shape == line.shape
@@ -148,7 +198,7 @@ fn columns(tree: &Tree, inside: &[(NodeId, &Node, &ArrayDesc)]) -> Option<PointS
         return None;
     }
     let ids: Vec<NodeId> = inside.iter().map(|(id, ..)| *id).collect();
-    let along = |(id, _, desc): &(NodeId, &Node, &ArrayDesc)| {
+    let along = |(id, _, desc): &Member<'_>| {
         !ids.contains(id)
             && desc.dims == line.dims
             && desc.shape == line.shape

@@ -1,17 +1,12 @@
 //! Arrangement of a grid as `.vti` or `.vtr`.
 
-use std::fmt::Write as _;
-
 use spile_core::dtype::DType;
 use spile_core::error::Result;
 use spile_core::layout::{ArrayDesc, Layout};
-use spile_core::read::{Array, Axes};
-use spile_core::select::Selection;
-use spile_core::shape::{Order, Shape};
 use spile_core::tree::{NodeId, Value};
 
 use super::find_grid::{self, Axis, AxisCoord, Grid};
-use super::{Components, Item, Kind, Plan, Snapshot, Values, unsupported};
+use super::{Components, Found, Item, Kind, Plan, Snapshot, Values, unsupported};
 use crate::to_tree::AXIS_NAMES;
 
 /// Largest deviation from a uniform axis, as a fraction of its length; float32 coordinates need it.
@@ -24,7 +19,7 @@ impl Snapshot<'_> {
             unsupported("no array of one to three dimensions on a grid")
                 .hint("write points as .vtu or .vtp")
         })?;
-        let Grid { mut axes, points, cells } = grid;
+        let Grid { mut axes, points, cells, .. } = grid;
         // Lengths may differ between frames.
         for (ids, more) in [(&points, 0), (&cells, 1)] {
             if let Some(lengths) = self.lengths(ids)? {
@@ -38,23 +33,11 @@ impl Snapshot<'_> {
         lengths.resize(3, 1);
         let ends = lengths.iter().map(|n| format!("0 {}", i128::from(*n) - 1));
         let extent = ends.collect::<Vec<_>>().join(" ");
-        let mut plan = Plan {
-            kind,
-            grid: format!(" WholeExtent=\"{extent}\""),
-            piece: format!(" Extent=\"{extent}\""),
-            items: Vec::new(),
-            generated: Vec::new(),
-            written: Vec::new(),
-        };
+        let mut plan = Plan::new(kind);
+        plan.grid = format!(" WholeExtent=\"{extent}\"");
+        plan.piece = format!(" Extent=\"{extent}\"");
         if kind == Kind::Image {
-            let lines = axes.iter().map(|axis| self.uniform(axis)).collect::<Result<Vec<_>>>()?;
-            let text = |of: &dyn Fn(&(f64, f64)) -> f64, or: f64| {
-                let rest = std::iter::repeat_n(or, 3 - lines.len());
-                let all = lines.iter().map(of).chain(rest);
-                all.map(|v| Value::Float(v).to_string()).collect::<Vec<_>>().join(" ")
-            };
-            let (origin, spacing) = (text(&|line| line.0, 0.0), text(&|line| line.1, 1.0));
-            let _ = write!(plan.grid, " Origin=\"{origin}\" Spacing=\"{spacing}\"");
+            plan.axes.clone_from(&axes);
         } else {
             self.coordinates(&axes, &mut plan)?;
         }
@@ -69,29 +52,40 @@ impl Snapshot<'_> {
                 if let Some(item) = self.item(section, id, self.components(id)?)?
                     && Some(item.tuples) == count(shorter)
                 {
-                    plan.items.push(item);
-                    plan.written.push(id);
+                    plan.push(id, item);
                 }
             }
         }
         Ok(plan)
     }
 
+    /// Attributes of an image. Fails if an axis is not uniform.
+    pub(super) fn origin_and_spacing(&self, axes: &[Axis]) -> Result<String> {
+        let lines = axes.iter().map(|axis| self.uniform(axis)).collect::<Result<Vec<_>>>()?;
+        let text = |of: &dyn Fn(&(f64, f64)) -> f64, or: f64| {
+            let rest = std::iter::repeat_n(or, 3 - lines.len());
+            let all = lines.iter().map(of).chain(rest);
+            all.map(|v| Value::Float(v).to_string()).collect::<Vec<_>>().join(" ")
+        };
+        let (origin, spacing) = (text(&|line| line.0, 0.0), text(&|line| line.1, 1.0));
+        Ok(format!(" Origin=\"{origin}\" Spacing=\"{spacing}\""))
+    }
+
     /// Lengths along the axes of the first array that exists in the frame.
     fn lengths(&self, ids: &[NodeId]) -> Result<Option<Vec<u64>>> {
         for id in ids {
-            if let (Some(array), Some(desc)) = (self.open(*id)?, &self.tree().node(*id).array) {
-                let (dims, _) = axes(desc, &array);
-                return Ok(Some(dims.iter().map(|dim| array.shape().lengths()[*dim]).collect()));
+            if let (Some(found), Some(desc)) = (self.find(*id)?, &self.tree().node(*id).array) {
+                let (dims, _) = axes(desc, &found);
+                return Ok(Some(dims.iter().map(|dim| found.shape.lengths()[*dim]).collect()));
             }
         }
         Ok(None)
     }
 
     fn components(&self, id: NodeId) -> Result<Components> {
-        let (array, desc) = (self.open(id)?, &self.tree().node(id).array);
-        let both = array.zip(desc.as_ref());
-        Ok(Components::Fastest(both.map_or(1, |(array, desc)| axes(desc, &array).1)))
+        let (found, desc) = (self.find(id)?, &self.tree().node(id).array);
+        let both = found.zip(desc.as_ref());
+        Ok(Components::Fastest(both.map_or(1, |(found, desc)| axes(desc, &found).1)))
     }
 
     /// Start and step of an axis. Fails if it is not uniform.
@@ -101,8 +95,7 @@ impl Snapshot<'_> {
             AxisCoord::Uniform { start, step } => return Ok((start, step)),
             AxisCoord::Nodes(id) => id,
         };
-        let Some(array) = self.open(id)? else { return Ok((0.0, 1.0)) };
-        let points = array.read_f64(&Selection::all(), Axes::Stored)?;
+        let points: Vec<f64> = self.open(id)?.read(":")?;
         let (Some(first), Some(last)) = (points.first(), points.last()) else {
             return Ok((0.0, 1.0));
         };
@@ -127,14 +120,15 @@ impl Snapshot<'_> {
                 None => zero,
                 Some(Axis { coord: AxisCoord::Nodes(id), points }) => {
                     let item = self.item(section, *id, Components::One)?;
-                    let item = item.filter(|item| item.tuples == *points);
-                    plan.written.push(*id);
-                    item.ok_or_else(|| {
+                    let item = item.filter(|item| item.tuples == *points).ok_or_else(|| {
                         unsupported(format!(
                             "coordinate \"{}\" has another length in this frame",
                             self.tree().node(*id).path
                         ))
-                    })?
+                    })?;
+                    plan.nodes.insert(*id);
+                    plan.written.push((*id, item.dtype));
+                    item
                 }
                 Some(Axis { coord, points }) => {
                     // The metadata have start and step; the file has all points.
@@ -142,16 +136,10 @@ impl Snapshot<'_> {
                         AxisCoord::Uniform { start, step } => (*start, *step),
                         _ => (0.0, 1.0),
                     };
-                    let at = |k: u64| start + k as f64 * step;
-                    self.limits.allow(points.saturating_mul(8), "the points of an axis")?;
-                    let values: Vec<u8> = (0..*points).flat_map(|k| at(k).to_le_bytes()).collect();
-                    let layout = Layout::Inline(values.into(), Order::C);
-                    let desc = ArrayDesc::new(DType::F64, Shape::new([*points]), layout);
-                    let (source, tree) = (self.content.source(), self.tree());
-                    let array = Box::new(Array::open(source, tree, &desc, self.limits)?);
                     let path = format!("{section}/{name}");
                     plan.generated.extend([format!("{path}_mid"), path]);
-                    Item::generated(section, name, DType::F64, *points, Values::Array(array))
+                    let values = Values::Uniform { start, step };
+                    Item::generated(section, name, DType::F64, *points, values)
                 }
             });
         }
@@ -160,7 +148,7 @@ impl Snapshot<'_> {
 }
 
 /// The dimensions of an array in a frame that are axes, and its number of components.
-fn axes(desc: &ArrayDesc, array: &Array) -> (Vec<usize>, u64) {
-    let layout = Layout::Inline([].into(), array.order());
-    find_grid::axes(&ArrayDesc { layout, shape: array.shape().clone(), ..desc.clone() })
+fn axes(desc: &ArrayDesc, found: &Found) -> (Vec<usize>, u64) {
+    let layout = Layout::Inline([].into(), found.order);
+    find_grid::axes(&ArrayDesc { layout, shape: found.shape.clone(), ..desc.clone() })
 }

@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::read::Array;
 use spile_core::tree::NodeId;
-use spile_core::wire::ByteOrder;
 
 use super::find_points::{self, Cells, PointSet, Points};
 use super::{Components, Item, Kind, Plan, Snapshot, Values, unsupported};
@@ -25,14 +23,7 @@ impl Snapshot<'_> {
             unsupported("no points: no array \"position\" of two or three components, no particles")
                 .hint("write grids as .vti or .vtr")
         })?;
-        let mut plan = Plan {
-            kind,
-            grid: String::new(),
-            piece: String::new(),
-            items: Vec::new(),
-            generated: Vec::new(),
-            written: Vec::new(),
-        };
+        let mut plan = Plan::new(kind);
         let points = self.points(&set, &mut plan)?;
         let count = points.tuples;
         plan.items.push(points);
@@ -44,8 +35,7 @@ impl Snapshot<'_> {
                 if let Some(item) = self.item(section, *id, Components::Second)?
                     && item.tuples == rows
                 {
-                    plan.items.push(item);
-                    plan.written.push(*id);
+                    plan.push(*id, item);
                 }
             }
         }
@@ -57,46 +47,33 @@ impl Snapshot<'_> {
     fn points(&self, set: &PointSet, plan: &mut Plan) -> Result<Item> {
         match &set.points {
             Points::Array(id) => {
-                let path = self.tree().node(*id).path.clone();
-                let absent = || unsupported(format!("\"{path}\" does not exist in this frame"));
-                let mut item = self.item("Points", *id, Components::Second)?.ok_or_else(absent)?;
-                plan.written.push(*id);
-                if item.components == 2
-                    && let Values::Array(array) = item.values
-                {
+                let item = self.item("Points", *id, Components::Second)?;
+                let mut item = item.ok_or_else(|| self.absent(*id))?;
+                plan.written.push((*id, item.dtype));
+                if item.components == 2 {
                     // VTK requires three components; the array of two is written in addition.
                     plan.items.extend(self.item("PointData", *id, Components::Second)?);
-                    item = Item { values: Values::Flat(array), components: 3, ..item };
+                    item = Item { values: Values::Flat(*id), components: 3, ..item };
                     item.attributes.clear();
                     plan.generated.push("Points".into());
                 }
                 Ok(item)
             }
             Points::Columns(ids) => {
-                let mut arrays = Vec::new();
-                for id in ids {
-                    let path = &self.tree().node(*id).path;
-                    let array = self.open(*id)?;
-                    arrays.push(array.ok_or_else(|| {
-                        unsupported(format!("\"{path}\" does not exist in this frame"))
-                    })?);
-                }
-                let count = arrays.first().and_then(|array| array.shape().count()).unwrap_or(0);
-                let one = |array: &Array| {
-                    let dtype = array.dtype().with_order(ByteOrder::Little);
-                    if array.map().is_none() { dtype } else { DType::F64 }
-                };
-                let dtype = arrays.first().map_or(DType::F64, one);
+                let found = ids.iter().map(|id| self.find(*id)?.ok_or_else(|| self.absent(*id)));
+                let found = found.collect::<Result<Vec<_>>>()?;
+                let count = found.first().and_then(|first| first.shape.count()).unwrap_or(0);
+                let dtype = found.first().map_or(DType::F64, |first| first.dtype);
                 let alike = matches!(dtype, DType::F32 | DType::F64)
-                    && arrays.iter().all(|array| one(array) == dtype);
+                    && found.iter().all(|own| own.dtype == dtype);
                 let dtype = if alike { dtype } else { DType::F64 };
                 let names: Vec<&str> =
                     ids.iter().map(|id| self.tree().node(*id).path.as_str()).collect();
-                let values = Values::Columns(arrays);
+                let values = Values::Columns(ids.clone());
                 let mut item = Item::generated("Points", "Points", dtype, count, values);
                 item.components = 3;
                 item.attributes = format!(" Columns=\"{}\"", escape(&names.join("\n")));
-                plan.written.extend(ids);
+                plan.written.extend(ids.iter().map(|id| (*id, dtype)));
                 Ok(item)
             }
         }
@@ -108,8 +85,8 @@ impl Snapshot<'_> {
         let (section, count, corners, cell) = match &set.cells {
             Cells::Vertices => (if poly { "Verts" } else { "Cells" }, points, 1, VERTEX),
             Cells::Faces(id) => {
-                let array = self.open(*id)?.ok_or_else(|| unsupported("surface without faces"))?;
-                let [count, corners] = *array.shape().lengths() else {
+                let found = self.find(*id)?.ok_or_else(|| unsupported("surface without faces"))?;
+                let [count, corners] = *found.shape.lengths() else {
                     return Err(unsupported("expected faces of two dimensions"));
                 };
                 let cell = match corners {
@@ -122,10 +99,10 @@ impl Snapshot<'_> {
             Cells::Native(sections) => return self.native(sections, plan),
         };
         if let Cells::Faces(id) = &set.cells {
-            plan.written.push(*id);
             let item = self
                 .item(section, *id, Components::Second)?
                 .ok_or_else(|| unsupported("surface without faces"))?;
+            plan.written.push((*id, item.dtype));
             // VTK has one component per corner.
             let all = item.tuples.saturating_mul(item.components);
             let name = "connectivity".to_string();
@@ -165,8 +142,7 @@ impl Snapshot<'_> {
                     count = count.saturating_add(item.tuples);
                     let _ = write!(plan.piece, " NumberOf{section}=\"{}\"", item.tuples);
                 }
-                plan.items.push(item);
-                plan.written.push(*id);
+                plan.push(*id, item);
             }
         }
         Ok(count)

@@ -4,8 +4,7 @@
 use spile_core::convert::{Number, swap, text_of};
 use spile_core::dtype::Kind;
 use spile_core::error::{Error, Result};
-use spile_core::format::Reader as _;
-use spile_core::read::{Array, Axes};
+use spile_core::read::Axes;
 use spile_core::select::Selection;
 use spile_core::wire::ByteOrder;
 use zerocopy::IntoBytes;
@@ -47,8 +46,7 @@ impl File {
             native(out);
             return Ok(true);
         }
-        let array = Array::open(self.source(), self.tree(), &known.array, self.limits());
-        let array = array.map_err(in_element)?;
+        let array = self.bytes.open_array(&known.array).map_err(in_element)?;
         if same {
             array.read_into(out.as_mut_bytes()).map_err(in_element)?;
         } else {
@@ -91,7 +89,7 @@ impl File {
             let message = format!("expected logicals, found {dtype} elements");
             return Err(Error::argument(message).in_object(format!("element {path}")));
         }
-        let bytes = array.read(&Selection::all(), Axes::Stored)?;
+        let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
         let is_true = |element: &[u8]| element.iter().any(|byte| *byte != 0);
         Ok(Some(bytes.chunks(dtype.size()).map(is_true).collect()))
     }
@@ -100,7 +98,7 @@ impl File {
     pub fn read_strings(&self, path: &str) -> Result<Option<Vec<String>>> {
         let Some(element) = self.index().find(path) else { return Ok(None) };
         let Some(array) = self.array(element)? else { return Ok(None) };
-        let bytes = array.read(&Selection::all(), Axes::Stored)?;
+        let bytes = array.read_bytes(&Selection::all(), Axes::Stored)?;
         Ok(Some(bytes.chunks(array.dtype().size().max(1)).map(text_of).collect()))
     }
 }

@@ -6,16 +6,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use spile_core::error::{Error, ErrorKind, Result};
-use spile_core::format::{Dataset, Folder, Reader};
-use spile_core::layout::Coord;
-use spile_core::limits::Limits;
+use spile_core::format::{Folder, Parsed};
+use spile_core::limits::{Budget, Limits};
 use spile_core::report::Report;
-use spile_core::source::Source;
-use spile_core::tree::{NodeId, ROOT, Tree, Value};
+use spile_core::source::{Part, Source};
+use spile_core::tree::{Attrs, NodeId, ROOT, Tree};
 
 use crate::read::File;
 use crate::semantics;
-use crate::to_tree::COMMENTS;
+use crate::to_tree::{COMMENTS, FileTree, to_tree};
 
 /// The file that links to all others.
 const MAIN: &str = "data-file.xml";
@@ -23,68 +22,63 @@ const MAIN: &str = "data-file.xml";
 /// Upper bound of the memory of a node.
 const NODE_BYTES: u64 = 1_000;
 
-/// Opens folders `prefix.save`.
-pub struct Save;
-
 /// A file of the folder.
 struct Member {
     path: PathBuf,
     /// Path relative to the folder.
     name: String,
     len: u64,
-    tree: Tree,
-    summary: Vec<(String, Value)>,
+    built: FileTree,
+    summary: Attrs,
     /// The link to this file: the index of the linking file, and a node of its tree.
     from: Option<(usize, NodeId)>,
 }
 
-impl Save {
-    /// Opens `folder`, or returns `None` if it has no `data-file.xml`. Linked files that cannot be
-    /// read are reported as findings.
-    pub fn open(folder: &Folder, limits: &Limits) -> Result<Option<Dataset>> {
-        let main = folder.path().join(MAIN);
-        if !main.is_file() {
-            return Ok(None);
-        }
-        let mut report = Report::default();
-        let mut members = Members::new(folder.path(), limits)?;
-        members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
-        // Copies of the pseudopotentials, which no file links to.
-        for path in folder.with_extension("upf") {
-            members.try_add(&path, None, &mut report)?;
-        }
-        let mut next = 0;
-        while let Some(links) = members.links.get_mut(next).map(std::mem::take) {
-            for (node, path) in links {
-                members.try_add(&path, Some((next, node)), &mut report)?;
-            }
-            next += 1;
-        }
-        let members = members.all;
-        let paths: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
-        let source = Source::joined(folder.path(), &paths)?;
-        let tree = join(&members, &source, limits)?;
-        let summary = summary(&members);
-        Ok(Some(Dataset { source, tree, summary, findings: report.findings }))
+/// Opens `folder`, or returns `None` if it has no `data-file.xml`. Linked files that cannot be read are
+/// reported as warnings.
+pub(crate) fn open(folder: &Folder, limits: &Limits) -> Result<Option<Parsed>> {
+    let main = folder.path().join(MAIN);
+    if !main.is_file() {
+        return Ok(None);
     }
+    let mut report = Report::default();
+    let mut members = Members::new(folder.path(), limits)?;
+    members.add(&main, None, &mut report).map_err(|e| e.with_path(&main))?;
+    // Copies of the pseudopotentials, which no file links to.
+    for path in folder.with_extension("upf") {
+        members.try_add(&path, None, &mut report)?;
+    }
+    let mut next = 0;
+    while let Some(links) = members.links.get_mut(next).map(std::mem::take) {
+        for (node, path) in links {
+            members.try_add(&path, Some((next, node)), &mut report)?;
+        }
+        next += 1;
+    }
+    let members = members.all;
+    let paths: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
+    let source = Source::joined(folder.path(), &paths)?;
+    let tree = join(&members, &source, limits, &mut report)?;
+    let parsed = Parsed::new(source, tree).with_summary(summary(&members));
+    Ok(Some(parsed.with_warnings(report.findings)))
 }
 
 /// The files found so far.
 struct Members<'a> {
     folder: PathBuf,
     limits: &'a Limits,
+    budget: Budget,
     all: Vec<Member>,
     /// Targets of the links of each file.
     links: Vec<Vec<(NodeId, PathBuf)>>,
     seen: HashSet<PathBuf>,
-    nodes: u64,
 }
 
 impl<'a> Members<'a> {
     fn new(folder: &Path, limits: &'a Limits) -> Result<Self> {
         let folder = folder.canonicalize().map_err(|e| Error::io(folder, e))?;
         let (all, links, seen) = (Vec::new(), Vec::new(), HashSet::new());
-        Ok(Self { folder, limits, all, links, seen, nodes: 0 })
+        Ok(Self { folder, limits, budget: Budget::new(limits), all, links, seen })
     }
 
     /// Adds a file. A file that cannot be read is reported.
@@ -121,8 +115,8 @@ impl<'a> Members<'a> {
         let name = self.name(&path);
         let file = File::open(&path, self.limits)?;
         let mut links = Vec::new();
-        for (element, node) in file.links() {
-            let element = &file.index().elements()[*element];
+        let built = to_tree(&file)?;
+        for (element, node) in file.index().elements().iter().zip(&built.nodes) {
             // The target of a raw link is not an IOTK file.
             if element.tag.get_bool("iotk_raw") == Some(true) {
                 continue;
@@ -137,12 +131,13 @@ impl<'a> Members<'a> {
                 }
             }
         }
-        let (len, summary, tree) =
-            (file.source().len(), semantics::summary(&file), file.into_tree());
-        self.nodes += tree.len() as u64;
-        let needed = self.nodes.saturating_mul(NODE_BYTES);
-        self.limits.allow(needed, "the trees of the linked files")?;
-        self.all.push(Member { path, name, len, tree, summary, from });
+        let needed = (built.tree.len() as u64).saturating_mul(NODE_BYTES);
+        self.budget.charge(needed, "the trees of the linked files")?;
+        for diagnostic in &file.index().diagnostics {
+            diagnostic.report(report).in_object(name.clone());
+        }
+        let (len, summary) = (file.source().len(), semantics::summary(&file));
+        self.all.push(Member { path, name, len, built, summary, from });
         self.links.push(links);
         Ok(())
     }
@@ -153,13 +148,13 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Joins the trees of all files.
-fn join(members: &[Member], source: &Source, limits: &Limits) -> Result<Tree> {
+/// Joins the trees of all files and adds their meaning.
+fn join(members: &[Member], source: &Source, limits: &Limits, report: &mut Report) -> Result<Tree> {
     let mut tree = Tree::new(limits);
     let mut mappings: Vec<HashMap<NodeId, NodeId>> = Vec::new();
     for (k, member) in members.iter().enumerate() {
         let start = source.parts()[k].start();
-        let end = source.parts().get(k + 1).map_or(source.len(), spile_core::source::Part::start);
+        let end = source.parts().get(k + 1).map_or(source.len(), Part::start);
         if end - start != member.len {
             let message = "the file changed while it was read";
             return Err(Error::malformed("iotk-039", message).with_path(&member.path));
@@ -170,9 +165,11 @@ fn join(members: &[Member], source: &Source, limits: &Limits) -> Result<Tree> {
             (None, 0) => ROOT,
             (None, _) => tree.add_group(ROOT, &member.name)?,
         };
-        mappings.push(graft(&mut tree, target, link.is_some(), &member.tree, start)?);
+        let mapping = graft(&mut tree, target, link.is_some(), &member.built.tree, start)?;
+        member.built.report(|node| tree.node(mapping[&node]).path.clone(), report);
+        mappings.push(mapping);
     }
-    semantics::add_bands(&mut tree, limits)?;
+    semantics::add(&mut tree)?;
     Ok(tree)
 }
 
@@ -190,17 +187,17 @@ fn graft(
     let only = roots.next().filter(|(_, node)| link && node.array.is_none());
     if let Some((root, node)) = only.filter(|_| roots.next().is_none()) {
         mapping.insert(root, target);
-        let attrs = &mut tree.node_mut(target).attrs;
+        let own = std::mem::take(&mut tree.node_mut(target).attrs);
         // The comment of a link describes the link, which is resolved.
-        attrs.retain(|(name, _)| name != COMMENTS);
-        attrs.extend(node.attrs.iter().cloned());
-        for (name, _) in attrs {
-            if name == "iotk_link" {
-                *name = "linked_file".to_string();
-            }
-        }
+        let own = own.into_iter().filter(|(name, _)| name != COMMENTS);
+        let all = own.chain(node.attrs.clone()).map(|(name, value)| {
+            (if name == "iotk_link" { "linked_file".into() } else { name }, value)
+        });
+        tree.set_attrs(target, all.collect())?;
     } else {
-        tree.node_mut(target).attrs.extend(other.attrs().iter().cloned());
+        for (name, value) in other.attrs() {
+            tree.push_attr(target, name, value.clone())?;
+        }
     }
     for (id, node) in other.iter() {
         if mapping.contains_key(&id) {
@@ -212,29 +209,22 @@ fn graft(
             Some(desc) => {
                 let mut desc = desc.clone();
                 desc.layout = desc.layout.shifted(start)?;
-                for coord in &mut desc.coords {
-                    if let Coord::Node(other) = coord {
-                        *coord = mapping.get(other).map_or(Coord::None, |id| Coord::Node(*id));
-                    }
-                }
                 tree.add_array(parent, &node.name, desc)?
             }
         };
-        tree.node_mut(new).attrs.clone_from(&node.attrs);
+        tree.set_attrs(new, node.attrs.clone())?;
         mapping.insert(id, new);
     }
     Ok(mapping)
 }
 
 /// Summary rows, one per file; files of the same name in several folders share a row.
-fn summary(members: &[Member]) -> Vec<(String, Value)> {
-    let content = |member: &Member| {
-        let row = member.summary.iter().find(|(what, _)| what == "holds");
-        row.map_or_else(|| "other data".to_string(), |(_, text)| text.to_string())
-    };
-    let mut rows = vec![("holds".to_string(), Value::from("a calculation of Quantum ESPRESSO"))];
-    rows.extend(members[0].summary.iter().filter(|(what, _)| what != "holds").cloned());
-    rows.push(("files".into(), (members.len() as u64).into()));
+fn summary(members: &[Member]) -> Attrs {
+    let content =
+        |member: &Member| member.summary.get_str("holds").unwrap_or("other data").to_string();
+    let mut rows = Attrs::from([("holds", "a calculation of Quantum ESPRESSO".into())]);
+    rows.extend(members[0].summary.clone().into_iter().filter(|(what, _)| what != "holds"));
+    rows.push("files", members.len() as u64);
     let mut by_name: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
     for member in &members[1..] {
         let last = member.name.rsplit('/').next().unwrap_or(&member.name);
@@ -242,7 +232,7 @@ fn summary(members: &[Member]) -> Vec<(String, Value)> {
     }
     for (name, group) in by_name {
         match &group[..] {
-            [one] => rows.push((one.name.clone(), content(one).into())),
+            [one] => rows.push(&*one.name, content(one)),
             [first, .., last] => {
                 let text = format!(
                     "in {} folders, {} to {}: {}",
@@ -252,7 +242,7 @@ fn summary(members: &[Member]) -> Vec<(String, Value)> {
                     // The k-point is that of the first file only.
                     content(first).split(", k-point").next().unwrap_or_default(),
                 );
-                rows.push((name.to_string(), text.into()));
+                rows.push(name, text);
             }
             [] => {}
         }

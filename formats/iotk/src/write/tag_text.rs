@@ -6,7 +6,7 @@ use std::io::Write;
 
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::tree::Value;
+use spile_core::tree::{Attrs, Value};
 use spile_core::wire::ByteOrder;
 
 use crate::event::text::begins_tag;
@@ -76,7 +76,7 @@ pub(crate) fn representable(control: Control, text: &[u8]) -> bool {
 
 /// Appends attributes to the text of a tag. A name in `reserved` gets an underscore at its end.
 /// [`SPELLING`] gives the text of numbers; it and [`COMMENTS`] are not attributes of the file.
-pub(crate) fn write_values(attrs: &[(String, Value)], reserved: &[&str], out: &mut Vec<u8>) {
+pub(crate) fn write_values(attrs: &Attrs, reserved: &[&str], out: &mut Vec<u8>) {
     for (name, text) in formatted(attrs) {
         let invalid = |c: char| " =\"'<>/\t\r\n".contains(c);
         let mut name: String = name.chars().map(|c| if invalid(c) { '_' } else { c }).collect();
@@ -88,9 +88,9 @@ pub(crate) fn write_values(attrs: &[(String, Value)], reserved: &[&str], out: &m
 }
 
 /// Names and texts of the attributes that are written, in order.
-fn formatted(attrs: &[(String, Value)]) -> impl Iterator<Item = (&str, Vec<u8>)> {
+fn formatted(attrs: &Attrs) -> impl Iterator<Item = (&str, Vec<u8>)> {
     let mut spellings: HashMap<Cow<'_, str>, Vec<Vec<u8>>> = HashMap::new();
-    for (_, value) in attrs.iter().filter(|(name, _)| name == SPELLING) {
+    for (_, value) in attrs.iter().filter(|(name, _)| *name == SPELLING) {
         // The name of the tag is empty.
         let tag = Tag::new([b" ", format_value(value).as_slice()].concat());
         for attribute in tag.attributes() {
@@ -107,8 +107,8 @@ fn formatted(attrs: &[(String, Value)]) -> impl Iterator<Item = (&str, Vec<u8>)>
         let is_value = |text: &&Vec<u8>| {
             std::str::from_utf8(text).is_ok_and(|text| parse_value(name, text) == *value)
         };
-        let spelling = spellings.get(name.as_str()).and_then(|texts| texts.iter().find(is_value));
-        (name.as_str(), spelling.cloned().unwrap_or_else(|| format_value(value)))
+        let spelling = spellings.get(name).and_then(|texts| texts.iter().find(is_value));
+        (name, spelling.cloned().unwrap_or_else(|| format_value(value)))
     })
 }
 
