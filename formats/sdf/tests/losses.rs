@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use spile_core::dtype::DType;
 use spile_core::format::{FormatWriter as _, Loss, LossKind, write_file};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
+use spile_core::read::Coordinate;
 use spile_core::semantics::{Centring, Component, Role, Semantics};
 use spile_core::shape::{Order, Shape};
 use spile_core::sink::Overwrite;
@@ -75,7 +76,7 @@ fn lost(content: &Dataset, copy: &Dataset) -> BTreeSet<Lost> {
         let named = old.dims != ArrayDesc::default_dims(old.dims.len());
         differs("dimensions", named && old.dims != new.dims);
         let points = |array: &spile_core::Array, k| {
-            array.coord_at(k).ok().filter(|c| c.is_known()).map(|c| c.read().unwrap())
+            array.coord_at(k).ok().filter(Coordinate::is_known).map(|c| c.read().unwrap())
         };
         let moved = |k| points(&a, k).is_some() && points(&a, k) != points(&b, k);
         differs("coordinates", (0..old.dims.len()).any(moved));
