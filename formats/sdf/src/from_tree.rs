@@ -165,10 +165,14 @@ impl<'a> TreeWriter<'a> {
         Ok(Form { dtype, lengths: shape.lengths().to_vec(), bytes })
     }
 
+    /// Blocks are collected and nothing is written.
+    fn is_planned(&self) -> bool {
+        matches!(self.output, Output::Plan(..))
+    }
+
     /// The array to read from; `None` if nothing is written.
     fn open(&self, desc: &ArrayDesc) -> Result<Option<Array>> {
-        let planned = matches!(self.output, Output::Plan(..));
-        if planned { Ok(None) } else { self.content.open_array(desc).map(Some) }
+        if self.is_planned() { Ok(None) } else { self.content.open_array(desc).map(Some) }
     }
 
     /// All elements of a short array; zeros if nothing is written.

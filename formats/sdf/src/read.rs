@@ -73,9 +73,7 @@ impl File {
         let dataset = Dataset::new(self.source.clone(), Tree::new(&self.limits));
         dataset.open_array(&block.raw(&self.header)).map_err(|e| e.in_object(block.title()))
     }
-}
 
-impl File {
     /// Key facts for people.
     pub(crate) fn summary(&self) -> Attrs {
         let header = &self.header;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use spile_core::dtype::DType;
-use spile_core::format::{FormatWriter as _, Loss, LossKind};
+use spile_core::format::{FormatWriter as _, Loss, LossKind, write_file};
 use spile_core::layout::{ArrayDesc, Coord, Extents, Layout, Linear};
+use spile_core::read::Coordinate;
 use spile_core::semantics::{Centring, Component, Role, Semantics};
 use spile_core::shape::{Order, Shape};
-use spile_core::sink::{Overwrite, Sink};
+use spile_core::sink::Overwrite;
 use spile_core::testkit::files;
 use spile_core::tree::{Attrs, NodeId, ROOT, Tree, Value};
 use spile_core::wire::ByteOrder;
@@ -21,6 +22,9 @@ mod blocks;
 mod everything;
 #[path = "support/opened.rs"]
 mod opened;
+#[allow(dead_code)] // This format adds attributes; its comparison is below.
+#[path = "../../../tests/support/losses.rs"]
+mod shared;
 
 /// Path, what is lost, and the name of an attribute.
 type Lost = (String, &'static str, String);
@@ -72,7 +76,7 @@ fn lost(content: &Dataset, copy: &Dataset) -> BTreeSet<Lost> {
         let named = old.dims != ArrayDesc::default_dims(old.dims.len());
         differs("dimensions", named && old.dims != new.dims);
         let points = |array: &spile_core::Array, k| {
-            array.coord_at(k).ok().filter(|c| c.is_known()).map(|c| c.read().unwrap())
+            array.coord_at(k).ok().filter(Coordinate::is_known).map(|c| c.read().unwrap())
         };
         let moved = |k| points(&a, k).is_some() && points(&a, k) != points(&b, k);
         differs("coordinates", (0..old.dims.len()).any(moved));
@@ -98,9 +102,7 @@ fn compare(content: &Dataset, name: &str) -> Vec<Loss> {
     let path = folder.path().join("copy.sdf");
     let losses = Sdf.losses(content, &path).unwrap();
     assert!(!path.exists());
-    let mut sink = Sink::create(&path, Overwrite::Never).unwrap();
-    assert_eq!(Sdf.write(content, &mut sink).unwrap(), []);
-    sink.commit().unwrap();
+    assert_eq!(write_file(&Sdf, content, &path, Overwrite::Never).unwrap(), []);
     let copy = Dataset::open_path(&Sdf, &path, &OpenOptions::default()).unwrap();
     assert_eq!(declared(&losses), lost(content, &copy), "{name}");
     losses
@@ -137,6 +139,24 @@ fn computed_arrays_are_declared_as_lost() {
     let losses = compare(&content, "derived");
     assert!(losses.iter().any(|loss| loss.path == "CPUs/Original rank_map"));
     assert!(losses.iter().all(|loss| loss.path != "Grid/Grid/X_mid"));
+}
+
+#[test]
+fn datasets_of_every_kind_lose_what_is_declared_or_fail_as_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sdf");
+    let mut failed = 0;
+    for (k, content) in shared::samples().iter().enumerate() {
+        let Err(planned) = Sdf.losses(content, &path) else {
+            compare(content, &k.to_string());
+            continue;
+        };
+        let written = write_file(&Sdf, content, &path, Overwrite::Never).unwrap_err();
+        assert_eq!((planned.code(), planned.to_string()), (written.code(), written.to_string()));
+        failed += 1;
+    }
+    // A scaling with an offset, and three with arrays per frame.
+    assert_eq!(failed, 4);
 }
 
 /// Everything that SDF has no place for.

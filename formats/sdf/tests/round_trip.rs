@@ -1,10 +1,13 @@
 //! Unusual files keep their content when they are written again.
 
+use std::path::Path;
+
 use spile_core::OpenOptions;
 use spile_core::error::ErrorKind;
 use spile_core::format::FormatWriter as _;
 use spile_core::layout::Coord;
 use spile_core::read::Axes;
+use spile_core::report::Severity;
 use spile_core::select::Selection;
 use spile_core::sink::{Overwrite, Sink};
 use spile_core::source::Source;
@@ -52,6 +55,12 @@ fn rewrite(file: &Opened) -> spile_core::error::Result<Opened> {
 fn codes(bytes: &[u8]) -> Vec<String> {
     let report = check(&Source::memory(bytes), false);
     report.findings.iter().map(|f| f.code.to_string()).collect()
+}
+
+/// Codes of objects that cannot be read.
+fn errors(file: &Opened) -> Vec<&'static str> {
+    let errors = file.warnings().iter().filter(|f| f.severity == Severity::Error);
+    errors.map(|f| f.code).collect()
 }
 
 fn station(file: &Opened) -> &Station {
@@ -110,6 +119,7 @@ fn station_variables_after_an_unknown_type_are_reported() {
     bytes[types as usize + 2 * 4] = 0;
     assert_eq!(station(&view(&bytes)).variable_types[2], DataType::Null);
     assert!(codes(&bytes).contains(&"sdf-044".to_string()));
+    assert_eq!(errors(&view(&bytes)), ["sdf-044"]);
 }
 
 #[test]
@@ -152,8 +162,12 @@ fn a_mesh_with_missing_coordinates_is_not_written_as_a_smaller_one() {
         file.block("g", "G", kind, DataType::Real8, &meta, Data::Bytes(&data)).unwrap();
     });
     bytes[112 + 48] = 24;
-    let error = rewrite(&view(&bytes)).err().unwrap();
+    let file = view(&bytes);
+    assert_eq!(errors(&file), ["sdf-031"]);
+    let error = rewrite(&file).err().unwrap();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, "sdf-050"));
+    let planned = Sdf.losses(&file, Path::new("again.sdf")).unwrap_err();
+    assert_eq!(planned.to_string(), error.to_string());
 }
 
 #[test]

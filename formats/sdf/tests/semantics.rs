@@ -47,7 +47,7 @@ fn fields_know_their_mesh_centring_and_vector() {
     let density = array("Derived/Number_Density/electron");
     assert_eq!((density.semantics().centring, component(&density)), (Some(Centring::Cell), None));
     // As many values as nodes.
-    let distribution = array("dist_fn/x_px/electron");
+    let distribution = open("epoch1d_normal_0003.sdf").array("dist_fn/x_px/electron").unwrap();
     assert_eq!(distribution.semantics().centring, Some(Centring::Node));
     let reduced = array("Electric Field/Ey/Reduced_r_skip");
     assert_eq!(component(&reduced), Some(("E/Reduced_r_skip", 1)));

@@ -232,7 +232,7 @@ fn surfaces_over_the_memory_limit_are_omitted_and_reported() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("budget.sdf");
     write(&path, ByteOrder::Little, true);
-    let view = open(&path, Limits::default().with_memory(12 << 10));
+    let view = open(&path, Limits::default().with_memory(96 << 10));
     let findings: Vec<_> = view.warnings().iter().map(|f| (f.code, f.object.as_deref())).collect();
     assert_eq!(findings, [("sdf-047", Some("boundary"))]);
     assert_eq!(values(&view, "Surface Values/Bar/Derived/Number_Density").0, [10]);

@@ -72,6 +72,7 @@ impl TreeWriter<'_> {
             self.content.limits().allow(length.saturating_mul(16), "the coordinates")?;
             let mut units = String::new();
             let axis: Vec<f64> = match coord {
+                Coord::None | Coord::Uniform { .. } if self.is_planned() => Vec::new(),
                 Coord::None => (0..*length).map(|k| k as f64).collect(),
                 Coord::Uniform { start, step } => {
                     (0..*length).map(|k| start + k as f64 * step).collect()

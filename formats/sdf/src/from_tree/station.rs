@@ -5,7 +5,7 @@ use spile_core::read::Axes;
 use spile_core::select::{Selection, Slice};
 use spile_core::tree::{Node, NodeId};
 
-use super::{Output, TreeWriter, attrs, factor, label, unsupported};
+use super::{TreeWriter, attrs, factor, label, unsupported};
 use crate::wire::DataType;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, Station};
@@ -72,7 +72,7 @@ impl<'a> TreeWriter<'a> {
         let header = self.block_header(node, BlockType::Station, DataType::Other, &meta);
         let length = rows.saturating_mul(width);
         let extent = self.reserve(Some(id), header, &meta, length, None)?;
-        if matches!(self.output, Output::Plan(..)) {
+        if self.is_planned() {
             return Ok(());
         }
         let arrays = arrays.iter().map(|(desc, _)| self.content.open_array(desc));

@@ -439,9 +439,10 @@ impl Function for Values {
         "values on a surface"
     }
 
-    fn memory(&self, count: u64) -> u64 {
-        // A group of cells read together spans at most as many elements.
-        count.saturating_add(PIECE).saturating_mul(16)
+    fn memory(&self, _: u64) -> u64 {
+        // Cells read together span at most a piece of the field.
+        let cells = self.0.lengths.iter().fold(1_u64, |cells, n| cells.saturating_mul(n - 1));
+        cells.min(PIECE).saturating_mul(16)
     }
 
     fn compute(&self, inputs: &[Array], first: u64, out: &mut [u8]) -> Result<()> {
