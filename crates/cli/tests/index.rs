@@ -66,9 +66,9 @@ fn every_array_of_an_index_is_the_one_that_spile_reads() {
         "gsd/py-5.0.1/fl_all_dtypes.gsd",
         "taf/good/big_100003x3_u8.taf",
     ] {
-        let opened = spile::open(golden(name), &limits).unwrap();
-        let reader = &*opened.reader;
-        let index = spile_ops::index(reader, &limits).unwrap();
+        let opened = spile::open(golden(name)).unwrap();
+        let reader = &opened;
+        let index = spile_ops::index(reader).unwrap();
         let mut text = Vec::new();
         index.write(&mut text).unwrap();
         let document: Json = serde_json::from_slice(&text).unwrap();
@@ -78,7 +78,7 @@ fn every_array_of_an_index_is_the_one_that_spile_reads() {
         for (_, node, desc) in reader.tree().arrays() {
             // Points of dimensions are somewhere else, frames have a dimension more.
             let Some(meta) = refs.get(&format!("{}/.zarray", node.path)) else { continue };
-            let Ok(array) = Array::open(reader.source(), reader.tree(), desc, &limits) else {
+            let Ok(array) = reader.open_array(desc) else {
                 continue;
             };
             let meta: Json = serde_json::from_str(meta.as_str().unwrap()).unwrap();
@@ -91,7 +91,7 @@ fn every_array_of_an_index_is_the_one_that_spile_reads() {
             let dtype = DType::from_numpy(meta["dtype"].as_str().unwrap()).unwrap();
             spile::convert::to_little(dtype, &mut found);
             let order = if meta["order"] == "F" { Order::F } else { Order::C };
-            let wanted = array.read(&Selection::all(), Axes::Order(order)).unwrap();
+            let wanted = array.read_bytes(&Selection::all(), Axes::Order(order)).unwrap();
             assert!(found == wanted, "{name} {}", node.path);
             let alike = dtype.kind() == array.dtype().kind();
             assert!(alike || matches!(array.dtype().kind(), Kind::Bool | Kind::Opaque), "{dtype}");
@@ -108,11 +108,11 @@ fn every_array_of_an_index_is_the_one_that_spile_reads() {
 /// The values of a column of a table.
 fn column(table: &Path, name: &str) -> Option<Vec<u8>> {
     let limits = Limits::default();
-    let opened = spile::open(table, &limits).unwrap();
-    let (source, tree) = (opened.reader.source(), opened.reader.tree());
+    let opened = spile::open(table).unwrap();
+    let tree = opened.tree();
     let desc = tree.node(tree.find(name).ok()?).array.clone().unwrap();
-    let array = Array::open(source, tree, &desc, &limits).unwrap();
-    Some(array.read(&Selection::all(), Axes::Stored).unwrap())
+    let array = opened.open_array(&desc).unwrap();
+    Some(array.read_bytes(&Selection::all(), Axes::Stored).unwrap())
 }
 
 #[test]

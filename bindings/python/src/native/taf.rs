@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use spile::Dataset;
 use spile::dtype::DType;
 use spile::error::{Error, Result as Done};
 use spile::layout::ArrayDesc;
