@@ -30,7 +30,7 @@ fn one_writer_and_any_number_of_readers() {
     let file = create(&path, Version::V2_1).unwrap();
     let busy = |result: spile_core::error::Result<Writer>| {
         let error = result.err().unwrap();
-        assert!(error.to_string().contains("another program is writing"), "{error}");
+        assert!(error.to_string().contains("another process is writing"), "{error}");
     };
     busy(Writer::append(&path, AT_ONCE, &Limits::default()));
     busy(create(&path, Version::V2_1));
