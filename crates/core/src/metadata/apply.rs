@@ -193,8 +193,8 @@ impl<'a> MetadataApplier<'a> {
             if tree.at(&meta.path).is_some() {
                 return Err(unfit(format!("\"{}\" occurs twice", meta.path)));
             }
-            let no_parent = || unfit(format!("\"{}\" has no parent", meta.path));
-            let parent = tree.at(parent).ok_or_else(no_parent)?;
+            // An array that the file does not have may have children: it becomes a group.
+            let parent = tree.node_at(parent)?;
             let id = match &meta.array {
                 None => tree.add_group(parent, name)?,
                 Some(array) => match self.array(meta, array)? {
@@ -211,11 +211,13 @@ impl<'a> MetadataApplier<'a> {
         }
         for (id, meta) in added {
             let rank = tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
-            let coords = coords_from_meta(&meta.coords, rank, |path| tree.at(path));
+            let array_at =
+                |path: &str| tree.at(path).filter(|id| tree.node(*id).array.is_some());
+            let coords = coords_from_meta(&meta.coords, rank, array_at);
             let meaning =
                 meta.meaning.as_ref().map(|m: &Meaning| m.semantics(|path| tree.at(path)));
             let same = match &meta.storage {
-                Storage::Same(path) => Some(tree.at(path).ok_or_else(|| {
+                Storage::Same(path) => Some(array_at(path).ok_or_else(|| {
                     let path = &tree.node(id).path;
                     unfit(format!("\"{path}\" refers to an array that does not exist"))
                 })?),
