@@ -189,10 +189,11 @@ pub fn is_loss(row: &Row, loss: &Loss) -> bool {
         "second only" => &[LossKind::Name],
         "kind" => &[LossKind::Array],
         "attribute" => &[LossKind::Attribute],
-        "type" => &[LossKind::Type],
+        // Physical values have another type.
+        "type" => &[LossKind::Type, LossKind::Scaling],
         "shape" | "frames" => &[LossKind::Shape, LossKind::Frames],
         "map" => &[LossKind::Scaling],
-        "dimensions" => &[LossKind::Dimensions],
+        "dimensions" => &[LossKind::Dimensions, LossKind::Shape],
         "coordinates" => &[LossKind::Coordinates],
         "meaning" => &[LossKind::Meaning],
         "name" => &[LossKind::Name],
@@ -201,6 +202,17 @@ pub fn is_loss(row: &Row, loss: &Loss) -> bool {
     kinds.contains(&loss.kind)
         && loss.path == row.path
         && (loss.name.is_none() || loss.name == row.name)
+}
+
+/// Whether a difference is something that the result has and the source has not: objects and attributes
+/// that the target requires, the role of a column, the frame axis of a collection.
+pub fn is_addition(row: &Row) -> bool {
+    match row.what {
+        "second only" => true,
+        "attribute" | "meaning" => row.first.is_none(),
+        "frames" => row.path.is_empty() && row.first.as_deref() == Some("none"),
+        _ => false,
+    }
 }
 
 /// Bytes of a file, or of all files of a folder.
@@ -223,11 +235,12 @@ pub fn compare(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Di
     diff(content, &written, &rules(content, &written))
 }
 
-/// Reads what was written and compares it, values included. Returns the differences that are not losses
-/// of the plan, and everything of the source that cannot be read and therefore not be compared.
+/// Reads what was written and compares it, values included. Returns the differences that are neither
+/// losses of the plan nor additions of the target, and everything of the source that cannot be read and therefore not be compared.
 pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) -> Result<Diff> {
     let mut found = compare(format, content, path)?;
-    found.differences.retain(|row| !plan.losses.iter().any(|loss| is_loss(row, loss)));
+    let is_known = |row: &Row| is_addition(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
+    found.differences.retain(|row| !is_known(row));
     let unreadable = plan.losses.iter().take(plan.unreadable).map(|loss| Row {
         name: loss.name.clone(),
         ..Row::new(&loss.path, "unreadable", Some(loss.reason.clone()), None)

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
+use spile_core::frames::FrameAxis;
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
@@ -147,7 +148,7 @@ impl Row {
 pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
     let missing = HashSet::new();
     let mut work = Work { files: [first, second], rules, missing, diff: Diff::default() };
-    work.files();
+    work.files()?;
     let (one, two) = (first.tree(), second.tree());
     let mut met = HashSet::new();
     for (_, node) in one.iter().filter(|(_, node)| rules.wants_node(node)) {
@@ -206,7 +207,7 @@ impl Work<'_> {
     }
 
     /// Compares the attributes of the roots, and the frame axes.
-    fn files(&mut self) {
+    fn files(&mut self) -> Result<()> {
         let [one, two] = self.files.map(Dataset::tree);
         if !self.rules.values_only && self.rules.wants("") {
             self.attrs("", one.attrs(), two.attrs());
@@ -215,7 +216,35 @@ impl Work<'_> {
         if count(one) != count(two) {
             let text = |tree: &Tree| Some(count(tree).map_or("none".into(), |n| n.to_string()));
             self.add(Row::new("", "frames", text(one), text(two)));
+            return Ok(());
         }
+        let (Some(one), Some(two)) = (one.frames(), two.frames()) else { return Ok(()) };
+        if self.rules.values_only {
+            return Ok(());
+        }
+        // One row for all frames: the first that differs.
+        for frame in self.rules.pick.frames(one.len())? {
+            let moment = |axis: &dyn FrameAxis| -> Result<_> { Ok((axis.step(frame)?, axis.time(frame)?)) };
+            let (a, b) = (moment(&**one)?, moment(&**two)?);
+            let same_time = match (a.1, b.1) {
+                (Some(a), Some(b)) => {
+                    self.rules.allows((a - b).abs(), b.abs()) || (a.is_nan() && b.is_nan()) || a == b
+                }
+                (a, b) => a == b,
+            };
+            if a.0 != b.0 || !same_time {
+                let text = |(step, time): (Option<u64>, Option<f64>)| {
+                    let step = step.map(|step| format!("step {step}"));
+                    let time = time.map(|time| format!("time {time}"));
+                    let known: Vec<String> = step.into_iter().chain(time).collect();
+                    if known.is_empty() { "no step or time".into() } else { known.join(", ") }
+                };
+                let row = Row::new("", "frames", Some(text(a)), Some(text(b)));
+                self.add(Row { frame: Some(frame), ..row });
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn nodes(&mut self, one: &Node, two: &Node) -> Result<()> {
@@ -342,8 +371,15 @@ impl Work<'_> {
             let mesh = mesh.map(|path| rules.map_or_else(|| path.into(), |r| r.second_path(path)));
             format!("{} {mesh:?} {centring:?} {component:?} {point_set:?} {missing:?}", role.name())
         };
-        row("meaning", meaning(first, one, Some(self.rules)), meaning(second, two, None));
         row("coordinates", coords(first, one, Some(self.rules)), coords(second, two, None));
+        let (a, b) = (meaning(first, one, Some(self.rules)), meaning(second, two, None));
+        if a != b {
+            // An array without semantics has none.
+            let known = |text: String, desc: &ArrayDesc| {
+                (*desc.semantics() != Semantics::default()).then_some(text)
+            };
+            self.add(Row::new(path, "meaning", known(a, first), known(b, second)));
+        }
     }
 
     fn values(
