@@ -169,6 +169,16 @@ enum Place {
 }
 
 impl Place {
+    /// Whether both are the same; NaN equals NaN.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Uniform(a, b), Self::Uniform(c, d)) => {
+                (a.to_bits(), b.to_bits()) == (c.to_bits(), d.to_bits())
+            }
+            _ => self == other,
+        }
+    }
+
     fn of(coord: &Coord, tree: &Tree) -> Self {
         match coord {
             Coord::None => Self::None,
@@ -281,7 +291,7 @@ impl Union {
         let (Some(column), Some(desc)) = (array, desc) else { return Ok(()) };
         let own = tree.resolve(desc)?;
         for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
-            if *known != Place::of(coord, tree) {
+            if !known.is_same(&Place::of(coord, tree)) {
                 *known = Place::None;
             }
         }

@@ -194,7 +194,7 @@ pub fn is_loss(row: &Row, loss: &Loss) -> bool {
         "shape" | "frames" => &[LossKind::Shape, LossKind::Frames],
         "map" => &[LossKind::Scaling],
         "dimensions" => &[LossKind::Dimensions, LossKind::Shape],
-        "coordinates" => &[LossKind::Coordinates],
+        "coordinates" => &[LossKind::Coordinates, LossKind::Shape],
         "meaning" => &[LossKind::Meaning],
         "name" => &[LossKind::Name],
         _ => &[LossKind::Values],

@@ -439,17 +439,17 @@ impl<'a> MetadataApplier<'a> {
     }
 
     fn moments(&self, frames: &Frames) -> Result<Moments> {
-        let line = |path: &Option<String>, kind: Kind| -> Result<Option<Vec<[u8; 8]>>> {
+        let line = |path: &Option<String>, kinds: &[Kind]| -> Result<Option<Vec<[u8; 8]>>> {
             let array = path.as_deref().and_then(|path| self.native(path));
             let fits = |a: &&ArrayDesc| {
                 a.shape == Shape::new([frames.count])
                     && a.dtype.size() == 8
-                    && a.dtype.kind() == kind
+                    && kinds.contains(&a.dtype.kind())
             };
             array.filter(fits).map(|array| self.values(array)).transpose()
         };
-        let steps = line(&frames.steps, Kind::UInt)?;
-        let times = line(&frames.times, Kind::Float)?;
+        let steps = line(&frames.steps, &[Kind::UInt, Kind::Int])?;
+        let times = line(&frames.times, &[Kind::Float])?;
         let own = self.plain.tree().frames().filter(|_| frames.native);
         let at = |line: &Option<Vec<[u8; 8]>>, k: u64| line.as_ref()?.get(k as usize).copied();
         let mut moments = Vec::new();
