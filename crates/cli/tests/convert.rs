@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use rayon::prelude::*;
+use spile::Dataset;
 use spile::error::ErrorKind;
 use spile::format::{Grade, Loss, LossKind};
 use spile::sink::Overwrite;
-use spile::Dataset;
 use spile_ops::convert::{self, compare, convert, is_addition, is_loss};
 use spile_ops::diff::Row;
 
@@ -211,7 +211,9 @@ fn losses_are_told_refused_or_taken() {
     let done = run(temp.path(), &["convert", dump, "x.taf"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("--select"), "{}", text(&done.stderr));
-    for (name, words) in [("x.unknown", "unknown file name extension"), ("x.tsv", "is not supported")] {
+    for (name, words) in
+        [("x.unknown", "unknown file name extension"), ("x.tsv", "is not supported")]
+    {
         let told = text(&run(temp.path(), &["convert", dump, name]).stderr);
         assert!(told.contains(words) && told.contains("hint: "), "{name}: {told}");
     }
@@ -300,7 +302,10 @@ fn arrays_of_the_source_that_cannot_be_read_are_losses() {
     // Without --strict the others are written, and the losses are listed.
     let done = run(temp.path(), &["convert", source, "x.npz"]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
-    assert!(text(&done.stderr).contains("not written: virtual: array (cannot be read: "), "{done:?}");
+    assert!(
+        text(&done.stderr).contains("not written: virtual: array (cannot be read: "),
+        "{done:?}"
+    );
     let verified = run(temp.path(), &["convert", source, "x.npz", "--verify", "--overwrite"]);
     assert_eq!(verified.status.code(), Some(1), "{verified:?}");
     assert!(text(&verified.stdout).contains("virtual: unreadable: cannot be read: "));

@@ -239,7 +239,8 @@ pub fn compare(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Di
 /// losses of the plan nor additions of the target, and everything of the source that cannot be read and therefore not be compared.
 pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) -> Result<Diff> {
     let mut found = compare(format, content, path)?;
-    let is_known = |row: &Row| is_addition(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
+    let is_known =
+        |row: &Row| is_addition(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
     found.differences.retain(|row| !is_known(row));
     let unreadable = plan.losses.iter().take(plan.unreadable).map(|loss| Row {
         name: loss.name.clone(),

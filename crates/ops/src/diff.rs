@@ -138,7 +138,12 @@ pub struct Apart {
 }
 
 impl Row {
-    pub(crate) fn new(path: &str, what: &'static str, first: Option<String>, second: Option<String>) -> Self {
+    pub(crate) fn new(
+        path: &str,
+        what: &'static str,
+        first: Option<String>,
+        second: Option<String>,
+    ) -> Self {
         let path = path.into();
         Self { path, what, frame: None, name: None, first, second, values: None }
     }
@@ -224,11 +229,14 @@ impl Work<'_> {
         }
         // One row for all frames: the first that differs.
         for frame in self.rules.pick.frames(one.len())? {
-            let moment = |axis: &dyn FrameAxis| -> Result<_> { Ok((axis.step(frame)?, axis.time(frame)?)) };
+            let moment =
+                |axis: &dyn FrameAxis| -> Result<_> { Ok((axis.step(frame)?, axis.time(frame)?)) };
             let (a, b) = (moment(&**one)?, moment(&**two)?);
             let same_time = match (a.1, b.1) {
                 (Some(a), Some(b)) => {
-                    self.rules.allows((a - b).abs(), b.abs()) || (a.is_nan() && b.is_nan()) || a == b
+                    self.rules.allows((a - b).abs(), b.abs())
+                        || (a.is_nan() && b.is_nan())
+                        || a == b
                 }
                 (a, b) => a == b,
             };

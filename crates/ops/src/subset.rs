@@ -103,7 +103,8 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
     let bytes = part.shape.bytes(part.dtype.size())?;
     let mut take = |bytes: u64| -> Result<()> {
         *room = room.checked_sub(bytes).ok_or_else(|| {
-            Error::limit("the selected parts of all arrays exceed the memory limit").hint(Hint::RaiseMemory)
+            Error::limit("the selected parts of all arrays exceed the memory limit")
+                .hint(Hint::RaiseMemory)
         })?;
         Ok(())
     };

@@ -211,8 +211,7 @@ impl<'a> MetadataApplier<'a> {
         }
         for (id, meta) in added {
             let rank = tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
-            let array_at =
-                |path: &str| tree.at(path).filter(|id| tree.node(*id).array.is_some());
+            let array_at = |path: &str| tree.at(path).filter(|id| tree.node(*id).array.is_some());
             let coords = coords_from_meta(&meta.coords, rank, array_at);
             let meaning =
                 meta.meaning.as_ref().map(|m: &Meaning| m.semantics(|path| tree.at(path)));

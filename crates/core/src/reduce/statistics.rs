@@ -103,7 +103,8 @@ impl Stats {
         let (mut mean, mut std, mut min, mut max) = (a.mean, a.std, a.min, a.max);
         if let Some(b) = b {
             let (n, m) = (a.finite as f64, b.finite as f64);
-            let squares = |s: &Self| if s.finite > 1 { s.std * s.std * (s.finite - 1) as f64 } else { 0.0 };
+            let squares =
+                |s: &Self| if s.finite > 1 { s.std * s.std * (s.finite - 1) as f64 } else { 0.0 };
             let gap = b.mean - a.mean;
             let total = squares(&a) + squares(&b) + gap * gap * (n / (n + m)) * m;
             (mean, std) = (a.mean + gap * (m / (n + m)), (total / (n + m - 1.0)).sqrt());
@@ -115,7 +116,13 @@ impl Stats {
                 max: a.max.max(b.max),
                 sum: a.sum.saturating_add(b.sum),
             }),
-            (a, b) => if self.count > 0 { a } else { b },
+            (a, b) => {
+                if self.count > 0 {
+                    a
+                } else {
+                    b
+                }
+            }
         };
         Self {
             count: self.count + other.count,

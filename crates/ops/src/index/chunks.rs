@@ -79,8 +79,7 @@ impl Files {
             return files.collect::<Result<_>>().map(Self);
         }
         let path = source.path().ok_or_else(|| {
-            Error::argument("an index needs a file, not a stream")
-                .hint("save it first")
+            Error::argument("an index needs a file, not a stream").hint("save it first")
         })?;
         Ok(Self(vec![(full(path)?, 0, source.len())]))
     }
