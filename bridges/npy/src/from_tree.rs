@@ -64,9 +64,13 @@ impl Plan {
 pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
     let Plan { id: chosen, .. } = Plan::new(content)?;
     let mut losses = Losses::new("NumPy");
-    losses.add(content, &Kept::default(), |id, _, _| {
+    let kept = Kept { group_attrs: true, empty_groups: true, ..Kept::default() };
+    losses.add(content, &kept, |id, _, _| {
         if id == chosen { Ok(()) } else { Err("a .npy file contains one array".into()) }
     });
+    for (_, node) in content.tree().iter().filter(|(_, node)| node.array.is_none()) {
+        losses.push(&node.path, LossKind::Group, "groups");
+    }
     let path = &content.tree().node(chosen).path;
     if path != "data" {
         losses.push_loss(Loss::new(path, LossKind::Name, "an array in a .npy file has no name"));

@@ -133,6 +133,10 @@ pub(crate) fn losses(content: &Dataset, path: &Path) -> Result<Vec<Loss>> {
         if desc.coords.iter().any(lost) {
             lose(LossKind::Coordinates, "the coordinate is not written");
         }
+        let lost = |id: NodeId| tree.node(id).array.is_some() && !written.contains_key(&id);
+        if desc.semantics().mesh.is_some_and(lost) {
+            lose(LossKind::Meaning, "the mesh is not written");
+        }
         let per_frame = matches!(tree.resolve(desc)?.layout, Layout::PerFrame(_));
         match absent.get(&id) {
             Some(frame) if is_collection => {
@@ -171,7 +175,7 @@ fn shared(tree: &Tree, written: &HashMap<NodeId, DType>) -> HashSet<NodeId> {
         .collect();
     let once = |node: &Node, desc: &ArrayDesc| {
         let small = desc.bytes().is_ok_and(|bytes| bytes <= SHARED_BYTES);
-        small && groups.contains(&node.parent) && !is_centres(node, desc)
+        small && groups.contains(&node.parent)
     };
     arrays().filter(|(_, node, desc)| once(node, desc)).map(|(id, ..)| id).collect()
 }

@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
         }
         let (group, last) = path.rsplit_once('/').unwrap_or(("", path));
         let desc = describe(element, &data, dims);
-        let parent = self.tree.group_at(group)?;
+        let parent = self.tree.node_at(group)?;
         let id = self.tree.add_array(parent, last, desc.clone())?;
         let units = element
             .children
@@ -366,7 +366,7 @@ impl<'a> Builder<'a> {
         let stride = size * data.components;
         for (k, column) in (0..data.components).zip(names.split('\n')) {
             let (group, last) = column.rsplit_once('/').unwrap_or(("", column));
-            let parent = self.tree.group_at(group)?;
+            let parent = self.tree.node_at(group)?;
             let span = if rows == 0 { 0 } else { (rows - 1) * stride + size };
             let extents = Extents::one(all.offset + k * size, span);
             let layout = Layout::Rows { extents, stride, order: Order::C };

@@ -149,6 +149,13 @@ impl Dataset {
         Self(Arc::new(inner))
     }
 
+    /// This dataset with only the warnings for which `keep` holds.
+    pub fn retain_warnings(self, keep: impl FnMut(&Finding) -> bool) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        inner.warnings.retain(keep);
+        Self(Arc::new(inner))
+    }
+
     /// This dataset with another summary.
     pub fn with_summary(self, summary: Attrs) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);

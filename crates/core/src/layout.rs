@@ -250,7 +250,10 @@ impl Layout {
             Self::Fill(_) => Some(self.clone()),
             Self::Chunked { chunks, first: start } => {
                 let row = Shape::new(chunks.shape.lengths().get(1..)?);
-                let bytes = row.bytes(chunks.fill.len()).ok().filter(|bytes| *bytes > 0)?;
+                let bytes = row.bytes(chunks.fill.len()).ok()?;
+                if bytes == 0 {
+                    return (len == 0).then(|| Self::Inline([].into(), Order::C));
+                }
                 let complete = first.is_multiple_of(bytes) && len.is_multiple_of(bytes);
                 let first = start.checked_add(first / bytes)?;
                 complete.then(|| Self::Chunked { chunks: chunks.clone(), first })

@@ -271,6 +271,12 @@ impl Array {
         self.all()?.read_into(out)
     }
 
+    /// Converts little-endian elements of this array to physical values: scaled, missing values NaN;
+    /// `out` is overwritten.
+    pub fn to_physical(&self, bytes: &[u8], out: &mut Vec<f64>) {
+        convert::to_physical(self.dtype, self.map, &self.missing, bytes, out);
+    }
+
     /// Reads all elements of `selection` as physical values in the order of `axes`: scaled, missing values
     /// as NaN. Fails with `Limit` if they exceed the memory limit.
     pub fn read_f64(&self, selection: &Selection, axes: Axes<'_>) -> Result<Vec<f64>> {
@@ -280,7 +286,7 @@ impl Array {
             Vec::with_capacity(self.limits().allow(bytes, "the selection as float64")? / 8);
         let mut numbers = Vec::new();
         selected.stream(|_, block| {
-            convert::to_physical(self.dtype, self.map, &self.missing, block, &mut numbers);
+            self.to_physical(block, &mut numbers);
             out.extend_from_slice(&numbers);
             Ok(())
         })?;

@@ -172,6 +172,16 @@ enum Place {
 }
 
 impl Place {
+    /// Whether both are the same; NaN equals NaN.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Uniform(a, b), Self::Uniform(c, d)) => {
+                (a.to_bits(), b.to_bits()) == (c.to_bits(), d.to_bits())
+            }
+            _ => self == other,
+        }
+    }
+
     fn of(coord: &Coord, tree: &Tree) -> Self {
         match coord {
             Coord::None => Self::None,
@@ -293,7 +303,7 @@ impl Union {
         let (Some(column), Some(desc)) = (array, desc) else { return Ok(()) };
         let own = tree.resolve(desc)?;
         for (known, coord) in column.coords.iter_mut().zip(&desc.coords) {
-            if *known != Place::of(coord, tree) {
+            if !known.is_same(&Place::of(coord, tree)) {
                 *known = Place::None;
             }
         }
@@ -474,5 +484,37 @@ impl FrameAxis for Axis {
 
     fn time(&self, frame: u64) -> Result<Option<f64>> {
         Ok(self.moment(frame)?.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::semantics::Semantics;
+
+    /// A file with a field on a mesh; `before` groups come first and change the numbers of the nodes.
+    fn member(before: usize) -> Member {
+        let mut tree = Tree::new(&Limits::default());
+        for k in 0..before {
+            tree.add_group(ROOT, &format!("group {before}.{k}")).unwrap();
+        }
+        let mesh = tree.add_group(ROOT, "mesh").unwrap();
+        let layout = Layout::Plain { extents: Extents::one(0, 8), order: crate::shape::Order::C };
+        let shape = crate::shape::Shape::new([1]);
+        let mut field = ArrayDesc::new(crate::dtype::DType::F64, shape, layout);
+        field.meaning = Some(Box::new(Semantics { mesh: Some(mesh), ..Semantics::default() }));
+        tree.add_array(ROOT, "field", field).unwrap();
+        Member { tree, summary: Attrs::new(), coordinates: Vec::new() }
+    }
+
+    #[test]
+    fn the_mesh_of_an_array_is_found_by_its_path() {
+        let mut union = Union::new(&Limits::default());
+        for (file, before) in [(0, 2), (1, 0), (2, 5)] {
+            union.add(file, 8 * file as u64, "file", member(before)).unwrap();
+        }
+        let tree = union.finish(Source::memory(vec![0; 24]), 3).unwrap().tree;
+        let field = tree.node(tree.at("field").unwrap()).array.as_ref().unwrap();
+        assert_eq!(field.semantics().mesh, tree.at("mesh"));
     }
 }

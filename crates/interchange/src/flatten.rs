@@ -58,7 +58,15 @@ pub fn flatten(content: &Dataset, holds: &Capabilities) -> Result<Dataset> {
     let (mut renamed, mut casts) = (HashMap::new(), HashMap::new());
     let mut groups: HashMap<String, NodeId> = HashMap::new();
     let mut report = Report::default();
+    let step_path = metadata.frames.as_ref().and_then(|frames| frames.steps.clone());
     for (id, node, array) in from.arrays() {
+        // Steps are read by their type: signed where the format has no unsigned integers.
+        let mut signed = array.clone();
+        let unsigned = (holds.dtype)(DType::U64) || !(holds.dtype)(DType::I64);
+        if step_path.as_ref() == Some(&node.path) && !unsigned {
+            signed.dtype = DType::I64;
+        }
+        let array = &signed;
         let cells = flat.cells(id)?;
         let mut steps = Vec::new();
         if cells.is_some() {

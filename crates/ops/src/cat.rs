@@ -1,7 +1,7 @@
-//! The values of an array, in C order: the last index runs fastest, whatever the file does.
+//! The values of an array in C order (last index fastest), whatever the order of the file.
 //!
-//! Memory does not grow with the array: blocks are put into words by all threads and written in
-//! order, a few at a time.
+//! Memory does not grow with the array: blocks are formatted on all threads and written in order, a few
+//! at a time.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -16,22 +16,22 @@ use spile_core::shape::Order;
 
 use crate::json;
 
-/// Stored bytes that are turned into doubles at once.
+/// Number of stored bytes converted to `f64` at once.
 const RAW_BLOCK: usize = 32 << 10;
 
-/// Bytes of a line where bytes have no other form.
+/// Number of bytes per line of hexadecimal output.
 const DUMP: u64 = 32;
 
-/// Which values are wanted of an array with a linear map.
+/// Which values of an array with linear scaling are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// What they mean: `float64`, mapped. Without a map the same as stored.
+    /// Physical values: scaled `float64`. Without scaling, the stored values.
     Mapped,
-    /// What the file holds.
+    /// Stored values.
     Stored,
 }
 
-/// The element type that [`raw`] writes and JSON names.
+/// The element type that [`raw`] writes and JSON output names.
 pub fn dtype(array: &Array, values: Values) -> DType {
     match map(array, values) {
         Some(_) => DType::F64,
@@ -39,8 +39,8 @@ pub fn dtype(array: &Array, values: Values) -> DType {
     }
 }
 
-/// A line for every row, columns separated by tabs. More than two dimensions: the planes follow
-/// each other with an empty line and a comment between them.
+/// Writes one line per row, columns separated by tabs. Planes of arrays with more than two dimensions are
+/// separated by an empty line and a comment.
 pub fn text(
     array: &Array,
     selection: &Selection,
@@ -49,7 +49,7 @@ pub fn text(
 ) -> Result<()> {
     let selected = select(array, selection)?;
     let shape = selected.shape();
-    // A list of single characters is a text.
+    // A list of single characters is text.
     let bytes = [DType::opaque(1), DType::text(1)].contains(&array.dtype());
     if bytes && shape.rank() == 1 {
         return dump(&selected, out);
@@ -80,8 +80,7 @@ pub fn text(
     )
 }
 
-/// Bytes without a type, as a person wants to see them: text as it is, anything else as lines of
-/// hexadecimal numbers, 32 bytes each.
+/// Writes bytes without a type: text as it is, anything else in hexadecimal, 32 bytes per line.
 fn dump(selected: &Selected<'_>, out: &mut dyn Write) -> Result<()> {
     let printable = |text: &str| text.chars().all(|c| !c.is_control() || "\n\r\t".contains(c));
     let mut text = true;
@@ -115,7 +114,7 @@ fn dump(selected: &Selected<'_>, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// Nested JSON lists, a bare value for a scalar; `[]` where there are no elements.
+/// Writes nested JSON lists, a bare value for a scalar, `[]` without elements.
 pub fn json(
     array: &Array,
     selection: &Selection,
@@ -159,7 +158,7 @@ pub fn json(
     )
 }
 
-/// Little-endian bytes, nothing else; [`dtype`] tells of which type.
+/// Writes little-endian elements of type [`dtype`], nothing else.
 pub fn raw(
     array: &Array,
     selection: &Selection,
@@ -170,7 +169,7 @@ pub fn raw(
     let Some(map) = map(array, values) else {
         return selected.stream(|_, block| Ok(out.write_all(block)?));
     };
-    // Small blocks, so that the doubles stay in the cache on their way out.
+    // Small blocks, so that the converted values stay in the cache.
     let mut numbers = Vec::new();
     selected.with_smaller_blocks(RAW_BLOCK).stream(|_, block| {
         convert::to_f64(array.dtype(), Some(map), block, &mut numbers);
@@ -183,12 +182,12 @@ fn map(array: &Array, values: Values) -> Option<Linear> {
 }
 
 fn select<'a>(array: &'a Array, selection: &Selection) -> Result<Selected<'a>> {
-    // The words for a block are several times as long as its bytes.
+    // The text of a block is several times as long as its bytes.
     let most = (array.limits().memory / 128).clamp(4 << 10, 4 << 20) as usize;
     Ok(array.select(selection, Axes::Order(Order::C))?.with_smaller_blocks(most))
 }
 
-/// Elements turned into words.
+/// Formats elements.
 struct Words {
     dtype: DType,
     map: Option<Linear>,

@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Checks a file against the specification of its format.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use spile_core::report::{Finding, Report, Severity};
 use spile_core::source::Source;
 use spile_core::tree::NodeId;
 
-/// The verdict on one file.
+/// The result for one file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// The format it was checked as.
     pub format: &'static str,
-    /// Nothing of severity `error`.
+    /// There are no errors.
     pub ok: bool,
     /// Number of errors.
     pub errors: u64,
@@ -26,18 +26,18 @@ pub struct Check {
     pub warnings: u64,
     /// Number of notes.
     pub notes: u64,
-    /// Everything noticed, in the order of the file.
+    /// The findings, in file order.
     pub findings: Vec<Row>,
 }
 
-/// One thing noticed.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// `error`, `warning` or `note`.
     pub severity: &'static str,
-    /// The rule.
+    /// Code of the rule.
     pub code: &'static str,
-    /// The sentence.
+    /// The message.
     pub message: String,
     /// The object.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct Row {
     /// The frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
-    /// The byte of the file.
+    /// Byte offset in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// A suggestion.
@@ -62,8 +62,8 @@ fn sentence<S: serde::Serializer>(
     hint.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
-/// Checks a file as the format it turns out to be. An error means that the file could not be
-/// examined at all: it cannot be read, is of no known format, or is over budget.
+/// Checks a file in the format that is detected. Fails if the file could not be examined at all: it cannot
+/// be read, its format is not recognised, or a limit is exceeded.
 pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool) -> Result<Check> {
     let format = registry.probe(source)?;
     let name = format.info().name;
@@ -77,7 +77,7 @@ pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool
             return Err(error.with_format(name));
         }
         Err(error) => {
-            // A format that gives up with a complaint about the content has found something.
+            // An error about the content is a finding.
             let mut report = Report::default();
             report.absorb(error.with_format(name))?;
             report
@@ -86,7 +86,7 @@ pub fn check(registry: &Registry, source: &Source, limits: &Limits, strict: bool
     Ok(verdict(name, report))
 }
 
-/// Checks a folder that is a dataset of `format`: everything in it is read.
+/// Checks a folder that is a dataset of `format` by reading all its values.
 pub fn check_folder(format: &dyn Format, path: &Path, limits: &Limits) -> Result<Check> {
     let mut report = Report::default();
     match Dataset::open_path(format, path, &OpenOptions::with_limits(*limits)) {

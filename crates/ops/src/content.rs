@@ -1,6 +1,6 @@
-//! The sum of a file's content: what it says, not how its bytes lie.
+//! The digest of a file's content, independent of how it is stored.
 //!
-//! `docs/json.md` describes what is summed byte by byte; `Canon` is that description.
+//! `docs/json.md` describes the digested bytes; `Canon` implements that description.
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
@@ -16,8 +16,8 @@ use spile_core::wire::ByteOrder;
 use crate::hash::{self, BATCH, Sum, batches, quoted};
 use crate::json::hex;
 
-/// The sum of everything that a file says, the same for the same content in another layout:
-/// another byte order, element order, compression, file format or order of objects.
+/// The digest of everything in a file. Equal for equal content in another byte order, element order,
+/// compression, file format or order of objects.
 pub fn content(dataset: &Dataset) -> Result<String> {
     let tree = dataset.tree();
     let mut canon = Canon(Sha256::new());
@@ -44,7 +44,7 @@ pub fn content(dataset: &Dataset) -> Result<String> {
     Ok(hex(&canon.0.finalize()))
 }
 
-/// The canonical form, fed to the digest piece by piece.
+/// The canonical form, digested piece by piece.
 struct Canon(Sha256);
 
 impl Canon {
@@ -70,7 +70,7 @@ impl Canon {
         shape.lengths().iter().for_each(|n| self.number(*n));
     }
 
-    /// A byte that says whether something follows.
+    /// A byte that indicates whether a value follows.
     fn option<T>(&mut self, value: Option<T>, write: impl Fn(&mut Self, T)) {
         self.0.update([u8::from(value.is_some())]);
         if let Some(value) = value {
@@ -106,7 +106,7 @@ impl Canon {
     }
 
     fn value(&mut self, value: &Value) {
-        // Signed and unsigned are the same number.
+        // Equal signed and unsigned numbers are the same content.
         let whole = |this: &mut Self, n: i128| {
             this.0.update(b"i");
             this.0.update(n.to_le_bytes());
@@ -172,7 +172,7 @@ impl Canon {
     }
 }
 
-/// The sum of an array's values in canonical form; nothing for a group.
+/// The digest of an array's values in canonical form; none for a group.
 fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
     let Some(own) = &node.array else { return Ok(None) };
     let tree = dataset.tree();
@@ -212,7 +212,7 @@ fn values(dataset: &Dataset, node: &Node) -> Result<Option<Sum>> {
     Ok(Some(canon.0.finalize().into()))
 }
 
-/// The sum of all elements in C order. What lies behind 80-bit numbers is nobody's.
+/// The digest of all elements in C order, without the padding of 80-bit numbers.
 fn sum(array: &Array) -> Result<Sum> {
     let (word, used) = (array.dtype().word(), array.dtype().used());
     if word == used {
@@ -230,7 +230,7 @@ fn sum(array: &Array) -> Result<Sum> {
     Ok(hasher.finalize().into())
 }
 
-/// Bytes before each element, where elements have lengths of their own.
+/// Start of each element in bytes, for elements of variable length.
 fn lengths(desc: &ArrayDesc) -> Option<&[u64]> {
     let size = desc.dtype.size() as u64;
     let even = |starts: &&[u64]| starts.windows(2).all(|w| w[1].saturating_sub(w[0]) == size);
@@ -323,7 +323,7 @@ mod tests {
             let layout = Layout::Encoded { starts, decoded, data, codec, order: Order::C };
             digest(&[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0], layout, dtype, false, "x")
         };
-        // In which parts an array is encoded is not content.
+        // The parts in which an array is encoded are not content.
         let rows = encoded(&[0, 6, 12], DType::U16);
         assert_eq!(rows, encoded(&[0, 1, 12], DType::U16));
         let plain = Layout::Plain { extents: Extents::one(0, 12), order: Order::C };

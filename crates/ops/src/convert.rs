@@ -1,4 +1,4 @@
-//! A dataset written as another format, and what that loses.
+//! Conversion of a dataset to another format, and its losses.
 
 use std::path::Path;
 
@@ -10,15 +10,14 @@ use spile_core::format::{
     Capabilities, Format, Grade, Loss, LossKind, OpenOptions, Writer, write_file_if, writer_of,
 };
 use spile_core::registry::Registry;
-use spile_core::report::Severity;
+use spile_core::report::{Finding, Severity};
 use spile_core::sink::Overwrite;
 
 use spile_interchange::{flatten, flatten_losses};
 
 use crate::diff::{Diff, Row, Rules, diff};
 
-/// The format that a new file of this name is written as: the one called `name`, or the one whose files
-/// end like that.
+/// The format for a new file: the one called `name`, or the one with the extension of `path`.
 pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'static dyn Format> {
     let writable = |f: &&&'static dyn Format| f.info().write != Grade::None;
     if let Some(name) = name {
@@ -35,8 +34,8 @@ pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'
         (None, Some(format)) => Err(unwritable(registry, *format)),
         (None, None) => {
             let message = match extension {
-                "" => "the name has no ending that tells the format".to_string(),
-                other => format!("no format is known whose files end in \".{other}\""),
+                "" => "the file name has no extension that determines the format".to_string(),
+                other => format!("unknown file name extension \".{other}\""),
             };
             Err(Error::argument(message).with_path(path).hint(Hint::ChooseFormat(names(registry))))
         }
@@ -44,7 +43,7 @@ pub fn target(registry: &Registry, name: Option<&str>, path: &Path) -> Result<&'
 }
 
 fn unwritable(registry: &Registry, format: &dyn Format) -> Error {
-    Error::argument(format!("{} files are only read", format.info().name))
+    Error::argument(format!("writing {} files is not supported", format.info().name))
         .hint(Hint::ChooseFormat(names(registry)))
 }
 
@@ -53,13 +52,15 @@ fn names(registry: &Registry) -> Vec<&'static str> {
     writable.map(|info| info.name).collect()
 }
 
-/// How a dataset is stored in a format, and what that loses.
+/// How a dataset is stored in a format, and the losses.
 pub struct Plan {
     /// Arrays are flattened to what the format has, with metadata that restores them.
     pub flattened: bool,
-    /// What will not arrive.
+    /// What is not written.
     pub losses: Vec<Loss>,
-    /// Number of arrays that will.
+    /// Number of losses, the first of the list, that are objects of the source that cannot be read.
+    pub unreadable: usize,
+    /// Number of arrays that are written.
     pub arrays: u64,
 }
 
@@ -88,20 +89,12 @@ pub fn serialize_losses<S: Serializer>(
     serializer.collect_seq(losses.iter().map(LossRow::from))
 }
 
-/// The way of writing `content` as `format` that loses least; an error where it cannot be written. Reads
-/// no values and writes nothing. `path` is the name of the new file.
+/// The way of writing `content` as `format` with the fewest losses; fails if it cannot be written. Reads no
+/// values and writes nothing. `path` is the name of the new file.
 pub fn plan(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Plan> {
-    // Objects of the source that cannot be read do not arrive either.
-    let unreadable: Vec<Loss> = content
-        .warnings()
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error)
-        .map(|finding| {
-            let path = finding.object.as_deref().unwrap_or_default().trim_matches('"');
-            let reason = format!("cannot be read: {}", finding.message);
-            Loss::new(path, LossKind::Array, reason)
-        })
-        .collect();
+    // Objects of the source that cannot be read are losses, too.
+    let errors = content.warnings().iter().filter(|found| found.severity == Severity::Error);
+    let unreadable: Vec<Loss> = errors.map(unreadable).collect();
     let all = content.arrays().count() as u64;
     if let (0, Some(first)) = (all, unreadable.first()) {
         let message = format!("no array can be converted: \"{}\" {}", first.path, first.reason);
@@ -124,8 +117,25 @@ pub fn plan(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Plan>
         let message = format!("no array can be converted: \"{path}\" {reason}");
         return Err(Error::unsupported("", message).with_format(format.info().name));
     }
+    let count = unreadable.len();
     losses.splice(0..0, unreadable);
-    Ok(Plan { flattened, losses, arrays: all - lost })
+    Ok(Plan { flattened, losses, unreadable: count, arrays: all - lost })
+}
+
+/// The loss of an object of the source that cannot be read.
+fn unreadable(finding: &Finding) -> Loss {
+    let reason = format!("cannot be read: {}", finding.message);
+    let Some(object) = finding.object.as_deref() else {
+        return Loss::new("", LossKind::Values, reason);
+    };
+    let unquoted = |text: &str| text.trim_matches('"').to_string();
+    match object.split_once(" of ") {
+        Some((what, owner)) if what.starts_with("attribute ") => {
+            let owner = if owner.starts_with('"') { unquoted(owner) } else { String::new() };
+            Loss::attribute(owner, unquoted(&what["attribute ".len()..]), reason)
+        }
+        _ => Loss::new(unquoted(object), LossKind::Array, reason),
+    }
 }
 
 /// What a format can store, where anything else can be flattened.
@@ -160,7 +170,7 @@ pub fn convert(
     written.map_err(|e| e.with_format(format.info().name))
 }
 
-/// Formats for one array have their own name for it.
+/// Formats for a single array do not keep its name.
 fn rules(content: &Dataset, written: &Dataset) -> Rules {
     fn only<'a>(mut paths: impl Iterator<Item = &'a str>) -> Option<String> {
         paths.next().filter(|_| paths.next().is_none()).map(Into::into)
@@ -172,26 +182,37 @@ fn rules(content: &Dataset, written: &Dataset) -> Rules {
     Rules { renamed: renamed.into_iter().collect(), ..Rules::default() }
 }
 
-/// Whether a difference between source and result is a known loss.
-fn is_known(row: &Row, losses: &[Loss]) -> bool {
+/// Whether a difference between source and result is this loss.
+pub fn is_loss(row: &Row, loss: &Loss) -> bool {
     let kinds: &[LossKind] = match row.what {
         "first only" => &[LossKind::Array, LossKind::Group, LossKind::Name, LossKind::Frames],
         "second only" => &[LossKind::Name],
+        "kind" => &[LossKind::Array],
         "attribute" => &[LossKind::Attribute],
-        "type" => &[LossKind::Type],
+        // Physical values have another type.
+        "type" => &[LossKind::Type, LossKind::Scaling],
         "shape" | "frames" => &[LossKind::Shape, LossKind::Frames],
         "map" => &[LossKind::Scaling],
-        "dimensions" => &[LossKind::Dimensions],
-        "coordinates" => &[LossKind::Coordinates],
+        "dimensions" => &[LossKind::Dimensions, LossKind::Shape],
+        "coordinates" => &[LossKind::Coordinates, LossKind::Shape],
         "meaning" => &[LossKind::Meaning],
         "name" => &[LossKind::Name],
         _ => &[LossKind::Values],
     };
-    losses.iter().any(|loss| {
-        kinds.contains(&loss.kind)
-            && loss.path == row.path
-            && (loss.name.is_none() || loss.name == row.name)
-    })
+    kinds.contains(&loss.kind)
+        && loss.path == row.path
+        && (loss.name.is_none() || loss.name == row.name)
+}
+
+/// Whether a difference is something that the result has and the source has not: objects and attributes
+/// that the target requires, the role of a column, the frame axis of a collection.
+pub fn is_addition(row: &Row) -> bool {
+    match row.what {
+        "second only" => true,
+        "attribute" | "meaning" => row.first.is_none(),
+        "frames" => row.path.is_empty() && row.first.as_deref() == Some("none"),
+        _ => false,
+    }
 }
 
 /// Bytes of a file, or of all files of a folder.
@@ -207,11 +228,24 @@ pub fn size(path: &Path) -> Result<u64> {
     bytes().map_err(|e| Error::io(path, e))
 }
 
-/// Reads what was written and compares it, values included; the plan's losses are known.
-pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) -> Result<Diff> {
+/// Reads the file at `path` and compares it with `content`, values included. Returns all differences.
+pub fn compare(format: &dyn Format, content: &Dataset, path: &Path) -> Result<Diff> {
     let options = OpenOptions::with_limits(*content.limits());
     let written = Dataset::open_path(format, path, &options)?;
-    let mut found = diff(content, &written, &rules(content, &written))?;
-    found.differences.retain(|row| !is_known(row, &plan.losses));
+    diff(content, &written, &rules(content, &written))
+}
+
+/// Reads what was written and compares it, values included. Returns the differences that are neither
+/// losses of the plan nor additions of the target, and everything of the source that cannot be read and therefore not be compared.
+pub fn verify(format: &dyn Format, content: &Dataset, plan: &Plan, path: &Path) -> Result<Diff> {
+    let mut found = compare(format, content, path)?;
+    let is_known =
+        |row: &Row| is_addition(row) || plan.losses.iter().any(|loss| is_loss(row, loss));
+    found.differences.retain(|row| !is_known(row));
+    let unreadable = plan.losses.iter().take(plan.unreadable).map(|loss| Row {
+        name: loss.name.clone(),
+        ..Row::new(&loss.path, "unreadable", Some(loss.reason.clone()), None)
+    });
+    found.differences.splice(0..0, unreadable);
     Ok(found)
 }

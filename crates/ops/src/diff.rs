@@ -1,4 +1,4 @@
-//! How two files differ: what is in them, what is said about it, and the values.
+//! Differences of two files: objects, attributes, descriptions of arrays, and values.
 
 mod values;
 
@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::error::{Error, Result};
+use spile_core::frames::FrameAxis;
 use spile_core::layout::{ArrayDesc, Coord, Layout, Linear};
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
@@ -21,21 +22,21 @@ use values::Gap;
 /// What counts as a difference.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Values may be apart by this much,
+    /// Absolute tolerance: values are equal if `|a - b| <= atol + rtol * |b|`.
     pub atol: f64,
-    /// and by this part of the second value.
+    /// Relative tolerance, as a fraction of the second value.
     pub rtol: f64,
-    /// Or by so many of the numbers between them, in the less precise type of the two.
+    /// Tolerance in units in the last place of the less precise type.
     pub ulp: u64,
-    /// NaN is the same as NaN.
+    /// NaN equals NaN.
     pub nan_equal: bool,
-    /// Values and shapes only: no types, attributes, dimensions, coordinates.
+    /// Compares values and shapes only, not types, attributes, dimensions and coordinates.
     pub values_only: bool,
-    /// Objects that are looked at, and frames.
+    /// Objects and frames that are compared.
     pub pick: Pick,
-    /// Objects that are not.
+    /// Objects that are not compared.
     pub ignore: Option<Pick>,
-    /// Paths in the first file, and what they are called in the second.
+    /// Paths in the first file and in the second.
     pub renamed: Vec<(String, String)>,
 }
 
@@ -73,8 +74,7 @@ impl Rules {
         self.pick.wants_node(node) && !ignored
     }
 
-    /// What a path of the first file is called in the second: its own name or, for what is below a
-    /// group that has another one, that of the group.
+    /// The path in the second file of a path in the first, by its own new name or that of a group above it.
     fn second_path(&self, path: &str) -> String {
         let below = |(from, to): &(String, String)| {
             let rest = path.strip_prefix(from.as_str())?;
@@ -84,24 +84,24 @@ impl Rules {
     }
 }
 
-/// How two files differ.
+/// The differences of two files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diff {
-    /// Arrays that are in both.
+    /// Number of arrays in both files.
     pub arrays: u64,
-    /// The differences; what is in one only first, then values, the furthest apart first.
+    /// The differences: structure first, then values, largest relative difference first.
     pub differences: Vec<Row>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The object, as the first file calls it; empty for the file itself.
+    /// Path of the object in the first file; empty for the root.
     pub path: String,
     /// What is different: `first only`, `second only`, `kind`, `frames`, `type`, `shape`, `map`,
-    /// `dimensions`, `coordinates`, `meaning`, `attribute`, `values`.
+    /// `dimensions`, `coordinates`, `meaning`, `attribute`, `values`, `unreadable`.
     pub what: &'static str,
-    /// The frame in which the values are furthest apart, or the only one that is meant.
+    /// The frame with the largest difference, or the only one that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
     /// The attribute.
@@ -113,7 +113,7 @@ pub struct Row {
     /// What the second file has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub second: Option<String>,
-    /// Of values.
+    /// Statistics of differing values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Apart>,
 }
@@ -121,24 +121,29 @@ pub struct Row {
 /// Values that differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Apart {
-    /// How many.
+    /// Number of differing elements.
     pub differ: u64,
-    /// Of how many.
+    /// Number of elements.
     pub count: u64,
-    /// The largest distance; nothing for texts and bytes, null in JSON where one is no number.
+    /// The largest absolute difference; absent for text and bytes, null in JSON if one value is NaN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<Real>,
-    /// The same as a part of the larger of the two.
+    /// That difference as a fraction of the larger value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<Real>,
-    /// Where that is.
+    /// Its index.
     pub index: Vec<u64>,
-    /// The coordinates of that place, where they are known.
+    /// The coordinates at that index, where known.
     pub at: Vec<Option<Real>>,
 }
 
 impl Row {
-    fn new(path: &str, what: &'static str, first: Option<String>, second: Option<String>) -> Self {
+    pub(crate) fn new(
+        path: &str,
+        what: &'static str,
+        first: Option<String>,
+        second: Option<String>,
+    ) -> Self {
         let path = path.into();
         Self { path, what, frame: None, name: None, first, second, values: None }
     }
@@ -148,7 +153,7 @@ impl Row {
 pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
     let missing = HashSet::new();
     let mut work = Work { files: [first, second], rules, missing, diff: Diff::default() };
-    work.files();
+    work.files()?;
     let (one, two) = (first.tree(), second.tree());
     let mut met = HashSet::new();
     for (_, node) in one.iter().filter(|(_, node)| rules.wants_node(node)) {
@@ -168,7 +173,7 @@ pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
         }
     }
     let mut diff = work.diff;
-    // Structure first, then values by how far they are apart for their size.
+    // Structure first, then values by relative difference.
     diff.differences.sort_by(|a, b| {
         let far = |row: &Row| {
             let values = row.values.as_ref();
@@ -185,7 +190,7 @@ pub fn diff(first: &Dataset, second: &Dataset, rules: &Rules) -> Result<Diff> {
 struct Work<'a> {
     files: [&'a Dataset; 2],
     rules: &'a Rules,
-    /// Groups that only one of the files has.
+    /// Groups in only one of the files.
     missing: HashSet<String>,
     diff: Diff,
 }
@@ -197,7 +202,7 @@ impl Work<'_> {
 
     fn only(&mut self, node: &Node, what: &'static str) {
         let above = node.path.rsplit_once('/').map_or("", |(above, _)| above);
-        // What is below a group that is missing goes without saying.
+        // Objects in a missing group are not listed.
         if !self.missing.contains(above) {
             self.add(Row::new(&node.path, what, None, None));
         }
@@ -206,8 +211,8 @@ impl Work<'_> {
         }
     }
 
-    /// What the files say about themselves, and their frames.
-    fn files(&mut self) {
+    /// Compares the attributes of the roots, and the frame axes.
+    fn files(&mut self) -> Result<()> {
         let [one, two] = self.files.map(Dataset::tree);
         if !self.rules.values_only && self.rules.wants("") {
             self.attrs("", one.attrs(), two.attrs());
@@ -216,7 +221,38 @@ impl Work<'_> {
         if count(one) != count(two) {
             let text = |tree: &Tree| Some(count(tree).map_or("none".into(), |n| n.to_string()));
             self.add(Row::new("", "frames", text(one), text(two)));
+            return Ok(());
         }
+        let (Some(one), Some(two)) = (one.frames(), two.frames()) else { return Ok(()) };
+        if self.rules.values_only {
+            return Ok(());
+        }
+        // One row for all frames: the first that differs.
+        for frame in self.rules.pick.frames(one.len())? {
+            let moment =
+                |axis: &dyn FrameAxis| -> Result<_> { Ok((axis.step(frame)?, axis.time(frame)?)) };
+            let (a, b) = (moment(&**one)?, moment(&**two)?);
+            let same_time = match (a.1, b.1) {
+                (Some(a), Some(b)) => {
+                    self.rules.allows((a - b).abs(), b.abs())
+                        || (a.is_nan() && b.is_nan())
+                        || a == b
+                }
+                (a, b) => a == b,
+            };
+            if a.0 != b.0 || !same_time {
+                let text = |(step, time): (Option<u64>, Option<f64>)| {
+                    let step = step.map(|step| format!("step {step}"));
+                    let time = time.map(|time| format!("time {time}"));
+                    let known: Vec<String> = step.into_iter().chain(time).collect();
+                    if known.is_empty() { "no step or time".into() } else { known.join(", ") }
+                };
+                let row = Row::new("", "frames", Some(text(a)), Some(text(b)));
+                self.add(Row { frame: Some(frame), ..row });
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn nodes(&mut self, one: &Node, two: &Node) -> Result<()> {
@@ -273,7 +309,7 @@ impl Work<'_> {
             (a, b) => {
                 let text = |n: Option<u64>| Some(n.map_or("none".into(), |n| n.to_string()));
                 self.add(Row::new(path, "frames", text(a), text(b)));
-                // One frame and none at all can still be the same values.
+                // An array with one frame and one without frames may have the same values.
                 if a.or(b) == Some(1) { self.frame(path, 0, first, second) } else { Ok(()) }
             }
         }
@@ -298,7 +334,7 @@ impl Work<'_> {
         }
     }
 
-    /// Everything about an array but its shape and values.
+    /// Compares the descriptions of two arrays, except for their shapes.
     fn described(
         &mut self,
         path: &str,
@@ -311,7 +347,7 @@ impl Work<'_> {
                 self.diff.differences.push(Row::new(path, what, Some(first), Some(second)));
             }
         };
-        // In which order bytes lie is not content.
+        // Byte order is not content.
         let dtype = |desc: &ArrayDesc| desc.dtype.with_order(ByteOrder::Little).to_string();
         row("type", dtype(a), dtype(b));
         let map = |desc: &ArrayDesc| match desc.map {
@@ -343,8 +379,15 @@ impl Work<'_> {
             let mesh = mesh.map(|path| rules.map_or_else(|| path.into(), |r| r.second_path(path)));
             format!("{} {mesh:?} {centring:?} {component:?} {point_set:?} {missing:?}", role.name())
         };
-        row("meaning", meaning(first, one, Some(self.rules)), meaning(second, two, None));
         row("coordinates", coords(first, one, Some(self.rules)), coords(second, two, None));
+        let (a, b) = (meaning(first, one, Some(self.rules)), meaning(second, two, None));
+        if a != b {
+            // An array without semantics has none.
+            let known = |text: String, desc: &ArrayDesc| {
+                (*desc.semantics() != Semantics::default()).then_some(text)
+            };
+            self.add(Row::new(path, "meaning", known(a, first), known(b, second)));
+        }
     }
 
     fn values(
@@ -380,7 +423,7 @@ impl Work<'_> {
         };
         let row = Row::new(path, "values", Some(worst.first), Some(worst.second));
         let row = Row { frame, values: Some(apart), ..row };
-        // One row for all frames: the one that is furthest apart.
+        // One row for all frames: that of the largest difference.
         let known = self.diff.differences.iter_mut();
         let known = known.rev().find(|r| r.values.is_some() && r.path == path && frame.is_some());
         match known {
@@ -401,7 +444,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The coordinates of a place in the first file.
+    /// The coordinates at an index of the first file.
     fn coordinates(
         &self,
         desc: &ArrayDesc,
@@ -422,7 +465,7 @@ impl Work<'_> {
     }
 }
 
-/// Numbers are the same if they are equal, whatever type they have; NaN is NaN.
+/// Whether two attributes are equal: numbers of any type by value, NaN equal to NaN.
 fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(Value::List(a)), Some(Value::List(b))) => {
@@ -437,13 +480,13 @@ fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     }
 }
 
-/// `old=new`, as it is written on a command line.
+/// Parses `old=new`.
 pub fn renaming(text: &str) -> Result<(String, String)> {
     match text.split_once('=') {
         Some((from, to)) if !from.is_empty() && !to.is_empty() => {
             let clean = |path: &str| path.trim_matches('/').to_string();
             Ok((clean(from), clean(to)))
         }
-        _ => Err(Error::argument(format!("\"{text}\" does not say old=new"))),
+        _ => Err(Error::argument(format!("expected old=new, found \"{text}\""))),
     }
 }

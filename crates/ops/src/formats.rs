@@ -1,10 +1,10 @@
-//! What spile knows: the table of formats.
+//! The table of supported formats.
 
 use serde::Serialize;
 use spile_core::format::Grade;
 use spile_core::registry::Registry;
 
-/// A format and how far it is supported: `none`, `partial` or `complete`.
+/// A format and its extent of support: `none`, `partial` or `complete`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// Short name, as in commands and codes.
@@ -13,9 +13,9 @@ pub struct Row {
     pub title: &'static str,
     /// Who has such files.
     pub users: &'static str,
-    /// The text it is built by.
+    /// The specification it follows.
     pub specification: &'static str,
-    /// Usual file name endings, without the dot.
+    /// Usual file name extensions, without the dot.
     pub extensions: &'static [&'static str],
     /// Reading.
     pub read: &'static str,

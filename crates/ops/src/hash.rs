@@ -1,4 +1,4 @@
-//! Sums of the arrays and of the format's own objects.
+//! Digests of arrays and of the format's own objects.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -14,10 +14,10 @@ use spile_core::tree::Node;
 use crate::json::hex;
 use crate::pick::Pick;
 
-/// Arrays, frames or objects hashed at once; a bound for memory, not for speed.
+/// Number of arrays, frames or objects hashed at once; limits memory.
 pub(crate) const BATCH: usize = 256;
 
-/// The sum of an array.
+/// The digest of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrayHash {
     /// Its path.
@@ -32,35 +32,35 @@ pub struct ArrayHash {
     pub dtype: String,
     /// Lengths.
     pub shape: Vec<u64>,
-    /// Bytes that the sum covers.
+    /// Number of digested bytes.
     pub nbytes: u64,
-    /// Over the stored values, little-endian, in the file's own element order.
+    /// Digest of the stored values, little-endian, in the element order of the file.
     pub sha256: String,
 }
 
-/// The sum of one of the format's own objects.
+/// The digest of one of the format's own objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectHash {
     /// Its name.
     pub path: String,
-    /// Its other name, where it has two.
+    /// Its native identifier, where that differs from the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Its frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
-    /// Its type in the format's own words.
+    /// Its type in the terms of the format.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Bytes that the sum covers.
+    /// Number of digested bytes.
     pub nbytes: u64,
-    /// Over the stored values, little-endian, in the file's own element order.
+    /// Digest of the stored values, little-endian, in the element order of the file.
     pub sha256: String,
 }
 
 pub(crate) type Sum = [u8; 32];
 
-/// Hands out the sums of the wanted arrays, in the order of the file.
+/// Calls `each` with the digests of the selected arrays, in file order.
 pub fn hash(
     dataset: &Dataset,
     pick: &Pick,
@@ -104,7 +104,7 @@ pub fn hash(
     flush(&mut single, each)
 }
 
-/// Hands out the sums of the format's own objects, in the order of the file.
+/// Calls `each` with the digests of the format's own objects, in file order.
 pub fn native(dataset: &Dataset, each: &mut dyn FnMut(ObjectHash) -> Result<()>) -> Result<()> {
     let mut batch: Vec<Object> = Vec::new();
     let mut flush = |batch: &mut Vec<Object>| {

@@ -1,10 +1,10 @@
-//! A virtual Zarr store: where the arrays of a file lie, in the words of Zarr version 2 (Kerchunk's
-//! reference format, version 1), so that xarray and zarr open the original bytes in place.
+//! A virtual Zarr store: byte ranges of the arrays of a file as a Zarr version 2 store (Kerchunk reference
+//! format, version 1), so that xarray and zarr read the original file in place.
 //!
-//! A chunk of such a store is one range of a file. Arrays that are one range or several of whole rows can
-//! be said like this, in any byte order and both element orders; so can frames that lie one after
-//! the other. Small arrays that lie otherwise are put into the index itself. The rest is left out and
-//! named.
+//! A chunk of such a store is one byte range of a file. Arrays that consist of one range, or of several
+//! ranges of complete rows, can be referenced, in any byte order and element order; so can consecutive
+//! frames. Small arrays with another layout are stored in the index itself. All others are skipped and
+//! listed.
 
 use std::collections::HashMap;
 
@@ -30,17 +30,17 @@ pub use forms::DOCUMENTS;
 /// An index.
 #[derive(Default)]
 pub struct Index {
-    /// What Zarr knows of groups and arrays.
+    /// Zarr metadata of groups and arrays, by key.
     documents: Map<String, Json>,
     /// The chunks of each array.
     chunks: Vec<(String, Chunks)>,
-    /// Names of the files that they are in.
+    /// Names of the referenced files.
     files: Vec<String>,
-    /// Arrays that are in it.
+    /// Number of referenced arrays.
     pub arrays: u64,
-    /// Bytes of the original that it points to.
+    /// Number of referenced bytes.
     pub bytes: u64,
-    /// What is not in it, and why.
+    /// Arrays that are not referenced, with reasons.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -60,8 +60,8 @@ impl Index {
     }
 }
 
-/// The index of an open file or series. Reads metadata, and the values of small arrays that lie nowhere
-/// as they are.
+/// The index of an open file or series. Reads metadata, and the values of small arrays that cannot be
+/// referenced.
 pub fn index(content: &Dataset) -> Result<Index> {
     let (flat, limits) = (Flat::new(content)?, content.limits());
     let tree = flat.tree();
@@ -75,7 +75,7 @@ pub fn index(content: &Dataset) -> Result<Index> {
         index.put(&node.path, ".zgroup", group.clone());
         index.put(&node.path, ".zattrs", Json::Object(attributes(&node.attrs)));
     }
-    // Points of a dimension are where xarray looks for them.
+    // Coordinates are named as xarray expects them.
     let mut places: HashMap<NodeId, String> = HashMap::new();
     for dimension in dimensions.list() {
         match dimension.coord {
@@ -115,17 +115,17 @@ pub fn index(content: &Dataset) -> Result<Index> {
         put_array(&mut index, place, &array.shape, chunks, &names, attrs);
     }
     index.files = files.names();
-    // What no array of one shape can hold is not even in the flat tree.
+    // Arrays with a shape per frame are not in the flat tree.
     for (_, node, _) in content.tree().arrays() {
         if tree.at(&node.path).is_none() && !flat_elsewhere(content, &node.path) {
-            let why = "its shape changes from frame to frame".to_string();
+            let why = "the shape differs between frames".to_string();
             index.left_out.push(LeftOut { path: node.path.clone(), why });
         }
     }
     Ok(index)
 }
 
-/// The array is the same as another one, which is there.
+/// Whether the array refers to another one that is referenced.
 fn flat_elsewhere(content: &Dataset, path: &str) -> bool {
     let tree = content.tree();
     let array = tree.at(path).and_then(|id| tree.node(id).array.as_ref());

@@ -1,4 +1,4 @@
-//! What a person wants to know first. Reads no array.
+//! Summary of a file. Reads no array values.
 
 use serde::Serialize;
 use spile_core::Dataset;
@@ -8,7 +8,7 @@ use spile_core::frames::FrameAxis;
 use crate::check::Row;
 use crate::json::{Pairs, Real};
 
-/// A file in a few lines.
+/// Summary of a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
     /// Short name of the format.
@@ -24,9 +24,9 @@ pub struct Info {
     /// The step or time axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<Frames>,
-    /// In the format's own words.
+    /// Key facts in the terms of the format.
     pub summary: Pairs,
-    /// What was noticed while it was opened and did not stop that.
+    /// Warnings collected while opening.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Row>,
 }
@@ -47,22 +47,22 @@ pub struct Frames {
 /// A point of the step or time axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moment {
-    /// The simulation step, where the format tells.
+    /// The simulation step, where the format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// The simulation time, where the format tells.
+    /// The simulation time, where the format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Real>,
 }
 
 impl Moment {
-    /// Of a frame.
+    /// Step and time of a frame.
     pub fn of(axis: &dyn FrameAxis, frame: u64) -> Result<Self> {
         Ok(Self { step: axis.step(frame)?, time: axis.time(frame)?.map(Real) })
     }
 }
 
-/// Looks at an open file.
+/// The summary of an open file.
 pub fn info(dataset: &Dataset) -> Result<Info> {
     let tree = dataset.tree();
     let arrays = tree.arrays().count() as u64;

@@ -1,5 +1,5 @@
-//! Core's values as JSON. JSON has no NaN and no infinities: they are the strings `"NaN"`,
-//! `"Infinity"` and `"-Infinity"`. Integers are written whole, all 64 bits of them.
+//! Values, errors and elements as JSON. NaN and infinities, which JSON lacks, are the strings `"NaN"`,
+//! `"Infinity"` and `"-Infinity"`. Integers keep all 64 bits.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use spile_core::error::Error;
 use spile_core::tree::{Attrs, Value};
 use spile_core::wire::ByteOrder;
 
-/// A number that may be none that JSON knows.
+/// A number that may be NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Real(pub f64);
 
@@ -24,7 +24,7 @@ impl Serialize for Real {
     }
 }
 
-/// The word for a number that JSON cannot write.
+/// The string for NaN or an infinity; none for finite numbers.
 fn name(value: f64) -> Option<&'static str> {
     match value {
         _ if value.is_nan() => Some("NaN"),
@@ -61,7 +61,7 @@ impl Serialize for Attr<'_> {
     }
 }
 
-/// Named values in the order of the file. JSON wants different names: a second `x` is `x~2`.
+/// Named values in file order. Repeated names are numbered: a second `x` is `x~2`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pairs(pub Attrs);
 
@@ -81,15 +81,15 @@ impl Serialize for Pairs {
     }
 }
 
-/// An error, as it stands under `"error"`.
+/// An error, as under `"error"` in JSON output.
 #[derive(serde::Serialize)]
 pub struct Failure<'a> {
-    /// Whose fault it is, for example `malformed`.
+    /// The kind, for example `malformed`.
     pub kind: &'static str,
-    /// The rule, where there is one.
+    /// The code, where there is one.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub code: &'static str,
-    /// The sentence.
+    /// The message.
     pub message: &'a str,
     /// The file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct Failure<'a> {
     /// The frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
-    /// The byte of the file.
+    /// Byte offset in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// A suggestion, as the front end renders it.
@@ -161,7 +161,7 @@ pub fn write_real(value: f64, out: &mut String) {
 }
 
 fn write_string(text: &str, out: &mut String) {
-    // A string always has a JSON form.
+    // Strings can always be serialised.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 

@@ -1,25 +1,26 @@
-//! The verbs of spile: what can be done with a file, whatever its format.
+//! The operations of spile on files of any format.
 //!
-//! Each file is one verb. A verb works on a [`Dataset`](spile_core::Dataset), returns data (or calls back
-//! row by row where a file may have millions of them) and never prints. The structs derive `Serialize`: their fields are the JSON that `docs/json.md` describes.
+//! Each module is one operation on a [`Dataset`](spile_core::Dataset). It returns data, or calls back row by
+//! row where a file may have millions of rows, and never prints. The structs derive `Serialize`; their
+//! fields are the JSON that `docs/json.md` describes.
 //!
-//! | file | verb |
+//! | module | content |
 //! |---|---|
-//! | `info` | what a person wants to know first |
+//! | `info` | summary of a file |
 //! | `list` | the objects of a file |
-//! | `stat` | statistics of its arrays |
-//! | `cat` | its values: text, JSON, raw bytes |
-//! | `hash` | sums of its arrays and of its format's own objects |
-//! | `content` | the sum of what it says, whatever its layout |
-//! | `convert` | a file as another format, and what that costs |
-//! | `diff` | how two files differ |
-//! | `index` | where its arrays lie, for readers of Zarr |
-//! | `map` | which bytes are what |
-//! | `watch` | what came with a frame |
-//! | `check` | what is wrong with it |
+//! | `stat` | statistics of arrays |
+//! | `cat` | values as text, JSON or raw bytes |
+//! | `hash` | digests of arrays and of the format's own objects |
+//! | `content` | digest of the content, independent of the layout |
+//! | `convert` | conversion to another format, and its losses |
+//! | `diff` | differences of two files |
+//! | `index` | byte ranges of arrays as a virtual Zarr store |
+//! | `map` | byte map of a file |
+//! | `watch` | key figures of new frames |
+//! | `check` | checks against the specification |
 //! | `formats` | the table of formats |
-//! | `pick` | which objects and frames a verb looks at |
-//! | `subset` | those as if they were all of the file |
+//! | `pick` | selection of objects, frames and parts of dimensions |
+//! | `subset` | the selected part as a dataset |
 //! | `json` | attributes, errors and elements as JSON |
 //!
 //! ```

@@ -11,7 +11,7 @@ use crate::pick::Pick;
 /// A group or an array.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The whole path.
+    /// The path.
     pub path: String,
     /// The format's own name, where that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct Row {
     /// Everything else about an array.
     #[serde(flatten)]
     pub array: Option<ArrayRow>,
-    /// What is said about it.
+    /// Its attributes.
     pub attrs: Pairs,
 }
 
@@ -34,11 +34,11 @@ pub struct ArrayRow {
     pub shape: Vec<u64>,
     /// Names of the dimensions.
     pub dims: Vec<String>,
-    /// Where the points of each dimension are.
+    /// Coordinate of each dimension.
     pub coords: Vec<CoordRow>,
-    /// Bytes once decoded; of one frame, where it has frames.
+    /// Decoded size in bytes; of one frame, where it has frames.
     pub bytes: u64,
-    /// From stored to meant values.
+    /// Linear scaling: value = intercept + slope * stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<MapRow>,
     /// Number of frames, where the array has them.
@@ -46,20 +46,20 @@ pub struct ArrayRow {
     pub frames: Option<u64>,
 }
 
-/// Where the points of a dimension are.
+/// The coordinate of a dimension.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum CoordRow {
-    /// Nothing known but the index: `null`.
+    /// No coordinate: `null`.
     None,
     /// `start + k * step`.
     Uniform {
         /// The first point.
         start: Real,
-        /// The distance.
+        /// The step.
         step: Real,
     },
-    /// In another array.
+    /// The values of another array.
     Array {
         /// Its path.
         path: String,
@@ -81,7 +81,7 @@ impl From<Linear> for MapRow {
     }
 }
 
-/// The wanted objects down to `depth` levels, parents before their children.
+/// The selected objects down to `depth` levels, parents before their children.
 pub fn list(tree: &Tree, pick: &Pick, depth: Option<usize>) -> Result<Vec<Row>> {
     let level = |node: &Node| node.path.matches('/').count() + 1;
     pick.nodes(tree)?

@@ -1,41 +1,41 @@
-//! Which bytes are what, with the bytes that nothing claims.
+//! The byte map of a file, including unassigned bytes.
 
 use serde::Serialize;
 use spile_core::Dataset;
 use spile_core::error::Result;
 
-/// A range of bytes with a meaning, or without one.
+/// A byte range with a meaning, or an unassigned one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// `header`, `data`, `text`, `padding`, `unknown`, or `gap` where nothing claims the bytes.
+    /// `header`, `data`, `text`, `padding`, `unknown`, or `gap` for unassigned bytes.
     pub role: &'static str,
-    /// Its name in the format's own words.
+    /// Its name in the terms of the format.
     pub name: String,
-    /// What it says.
+    /// Its value as text.
     pub value: String,
-    /// Bytes at its beginning that an earlier range claimed already.
+    /// Number of bytes at its beginning that overlap an earlier range.
     #[serde(skip_serializing_if = "is_zero")]
     pub overlap: u64,
 }
 
-/// What all parts add up to.
+/// Totals of all ranges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Totals {
     /// Length of the file.
     pub bytes: u64,
     /// Bytes and share of each role, in the order in which roles appear.
     pub roles: Vec<Share>,
-    /// Bytes claimed twice.
+    /// Bytes in more than one range.
     pub overlapping: u64,
-    /// Bytes claimed behind the end of the file.
+    /// Bytes of ranges beyond the end of the file.
     pub past_end: u64,
 }
 
-/// How much of a file has one role. Bytes claimed twice count once, for the first.
+/// Bytes of one role. Bytes in more than one range count for the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// The role.
@@ -54,7 +54,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Hands out every range of the file in order, gaps included.
+/// Calls `each` with every range in file order, including gaps.
 pub fn map(dataset: &Dataset, each: &mut dyn FnMut(Part) -> Result<()>) -> Result<Totals> {
     let len = dataset.source().len();
     let mut totals = Totals { bytes: len, ..Totals::default() };

@@ -1,4 +1,4 @@
-//! Which objects and which frames a verb looks at.
+//! Selection of objects, frames and parts of dimensions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use spile_core::select::{Selection, Slice};
 use spile_core::shape::Shape;
 use spile_core::tree::{Node, NodeId, Tree};
 
-/// Everything, unless patterns or frames were given.
+/// A selection of objects, frames and parts of dimensions; the default selects everything.
 #[derive(Clone, Debug, Default)]
 pub struct Pick {
     globs: Option<GlobSet>,
@@ -38,7 +38,7 @@ impl Pick {
         Ok(Self { globs: Some(globs), patterns: patterns.to_vec(), ..Self::default() })
     }
 
-    /// Only some frames, written as a slice: `5`, `0:100:10`.
+    /// Selects frames by a slice: `5`, `0:100:10`.
     pub fn with_frames(mut self, frames: &str) -> Result<Self> {
         let slices = frames.parse::<Selection>()?.0;
         match slices[..] {
@@ -52,18 +52,18 @@ impl Pick {
         }
     }
 
-    /// Only the frames of a slice.
+    /// Selects the frames of a slice.
     pub fn with_frame_slice(mut self, frames: Slice) -> Self {
         self.frames = Some(frames);
         self
     }
 
-    /// One frame was chosen by its number.
+    /// Whether one frame is selected by its number.
     pub fn is_one_frame(&self) -> bool {
         matches!(self.frames, Some(Slice::Index(_)))
     }
 
-    /// Only a part of the dimensions of these names, each written as `X=0:100:10` or `X=5`.
+    /// Selects parts of dimensions by name, each written as `X=0:100:10` or `X=5`.
     pub fn with_slices(mut self, slices: &[String]) -> Result<Self> {
         for text in slices {
             let bad = || {
@@ -86,7 +86,7 @@ impl Pick {
         Ok(self)
     }
 
-    /// What is wanted of an array with these dimensions; nothing if that is all of it.
+    /// The selected part of an array with these dimensions; none if it is the entire array.
     pub fn slice(&self, dims: &[String]) -> Option<Selection> {
         let of = |dim: &String| self.slices.iter().find(|(name, _)| name == dim);
         dims.iter().any(|dim| of(dim).is_some()).then(|| {
@@ -95,7 +95,7 @@ impl Pick {
         })
     }
 
-    /// Every dimension that a slice names is one of an array.
+    /// Fails if a slice names a dimension that no array has.
     pub fn known(&self, tree: &Tree) -> Result<()> {
         for (name, _) in &self.slices {
             let mut dims = tree.arrays().flat_map(|(_, _, array)| &array.dims);
@@ -110,17 +110,17 @@ impl Pick {
         Ok(())
     }
 
-    /// Frames were chosen.
+    /// Whether frames are selected.
     pub fn has_frames(&self) -> bool {
         self.frames.is_some()
     }
 
-    /// Nothing is left out.
+    /// Whether everything is selected.
     pub fn is_all(&self) -> bool {
         self.globs.is_none() && self.frames.is_none() && self.slices.is_empty()
     }
 
-    /// The object at `path` is wanted, or a group above it.
+    /// Whether the object at `path`, or a group above it, is selected.
     pub fn wants(&self, path: &str) -> bool {
         let Some(globs) = &self.globs else { return true };
         let groups = path.match_indices('/').map(|(end, _)| &path[..end]);
@@ -130,12 +130,12 @@ impl Pick {
         matches(path) || groups.into_iter().any(matches)
     }
 
-    /// The node is wanted: its path, a group above it, or its native identifier matches.
+    /// Whether the node is selected by its path, a group above it, or its native identifier.
     pub fn wants_node(&self, node: &Node) -> bool {
         self.wants(&node.path) || node.id.as_ref().is_some_and(|id| self.wants(id))
     }
 
-    /// The wanted nodes, in the order of the file; patterns that match nothing are an error.
+    /// The selected nodes in file order. Fails if nothing matches the patterns.
     pub fn nodes<'a>(&self, tree: &'a Tree) -> Result<Vec<(NodeId, &'a Node)>> {
         let found: Vec<_> = tree.iter().filter(|(_, node)| self.wants_node(node)).collect();
         if found.is_empty() && self.globs.is_some() {
@@ -147,13 +147,13 @@ impl Pick {
         Ok(found)
     }
 
-    /// The wanted arrays, in the order of the file.
+    /// The selected arrays in file order.
     pub fn arrays<'a>(&self, tree: &'a Tree) -> Result<Vec<(&'a Node, &'a ArrayDesc)>> {
         let nodes = self.nodes(tree)?;
         Ok(nodes.into_iter().filter_map(|(_, n)| n.array.as_ref().map(|a| (n, a))).collect())
     }
 
-    /// The wanted ones of `count` frames.
+    /// The selected ones of `count` frames.
     pub fn frames(&self, count: u64) -> Result<impl Iterator<Item = u64> + use<>> {
         let slice = self.frames.unwrap_or(Slice::ALL);
         let span = Selection(vec![slice]).resolve(&Shape::new([count]))?[0];

@@ -12,7 +12,7 @@ use spile_core::tree::Node;
 use crate::json::Real;
 use crate::pick::Pick;
 
-/// An array in numbers.
+/// Statistics of an array.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Its path.
@@ -23,84 +23,84 @@ pub struct Row {
     /// The frame, where the array has frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
-    /// Number of frames that the row is about, where it is about several.
+    /// Number of frames, where the row is for several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<u64>,
     /// Element type as stored.
     pub dtype: String,
-    /// Lengths; in the first frame that has the array, where the row is about several.
+    /// Lengths; in the first frame that has the array, where the row is for several.
     pub shape: Vec<u64>,
     /// Number of elements.
     pub count: u64,
-    /// The numbers; absent where elements are neither real numbers nor true or false.
+    /// The statistics; absent unless elements are real numbers or booleans.
     #[serde(flatten)]
     pub numbers: Option<Numbers>,
-    /// The same for every index of the last dimension, where that was asked for and it has few.
+    /// Statistics of each index of the last dimension, where requested and it has few.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Numbers>,
-    /// How many finite values are where.
+    /// Histogram of the finite values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
 }
 
-/// Finite values in bins of the same width.
+/// Counts of finite values in bins of equal width.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Histogram {
-    /// Where the bins begin, and where the last one ends.
+    /// Lower edges of the bins, and the upper edge of the last.
     pub edges: Vec<Real>,
-    /// Values in each.
+    /// Number of values in each bin.
     pub counts: Vec<u64>,
 }
 
-/// What else is wanted.
+/// Additional statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct More {
-    /// Numbers of each component.
+    /// Statistics of each component.
     pub components: bool,
-    /// A histogram of so many bins.
+    /// A histogram with this number of bins.
     pub bins: Option<usize>,
 }
 
-/// More bins than anybody looks at.
+/// Largest number of bins.
 const MOST_BINS: usize = 1 << 20;
 
-/// What is absent (`null`) is undefined: there are no finite values.
+/// Statistics of values. Undefined ones are absent (`null`): there are no finite values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Numbers {
-    /// How many are finite; all that follows is about these.
+    /// Number of finite values; the statistics below are those of these values.
     pub finite: u64,
-    /// How many are not a number.
+    /// Number of NaN and missing values.
     pub nan: u64,
-    /// How many are positive infinity.
+    /// Number of positive infinities.
     pub positive_infinity: u64,
-    /// How many are negative infinity.
+    /// Number of negative infinities.
     pub negative_infinity: u64,
-    /// Smallest.
+    /// Minimum.
     pub min: Option<Real>,
-    /// Largest.
+    /// Maximum.
     pub max: Option<Real>,
     /// Mean.
     pub mean: Option<Real>,
     /// Standard deviation of a sample (n - 1).
     pub std: Option<Real>,
-    /// Stored integers, exactly.
+    /// Exact statistics of stored integers, for arrays without missing values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<Exact>,
 }
 
-/// Stored integers, before any linear map.
+/// Statistics of stored integers, before scaling.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exact {
-    /// Smallest.
+    /// Minimum.
     pub min: i128,
-    /// Largest.
+    /// Maximum.
     pub max: i128,
     /// Sum of all.
     pub sum: i128,
 }
 
-/// Calls `each` with a row for every wanted array. An array with frames has one row for all frames, or one
-/// per frame where frames, components or a histogram were asked for.
+/// Calls `each` with a row for every selected array. An array with frames has one row for all frames, or
+/// one per frame where frames, components or a histogram are requested.
 pub fn stat(
     dataset: &Dataset,
     pick: &Pick,
@@ -164,7 +164,7 @@ fn total(dataset: &Dataset, node: &Node, own: &ArrayDesc, frames: u64) -> Result
     Ok(found.map(|row| Row { numbers: all.as_ref().map(numbers), ..row }))
 }
 
-/// The elements are real numbers or booleans.
+/// Whether the elements are real numbers or booleans.
 fn is_countable(array: &Array) -> bool {
     array.dtype().is_real() || array.dtype().kind() == Kind::Bool
 }
@@ -197,14 +197,14 @@ fn row(node: &Node, frame: Option<u64>, array: &Array, more: More) -> Result<Row
     })
 }
 
-/// Nothing where there is no finite value.
+/// The histogram of the finite values; none if there are none.
 fn histogram(selected: &Selected<'_>, stats: &Stats, bins: usize) -> Result<Option<Histogram>> {
     if stats.finite == 0 {
         return Ok(None);
     }
     let (mut low, mut high) = (stats.min, stats.max);
     if low >= high {
-        // One value stands in the middle of a bin.
+        // A single value is put in the middle of the range.
         let room = (low.abs() * 0.5).max(0.5);
         (low, high) = ((low - room).max(f64::MIN), (high + room).min(f64::MAX));
     }

@@ -59,7 +59,7 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
         tree.node_mut(new).id.clone_from(&node.id);
         tree.set_attrs(new, node.attrs.clone())?;
     }
-    // Arrays that come later are known only now.
+    // References may be to later arrays, so they are mapped last.
     for id in wanted.iter().map(|id| ids[id]) {
         if let Some(desc) = &mut tree.node_mut(id).array {
             renumber(desc, &ids, frames.as_ref());
@@ -69,11 +69,13 @@ pub fn subset(whole: &Dataset, pick: &Pick) -> Result<Dataset> {
     if let (Some(axis), Some(frames)) = (old.frames(), frames) {
         tree.set_frames(Arc::new(SomeFrames { of: axis.clone(), frames }));
     }
-    Ok(whole.with_tree(tree))
+    // Warnings about objects that were not selected do not apply.
+    let applies = |object: &str| !object.starts_with('"') || pick.wants(object.trim_matches('"'));
+    let part = whole.with_tree(tree);
+    Ok(part.retain_warnings(|found| found.object.as_deref().is_none_or(applies)))
 }
 
-/// The part of an array that was picked: where it lies in the file, or in memory as long as there is
-/// `room`.
+/// The selected part of an array: byte ranges of the file, or values in memory while there is `room`.
 fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Result<ArrayDesc> {
     let tree = whole.tree();
     let real = tree.resolve(array)?;
@@ -96,12 +98,13 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
         return Ok(part);
     }
     if array.ragged().is_some() {
-        return Err(Error::unsupported("", "elements of different lengths are not cut"));
+        return Err(Error::unsupported("", "slicing elements of variable length is not supported"));
     }
     let bytes = part.shape.bytes(part.dtype.size())?;
     let mut take = |bytes: u64| -> Result<()> {
         *room = room.checked_sub(bytes).ok_or_else(|| {
-            Error::limit("the parts of all arrays do not fit the budget").hint(Hint::RaiseMemory)
+            Error::limit("the selected parts of all arrays exceed the memory limit")
+                .hint(Hint::RaiseMemory)
         })?;
         Ok(())
     };
@@ -117,19 +120,19 @@ fn sliced(whole: &Dataset, array: &ArrayDesc, pick: &Pick, room: &mut u64) -> Re
     Ok(part)
 }
 
-/// The ranges of a part of an array that lies in the file as it is.
+/// The byte ranges of a part of an array that is stored without encoding.
 struct Runs<'a> {
     extents: &'a Extents,
     order: Order,
-    /// Bytes before the first one, and the bytes of each.
+    /// Offset of the first range, and the length of each, in bytes.
     first: u64,
     len: u64,
-    /// Number and distance in bytes, from slowest to fastest.
+    /// Number and stride in bytes, from slowest to fastest.
     axes: Vec<(u64, i64)>,
 }
 
 impl<'a> Runs<'a> {
-    /// Nothing where the array lies otherwise, or is longer than any file.
+    /// None for other layouts, or if the array is longer than any file.
     fn of(array: &'a ArrayDesc, spans: &[Span]) -> Option<Self> {
         let Layout::Plain { extents, order } = &array.layout else { return None };
         let lengths = array.shape.lengths();
@@ -140,7 +143,7 @@ impl<'a> Runs<'a> {
         if spans.iter().any(|span| span.count == 0) {
             return None;
         }
-        // Every index below is inside the array: with its bytes counted, nothing overflows.
+        // All indices below are inside the array, whose size in bytes was checked: nothing overflows.
         i64::try_from(array.shape.bytes(array.dtype.size()).ok()?).ok()?;
         let (mut first, mut stride, mut together) = (0, array.dtype.size() as u64, true);
         let mut runs = Self { extents, order: *order, first: 0, len: stride, axes: Vec::new() };
@@ -151,7 +154,7 @@ impl<'a> Runs<'a> {
             if together {
                 runs.len *= count;
             } else {
-                // A step that is never taken may be of any length.
+                // The step of a single element may have any length.
                 let distance = if count > 1 { step * stride as i64 } else { 0 };
                 runs.axes.insert(0, (count, distance));
             }
@@ -161,7 +164,7 @@ impl<'a> Runs<'a> {
         Some(Self { first, ..runs })
     }
 
-    /// About the memory that the ranges take.
+    /// Approximate memory of the ranges in bytes.
     fn cost(&self) -> u64 {
         let count = self.axes.iter().map(|(count, _)| *count).fold(1, u64::saturating_mul);
         count.saturating_mul(24).saturating_mul(self.extents.parts().len() as u64)
@@ -186,12 +189,12 @@ fn inline(array: &Array, selection: &Selection) -> Result<Layout> {
     Ok(Layout::Inline(bytes.into(), Order::C))
 }
 
-/// Points that are no longer as many as their dimension is long are none.
+/// Removes coordinates whose length differs from that of the dimension.
 fn fit(tree: &mut Tree, id: NodeId) {
     let Some(array) = &tree.node(id).array else { return };
     let fits = |(coord, len): (&Coord, &u64)| match coord {
         Coord::Node(points) => tree.node(*points).array.as_ref().is_some_and(|points| {
-            // Points in more than one dimension are checked by who uses them.
+            // Coordinates with more than one dimension are checked where they are used.
             points.shape.rank() != 1 || points.shape.lengths() == [*len]
         }),
         _ => true,
@@ -227,8 +230,7 @@ fn renumber(desc: &mut ArrayDesc, ids: &HashMap<NodeId, NodeId>, frames: Option<
     }
 }
 
-/// Parts of the frames of an array; those that do not lie in the file as they are are read when they
-/// are looked up.
+/// Parts of the frames of an array; encoded frames are read when they are looked up.
 struct SlicedCells {
     of: Arc<dyn FrameTable>,
     desc: ArrayDesc,

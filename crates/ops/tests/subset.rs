@@ -99,7 +99,7 @@ fn a_part_of_a_large_array_takes_no_memory() {
     let whole = whole.with_limits(limits);
     let pick = Pick::default().with_slices(&["dim3=::3".to_string()]).unwrap();
     let refused = subset(&whole, &pick).err().unwrap().to_string();
-    assert!(refused.contains("do not fit the budget"), "{refused}");
+    assert!(refused.contains("exceed the memory limit"), "{refused}");
 }
 
 #[test]

@@ -83,6 +83,10 @@ pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
         let reason = "TAF stores one array and no mesh";
         losses.push(Loss::new(&tree.node(id).path, LossKind::Meaning, reason));
     }
+    if desc.coords.iter().any(|coord| matches!(coord, Coord::Node(_))) {
+        let reason = "TAF stores uniform coordinates as start and step, and no others";
+        losses.push(Loss::new(&tree.node(id).path, LossKind::Coordinates, reason));
+    }
     if desc.map.is_some_and(|map| map.origin != 0.0) {
         let reason = "TAF has two coefficients: the origin is rounded into the intercept";
         losses.push(Loss::new(&tree.node(id).path, LossKind::Scaling, reason));

@@ -193,8 +193,8 @@ impl<'a> MetadataApplier<'a> {
             if tree.at(&meta.path).is_some() {
                 return Err(unfit(format!("\"{}\" occurs twice", meta.path)));
             }
-            let no_parent = || unfit(format!("\"{}\" has no parent", meta.path));
-            let parent = tree.at(parent).ok_or_else(no_parent)?;
+            // An array that the file does not have may have children: it becomes a group.
+            let parent = tree.node_at(parent)?;
             let id = match &meta.array {
                 None => tree.add_group(parent, name)?,
                 Some(array) => match self.array(meta, array)? {
@@ -211,11 +211,12 @@ impl<'a> MetadataApplier<'a> {
         }
         for (id, meta) in added {
             let rank = tree.node(id).array.as_ref().map_or(0, |array| array.shape.rank());
-            let coords = coords_from_meta(&meta.coords, rank, |path| tree.at(path));
+            let array_at = |path: &str| tree.at(path).filter(|id| tree.node(*id).array.is_some());
+            let coords = coords_from_meta(&meta.coords, rank, array_at);
             let meaning =
                 meta.meaning.as_ref().map(|m: &Meaning| m.semantics(|path| tree.at(path)));
             let same = match &meta.storage {
-                Storage::Same(path) => Some(tree.at(path).ok_or_else(|| {
+                Storage::Same(path) => Some(array_at(path).ok_or_else(|| {
                     let path = &tree.node(id).path;
                     unfit(format!("\"{path}\" refers to an array that does not exist"))
                 })?),
@@ -437,17 +438,17 @@ impl<'a> MetadataApplier<'a> {
     }
 
     fn moments(&self, frames: &Frames) -> Result<Moments> {
-        let line = |path: &Option<String>, kind: Kind| -> Result<Option<Vec<[u8; 8]>>> {
+        let line = |path: &Option<String>, kinds: &[Kind]| -> Result<Option<Vec<[u8; 8]>>> {
             let array = path.as_deref().and_then(|path| self.native(path));
             let fits = |a: &&ArrayDesc| {
                 a.shape == Shape::new([frames.count])
                     && a.dtype.size() == 8
-                    && a.dtype.kind() == kind
+                    && kinds.contains(&a.dtype.kind())
             };
             array.filter(fits).map(|array| self.values(array)).transpose()
         };
-        let steps = line(&frames.steps, Kind::UInt)?;
-        let times = line(&frames.times, Kind::Float)?;
+        let steps = line(&frames.steps, &[Kind::UInt, Kind::Int])?;
+        let times = line(&frames.times, &[Kind::Float])?;
         let own = self.plain.tree().frames().filter(|_| frames.native);
         let at = |line: &Option<Vec<[u8; 8]>>, k: u64| line.as_ref()?.get(k as usize).copied();
         let mut moments = Vec::new();

@@ -1,8 +1,8 @@
 //! Statistics of an array and of each of its components (x, y and z of positions) in one pass.
 
 use super::integers::Integers;
-use super::statistics::{Moments, Stats, statistics};
-use crate::dtype::{DType, Kind};
+use super::statistics::{Moments, Stats, has_exact_sums, statistics};
+use crate::dtype::Kind;
 use crate::error::{Error, Result};
 use crate::layout::Linear;
 use crate::read::{Array, Axes};
@@ -26,11 +26,11 @@ pub fn components(array: &Array) -> Result<(Stats, Vec<Stats>)> {
         _ => return Ok((statistics(&selected)?, Vec::new())),
     };
     let slab = selected.count() / count;
-    let start = || Work::new(dtype, map, count as usize);
+    let start = || Work::new(array, count as usize);
     let work = selected.fold(
         start,
         |work, block, bytes| {
-            work.total.add(dtype, map, bytes);
+            work.total.add(array, bytes);
             match array.order() {
                 Order::C => work.interleaved(block.first, bytes),
                 Order::F => work.slabs(block.first, slab, bytes),
@@ -64,18 +64,18 @@ enum Part {
 }
 
 impl Part {
-    fn new(dtype: DType) -> Self {
-        if dtype.is_integer() {
+    fn new(array: &Array) -> Self {
+        if has_exact_sums(array) {
             Self::Integers(Integers::new())
         } else {
             Self::Floats(Moments::new())
         }
     }
 
-    fn add(&mut self, dtype: DType, map: Option<Linear>, bytes: &[u8]) {
+    fn add(&mut self, array: &Array, bytes: &[u8]) {
         match self {
-            Self::Integers(sums) => sums.add(dtype, bytes),
-            Self::Floats(moments) => moments.add(dtype, map, 1.0, bytes),
+            Self::Integers(sums) => sums.add(array.dtype(), bytes),
+            Self::Floats(moments) => moments.add(array, 1.0, bytes),
         }
     }
 
@@ -101,23 +101,22 @@ impl Part {
 }
 
 /// Sums of the entire array and of all components, and buffers of elements by component.
-struct Work {
-    dtype: DType,
-    map: Option<Linear>,
+struct Work<'a> {
+    array: &'a Array,
     total: Part,
     parts: Vec<Part>,
     buffers: Vec<Vec<u8>>,
 }
 
-impl Work {
-    fn new(dtype: DType, map: Option<Linear>, count: usize) -> Self {
-        let parts = (0..count).map(|_| Part::new(dtype)).collect();
-        Self { dtype, map, total: Part::new(dtype), parts, buffers: vec![Vec::new(); count] }
+impl<'a> Work<'a> {
+    fn new(array: &'a Array, count: usize) -> Self {
+        let parts = (0..count).map(|_| Part::new(array)).collect();
+        Self { array, total: Part::new(array), parts, buffers: vec![Vec::new(); count] }
     }
 
     /// Adds a block of interleaved components.
     fn interleaved(&mut self, first: u64, bytes: &[u8]) {
-        let (size, count) = (self.dtype.size(), self.parts.len());
+        let (size, count) = (self.array.dtype().size(), self.parts.len());
         self.buffers.iter_mut().for_each(Vec::clear);
         let mut k = (first % count as u64) as usize;
         for element in bytes.chunks_exact(size) {
@@ -125,18 +124,18 @@ impl Work {
             k = if k + 1 == count { 0 } else { k + 1 };
         }
         for (part, bytes) in self.parts.iter_mut().zip(&self.buffers) {
-            part.add(self.dtype, self.map, bytes);
+            part.add(self.array, bytes);
         }
     }
 
     /// Adds a block of contiguous components of `slab` elements each.
     fn slabs(&mut self, mut first: u64, slab: u64, mut bytes: &[u8]) {
-        let size = self.dtype.size();
+        let size = self.array.dtype().size();
         while !bytes.is_empty() {
             let left = (slab - first % slab).saturating_mul(size as u64);
             let here = usize::try_from(left).unwrap_or(bytes.len()).min(bytes.len());
             let (part, rest) = bytes.split_at(here);
-            self.parts[(first / slab) as usize].add(self.dtype, self.map, part);
+            self.parts[(first / slab) as usize].add(self.array, part);
             (first, bytes) = (first + (here / size) as u64, rest);
         }
     }
@@ -151,6 +150,7 @@ impl Work {
 mod tests {
     use super::*;
     use crate::dataset::Dataset;
+    use crate::dtype::DType;
     use crate::layout::{ArrayDesc, Layout};
     use crate::limits::Limits;
     use crate::shape::Shape;

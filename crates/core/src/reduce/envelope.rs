@@ -29,7 +29,15 @@ pub fn envelope(selected: &Selected<'_>, buckets: usize) -> Result<Envelope> {
     let part = selected.fold(
         Part::default,
         |part, block, bytes| {
-            pulp::Arch::new().dispatch(|| part.add(cut, dtype, block.first, bytes));
+            if selected.array().missing().is_none() {
+                pulp::Arch::new().dispatch(|| part.add(cut, dtype, block.first, bytes));
+                return Ok(());
+            }
+            // Missing values are taken out before scaling, which is applied to the extremes.
+            let mut numbers = Vec::new();
+            convert::to_physical(dtype, None, selected.array().missing(), bytes, &mut numbers);
+            let numbers = convert::little_bytes(&mut numbers);
+            pulp::Arch::new().dispatch(|| part.add(cut, DType::F64, block.first, numbers));
             Ok(())
         },
         Part::merge,

@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use crate::convert;
 use crate::error::{Error, Result};
 use crate::read::Selected;
 
@@ -51,8 +50,8 @@ impl Bins {
 }
 
 /// Counts elements in the bins of `axes`; with `weight`, sums its values instead. The result has one value
-/// per combination of bins, first axis fastest. Elements outside the bins or without a finite weight are
-/// ignored. Several selections must each have one dimension and the same number of elements.
+/// per combination of bins, first axis fastest. Missing values, elements outside the bins
+/// and those without a finite weight are ignored. Several selections must each have one dimension and the same number of elements.
 pub fn histogram(
     axes: &[(&Selected<'_>, Bins)],
     weight: Option<&Selected<'_>>,
@@ -100,12 +99,11 @@ pub fn histogram(
 
 /// Histogram of one array of any number of dimensions.
 fn single(array: &Selected<'_>, bins: Bins) -> Result<Vec<f64>> {
-    let (dtype, map) = (array.array().dtype(), array.array().map());
     let mut total = vec![0.0; bins.count];
     array.ordered(
         |_, bytes| {
             let (mut numbers, mut counts) = (Vec::new(), vec![0.0; bins.count]);
-            convert::to_f64(dtype, map, bytes, &mut numbers);
+            array.array().to_physical(bytes, &mut numbers);
             numbers.iter().filter_map(|v| bins.of(*v)).for_each(|bin| counts[bin] += 1.0);
             Ok(counts)
         },
@@ -164,12 +162,11 @@ impl Work {
         Ok(())
     }
 
-    /// Reads the scaled values of a run.
+    /// Reads the physical values of a run.
     fn read(&mut self, array: &Selected<'_>, first: u64, count: u64) -> Result<()> {
         self.values.clear();
-        let (dtype, map) = (array.array().dtype(), array.array().map());
         array.part(first, count)?.stream(|_, bytes| {
-            convert::to_f64(dtype, map, bytes, &mut self.numbers);
+            array.array().to_physical(bytes, &mut self.numbers);
             self.values.extend_from_slice(&self.numbers);
             Ok(())
         })

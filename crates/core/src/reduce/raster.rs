@@ -1,6 +1,5 @@
 //! Rasters: means of a two-dimensional selection in the cells of an image.
 
-use crate::convert;
 use crate::error::{Error, Result};
 use crate::read::{Array, Axes};
 use crate::select::Selection;
@@ -50,14 +49,14 @@ pub fn raster(
     array.limits().allow(cells.saturating_mul(24), "the raster")?;
 
     let cut = Cut { fast, slow, length: fast.last().copied().unwrap_or(1).max(1) };
-    let (dtype, map) = (array.dtype(), array.map());
+    let size = array.dtype().size().max(1);
     let sums = |scale: f64| {
         selected.fold(
             Part::default,
             |part, block, bytes| {
-                let runs = bytes.chunks(RUN * dtype.size().max(1)).enumerate();
+                let runs = bytes.chunks(RUN * size).enumerate();
                 for (k, run) in runs {
-                    convert::to_f64(dtype, map, run, &mut part.numbers);
+                    array.to_physical(run, &mut part.numbers);
                     let first = block.first + (k * RUN) as u64;
                     pulp::Arch::new().dispatch(|| part.add(cut, first, scale));
                 }

@@ -4,11 +4,9 @@
 //! deviations are taken around the mean of the run while it is in the cache; runs are merged by the
 //! formulas of Chan, Golub and LeVeque, so that large offsets do not cancel the deviation.
 
-use crate::convert;
-use crate::dtype::{DType, Kind};
+use crate::dtype::Kind;
 use crate::error::{Error, Result};
-use crate::layout::Linear;
-use crate::read::Selected;
+use crate::read::{Array, Selected};
 
 use super::integers::Integers;
 
@@ -22,15 +20,15 @@ const GROW: f64 = f64::from_bits((1023 + 600) << 52);
 /// Below this, squares of deviations in the last digit underflow.
 const SMALL: f64 = 1e-77;
 
-/// Statistics of an array. Extremes, mean and deviation are those of the finite, scaled values; NaN if
-/// there are none (for the deviation, fewer than two).
+/// Statistics of the physical values of an array. Extremes, mean and deviation are those of the finite
+/// values; NaN if there are none (for the deviation, fewer than two).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
     /// Number of elements.
     pub count: u64,
     /// Number of finite elements.
     pub finite: u64,
-    /// Number of NaN.
+    /// Number of NaN and of missing values.
     pub nan: u64,
     /// Number of +Infinity.
     pub positive_infinity: u64,
@@ -44,7 +42,7 @@ pub struct Stats {
     pub mean: f64,
     /// Sample standard deviation (n - 1).
     pub std: f64,
-    /// Exact range and sum of the stored numbers, for integer types.
+    /// Exact range and sum of the stored numbers, for integer types without missing values.
     pub exact: Option<ExactRange>,
 }
 
@@ -65,7 +63,7 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
     if !dtype.is_real() && dtype.kind() != Kind::Bool {
         return Err(Error::argument(format!("statistics need real numbers, found {dtype}")));
     }
-    if dtype.is_integer() {
+    if has_exact_sums(selected.array()) {
         let sums = selected.fold(
             Integers::new,
             |t, _, bytes| {
@@ -82,14 +80,14 @@ pub fn statistics(selected: &Selected<'_>) -> Result<Stats> {
         if stats.count == 0 || (stats.min.is_finite() && stats.max.is_finite()) {
             return Ok(stats);
         }
-        return Ok(Stats { exact: stats.exact, ..floats(selected, dtype, map, 1.0)? });
+        return Ok(Stats { exact: stats.exact, ..floats(selected, 1.0)? });
     }
-    let stats = floats(selected, dtype, map, 1.0)?;
+    let stats = floats(selected, 1.0)?;
     if stats.too_large() {
-        return floats(selected, dtype, map, SHRINK);
+        return floats(selected, SHRINK);
     }
     if stats.too_small() {
-        return floats(selected, dtype, map, GROW);
+        return floats(selected, GROW);
     }
     Ok(stats)
 }
@@ -105,7 +103,8 @@ impl Stats {
         let (mut mean, mut std, mut min, mut max) = (a.mean, a.std, a.min, a.max);
         if let Some(b) = b {
             let (n, m) = (a.finite as f64, b.finite as f64);
-            let squares = |s: &Self| if s.finite > 1 { s.std * s.std * (s.finite - 1) as f64 } else { 0.0 };
+            let squares =
+                |s: &Self| if s.finite > 1 { s.std * s.std * (s.finite - 1) as f64 } else { 0.0 };
             let gap = b.mean - a.mean;
             let total = squares(&a) + squares(&b) + gap * gap * (n / (n + m)) * m;
             (mean, std) = (a.mean + gap * (m / (n + m)), (total / (n + m - 1.0)).sqrt());
@@ -117,7 +116,13 @@ impl Stats {
                 max: a.max.max(b.max),
                 sum: a.sum.saturating_add(b.sum),
             }),
-            (a, b) => if self.count > 0 { a } else { b },
+            (a, b) => {
+                if self.count > 0 {
+                    a
+                } else {
+                    b
+                }
+            }
         };
         Self {
             count: self.count + other.count,
@@ -151,9 +156,14 @@ impl Stats {
     }
 }
 
-fn floats(selected: &Selected<'_>, dtype: DType, map: Option<Linear>, scale: f64) -> Result<Stats> {
+/// Whether the elements are integers that are all summed: none of them means missing.
+pub(super) fn has_exact_sums(array: &Array) -> bool {
+    array.dtype().is_integer() && array.missing().is_none()
+}
+
+fn floats(selected: &Selected<'_>, scale: f64) -> Result<Stats> {
     let step = |t: &mut Moments, _, bytes: &[u8]| {
-        t.add(dtype, map, scale, bytes);
+        t.add(selected.array(), scale, bytes);
         Ok(())
     };
     let moments = selected.fold(Moments::new, step, |a, b| a.merge(&b))?;
@@ -212,11 +222,11 @@ impl Moments {
         self.sum.value() / self.finite as f64
     }
 
-    pub(super) fn add(&mut self, dtype: DType, map: Option<Linear>, scale: f64, bytes: &[u8]) {
+    pub(super) fn add(&mut self, array: &Array, scale: f64, bytes: &[u8]) {
         let mut run = std::mem::take(&mut self.run);
-        for part in bytes.chunks(RUN * dtype.size()) {
+        for part in bytes.chunks(RUN * array.dtype().size()) {
             let (finite, sum, min, max, squares) = pulp::Arch::new().dispatch(|| {
-                convert::to_f64(dtype, map, part, &mut run);
+                array.to_physical(part, &mut run);
                 if scale != 1.0 {
                     for x in &mut run {
                         *x *= scale;
@@ -330,7 +340,8 @@ fn moments_of(run: &[f64]) -> (u64, f64, f64, f64, f64) {
 mod tests {
     use super::*;
     use crate::dataset::Dataset;
-    use crate::layout::{ArrayDesc, Layout};
+    use crate::dtype::DType;
+    use crate::layout::{ArrayDesc, Layout, Linear};
     use crate::limits::Limits;
     use crate::shape::{Order, Shape};
     use crate::source::Source;

@@ -211,3 +211,32 @@ fn an_array_below_an_array_is_restored_from_a_group_beside_it() {
     let back = restored(&flat, written(&flat, &limits));
     assert_same_content(&content, &back);
 }
+
+#[test]
+fn children_of_an_array_that_is_not_in_the_file_are_restored_below_a_group() {
+    let limits = Limits::default();
+    let array =
+        |k: u8| ArrayDesc::new(DType::U8, Shape::new([2]), Layout::Inline([k, k].into(), Order::C));
+    let mut tree = Tree::new(&limits);
+    let density = tree.add_array(ROOT, "Density", array(1)).unwrap();
+    let mut electron = array(2);
+    electron.coords = vec![Coord::Node(density)];
+    let electron = tree.add_array(density, "electron", electron).unwrap();
+    tree.node_mut(electron).attrs = Attrs::from([("units", "1/m^3".into())]);
+    let content = Dataset::new(Source::memory([]), tree);
+    let metadata = Metadata::of(content.tree());
+    // Only the child was written.
+    let mut tree = Tree::new(&limits);
+    let group = tree.add_group(ROOT, "Density").unwrap();
+    tree.add_array(group, "electron", array(2)).unwrap();
+    let plain = Dataset::new(Source::memory([]), tree);
+    let text = metadata.text(&limits).unwrap();
+    let back = restore(plain, Some(StoredMetadata::new(text, "test"))).unwrap();
+    assert!(back.warnings().is_empty(), "{:?}", back.warnings());
+    let node = |path: &str| back.tree().node(back.tree().at(path).unwrap()).clone();
+    assert!(node("Density").array.is_none());
+    let child = node("Density/electron");
+    assert_eq!(child.attrs.get_str("units"), Some("1/m^3"));
+    // A group is not a coordinate.
+    assert_eq!(child.array.unwrap().coords, [Coord::None]);
+}

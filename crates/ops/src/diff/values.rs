@@ -1,7 +1,7 @@
-//! The values of two arrays of the same shape.
+//! Compares the values of two arrays of the same shape.
 //!
-//! Boxes of both are read into memory that is used again. Bytes that are equal are passed over as
-//! bytes; only where they differ are numbers made of them.
+//! Boxes of both are read into reused buffers. Equal bytes are skipped; only differing ones are converted to
+//! numbers.
 
 use rayon::prelude::*;
 use spile_core::convert;
@@ -15,24 +15,24 @@ use spile_core::wire::ByteOrder;
 
 use super::Rules;
 
-/// Elements of a box.
+/// Number of elements of a box.
 const BOX: u64 = 128 << 10;
 
-/// How far two arrays are apart.
+/// The difference of two arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Gap {
-    /// Elements that differ by more than is allowed.
+    /// Number of elements that differ by more than the tolerance.
     pub(crate) differ: u64,
-    /// The pair that is furthest apart.
+    /// The pair with the largest difference.
     pub(crate) worst: Option<Worst>,
 }
 
 /// Two elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Worst {
-    /// Their place.
+    /// Their index.
     pub(crate) index: Vec<u64>,
-    /// The distance; infinite where one of them is no number, nothing where there is none.
+    /// The absolute difference; infinite if one of them is NaN, none for text and bytes.
     pub(crate) distance: Option<f64>,
     pub(crate) first: String,
     pub(crate) second: String,
@@ -41,7 +41,7 @@ pub(crate) struct Worst {
 impl Gap {
     fn merge(mut self, other: Self) -> Self {
         self.differ += other.differ;
-        // The first of those that are equally far apart, whatever the threads did.
+        // The first of equal differences, independent of the threads.
         if let Some(theirs) = other.worst {
             match &self.worst {
                 Some(ours) if ours.distance >= theirs.distance => {}
@@ -52,16 +52,16 @@ impl Gap {
     }
 }
 
-/// What two elements of a kind have in common.
+/// How elements are compared.
 #[derive(Clone, Copy)]
 enum Class {
-    /// Exact, by their stored values.
+    /// Exactly, by stored values.
     Integer,
-    /// By what they mean.
+    /// By physical values.
     Real,
     /// Pairs of reals.
     Complex,
-    /// Texts and bytes: the same or not.
+    /// Text and bytes: equal or not.
     Bytes,
 }
 
@@ -87,7 +87,7 @@ struct Pair<'a> {
     rules: &'a Rules,
 }
 
-/// The coefficients of the map. What is stored is compared: how a program rounds when it scales is no difference.
+/// The coefficients of the scaling. Stored values are compared: rounding of the scaling is no difference.
 fn pair(array: &Array) -> Option<(f64, f64)> {
     array.map().map(Linear::coefficients)
 }
@@ -121,7 +121,7 @@ impl<'a> Pair<'a> {
         let little = |array: &Array| array.dtype().with_order(ByteOrder::Little);
         let alike = little(first) == little(second) && pair(first) == pair(second);
         let [one, two] = &buffers.bytes;
-        // The same bytes are the same values, but for NaN where that is no value.
+        // Equal bytes are equal values, except for NaN if NaN differs from NaN.
         if alike && one == two && (self.rules.nan_equal || !self.may_be_nan()) {
             return Ok(Gap::default());
         }
@@ -158,7 +158,7 @@ impl<'a> Pair<'a> {
                     convert::to_f64(convert::part(array.dtype()), array.map(), bytes, reals);
                 }
                 let [a, b] = &buffers.reals;
-                // Digits that doubles do not have; behind those of 80 bits is room for anything.
+                // Digits beyond `f64`; the padding of 80-bit numbers is ignored.
                 let number = convert::part(first.dtype());
                 let (word, used) = (number.size(), number.used());
                 let wide = alike && word > 8;
@@ -206,7 +206,7 @@ impl<'a> Pair<'a> {
         matches!(self.class, Class::Real | Class::Complex)
     }
 
-    /// Numbers between two of them, in the less precise type of the two.
+    /// Difference in units in the last place of the less precise type.
     fn ulps(&self, a: f64, b: f64) -> u64 {
         if self.rules.ulp == 0 {
             return u64::MAX;
@@ -238,7 +238,7 @@ fn integer(dtype: DType, element: &[u8]) -> i128 {
     i128::from_le_bytes(bytes)
 }
 
-/// An element in words: what it means where it has a map, else as it is stored.
+/// An element as text: the physical value where it has scaling, else the stored value.
 fn written(array: &Array, element: &[u8]) -> String {
     let mut text = String::new();
     let dtype = array.dtype().with_order(ByteOrder::Little);

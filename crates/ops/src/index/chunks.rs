@@ -1,4 +1,4 @@
-//! Chunks: which ranges of files are the pieces of an array.
+//! Chunks: the byte ranges of an array in files.
 
 use std::path::{Path, PathBuf};
 
@@ -12,27 +12,27 @@ use spile_core::tree::NodeId;
 use spile_core::wire::ByteOrder;
 use spile_interchange::flat::Flat;
 
-/// Arrays up to this length are put into the index where there is no other way.
+/// Largest array in bytes that is stored in the index itself.
 pub(super) const INSIDE: u64 = 64 << 10;
 
-/// Chunks are no longer where that can be helped: who wants a part reads whole chunks.
+/// Largest chunk in bytes where the layout allows it: readers read entire chunks.
 const CHUNK: u64 = 64 << 20;
 
-/// More chunks of one array are of no use to anybody.
+/// Largest number of chunks of an array.
 const MOST_CHUNKS: u64 = 1 << 20;
 
-/// About what is remembered of a chunk.
+/// Approximate memory per chunk in bytes.
 pub(super) const CHUNK_BYTES: u64 = 64;
 
-/// Where an array lies.
+/// The byte ranges of an array.
 struct Ranges {
     parts: Vec<Extent>,
     order: Order,
-    /// Each of them is a frame, and the order is that inside a frame.
+    /// Each range is a frame; the order is that inside a frame.
     framed: bool,
 }
 
-/// Where a chunk is.
+/// The location of a chunk.
 pub(super) enum Place {
     /// In a file, by its number.
     Range { file: usize, offset: u64, len: u64 },
@@ -40,20 +40,20 @@ pub(super) enum Place {
     Inside(Vec<u8>),
 }
 
-/// What a reference store says of an array: the lengths of a chunk, and where each of them is.
+/// An array of a reference store: the shape and the locations of its chunks.
 pub(super) struct Chunks {
     pub(super) dtype: String,
     pub(super) chunk: Vec<u64>,
     pub(super) order: Order,
-    /// The only dimension that is cut into more than one chunk.
+    /// The only dimension with more than one chunk.
     pub(super) slowest: usize,
     pub(super) places: Vec<Place>,
-    /// Bytes of the original.
+    /// Number of referenced bytes.
     pub(super) bytes: u64,
 }
 
 impl Chunks {
-    /// The name of a chunk: its place in the grid of all chunks.
+    /// The key of a chunk: its index in the chunk grid.
     pub(super) fn key(&self, number: usize) -> String {
         let index = |axis: usize| if axis == self.slowest { number } else { 0 };
         let axes = 0..self.chunk.len().max(1);
@@ -61,7 +61,7 @@ impl Chunks {
     }
 }
 
-/// One file, or several whose bytes follow each other.
+/// One file, or several concatenated files.
 pub(super) struct Files(Vec<(String, u64, u64)>);
 
 impl Files {
@@ -69,7 +69,7 @@ impl Files {
         let full = |path: &Path| -> Result<String> {
             let path: PathBuf = std::path::absolute(path)?;
             let text = path.to_str().map(ToString::to_string);
-            text.ok_or_else(|| Error::unsupported("", "the name of the file is no text"))
+            text.ok_or_else(|| Error::unsupported("", "the file name is not valid Unicode"))
         };
         let parts = source.parts();
         let end = |k: usize| parts.get(k + 1).map_or(source.len(), Part::start);
@@ -79,8 +79,7 @@ impl Files {
             return files.collect::<Result<_>>().map(Self);
         }
         let path = source.path().ok_or_else(|| {
-            Error::argument("an index points into a file, and this has no name")
-                .hint("save it first")
+            Error::argument("an index needs a file, not a stream").hint("save it first")
         })?;
         Ok(Self(vec![(full(path)?, 0, source.len())]))
     }
@@ -90,10 +89,10 @@ impl Files {
         self.0.into_iter().map(|(name, ..)| name).collect()
     }
 
-    /// The file of a range, and where it is there; nothing if it is in no file.
+    /// The file of a range and the offset in it; none if it is in no file.
     fn place(&self, range: Extent) -> Option<Place> {
         let k = self.0.partition_point(|(_, start, _)| *start <= range.offset).checked_sub(1)?;
-        // Files of no bytes begin where the next one does.
+        // Empty files start where the next one does.
         let (_, start, end) = &self.0[k];
         let inside = range.offset.checked_add(range.len).is_some_and(|last| last <= *end);
         let Extent { offset, len } = range;
@@ -108,7 +107,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The chunks of an array, or why there are none.
+    /// The chunks of an array, or the reason why there are none.
     pub(super) fn chunks(
         &self,
         id: NodeId,
@@ -137,7 +136,7 @@ impl Work<'_> {
         inside(dtype, &array.shape, values).map(Ok)
     }
 
-    /// The ranges of an array, one after the other, where it is nothing else.
+    /// The ranges of an array, if it is stored as consecutive ranges without encoding.
     fn ranges(&self, array: &ArrayDesc) -> Result<std::result::Result<Ranges, String>> {
         match &array.layout {
             Layout::Plain { extents, order } => {
@@ -151,11 +150,11 @@ impl Work<'_> {
                 for frame in 0..frames {
                     let Some(cell) = table.cell(frame)? else { continue };
                     let Layout::Plain { extents, order } = &cell.layout else {
-                        return Ok(Err(format!("frame {frame} does not lie as it is")));
+                        return Ok(Err(format!("frame {frame} is encoded")));
                     };
                     let order = if cell.shape.rank() > 1 { *order } else { Order::C };
                     if *all.get_or_insert(order) != order {
-                        return Ok(Err("its frames lie in different orders".into()));
+                        return Ok(Err("the frames have different element orders".into()));
                     }
                     let bytes = cell.shape.bytes(array.dtype.size())?;
                     parts.extend(extents.pieces(0, bytes).filter(|part| part.len > 0));
@@ -163,11 +162,11 @@ impl Work<'_> {
                 let order = all.unwrap_or(Order::C);
                 Ok(Ok(Ranges { parts, order, framed: order == Order::F }))
             }
-            other => Ok(Err(format!("its bytes do not lie as they are: {other:?}"))),
+            other => Ok(Err(format!("the array is encoded: {other:?}"))),
         }
     }
 
-    /// Chunks of whole rows: as many as fit every range without rest.
+    /// Chunks of complete rows whose number divides every range.
     fn cut(
         &self,
         array: &ArrayDesc,
@@ -186,16 +185,16 @@ impl Work<'_> {
         if bytes == 0 {
             return Ok(chunks);
         }
-        let lost = || "it goes past the end of the file".to_string();
+        let lost = || "exceeds the end of the file".to_string();
         if shape.is_empty() {
-            let [part] = parts else { return Err("an element in several places".into()) };
+            let [part] = parts else { return Err("an element consists of several ranges".into()) };
             let range = Extent { len: size, ..*part };
             chunks.places.push(self.files.place(range).ok_or_else(lost)?);
             return Ok(chunks);
         }
-        // A frame in Fortran order is a chunk of one frame in that order, and no more than one.
+        // A chunk in Fortran order has exactly one frame.
         if framed && parts.len() as u64 != shape[0] {
-            return Err("frames in Fortran order do not follow each other".into());
+            return Err("frames in Fortran order are not consecutive".into());
         }
         let slowest = if order == Order::F && !framed { shape.len() - 1 } else { 0 };
         let row = bytes / shape[slowest];
@@ -204,18 +203,18 @@ impl Work<'_> {
         for part in parts {
             let len = part.len.min(rest);
             if !len.is_multiple_of(row) || (framed && len != row) {
-                return Err("its ranges do not end with whole rows".into());
+                return Err("the ranges do not consist of complete rows".into());
             }
             rows = common(rows, len / row);
             rest -= len;
         }
         if rest > 0 {
-            return Err("its ranges are too short".into());
+            return Err("the ranges are too short".into());
         }
-        // A part of a long run of rows should cost no more than that part.
+        // Reading a part of many rows should not read much more than that part.
         let rows = if framed { 1 } else { divisor(rows, CHUNK / row) };
         if shape[slowest] / rows > MOST_CHUNKS {
-            return Err("it would be too many chunks".into());
+            return Err("too many chunks".into());
         }
         chunk[slowest] = rows;
         let mut rest = bytes;
@@ -232,7 +231,7 @@ impl Work<'_> {
     }
 }
 
-/// The values themselves, as one chunk.
+/// The values as one chunk.
 pub(super) fn inside(dtype: DType, shape: &Shape, bytes: Vec<u8>) -> Result<Chunks> {
     let dtype = numpy(dtype).ok_or_else(|| Error::unsupported("", no_type(dtype)))?;
     let chunk: Vec<u64> = shape.lengths().iter().map(|n| (*n).max(1)).collect();
@@ -240,7 +239,7 @@ pub(super) fn inside(dtype: DType, shape: &Shape, bytes: Vec<u8>) -> Result<Chun
     Ok(Chunks { dtype, chunk, order: Order::C, slowest: 0, places, bytes: 0 })
 }
 
-/// The type in NumPy's words; truth values of several bytes are the numbers they are.
+/// The NumPy type string; booleans of several bytes are integers.
 fn numpy(dtype: DType) -> Option<String> {
     if dtype.size() == 0 {
         return None;
@@ -248,7 +247,7 @@ fn numpy(dtype: DType) -> Option<String> {
     match (dtype.kind(), dtype.size()) {
         (Kind::Bool, 2..) => DType::new(Kind::UInt, dtype.size() as u32, dtype.order())?.numpy(),
         (Kind::Opaque, 1) => Some("|u1".into()),
-        // NumPy has these where the machine does; Zarr has not.
+        // NumPy has these on some machines; Zarr does not.
         (Kind::X87 | Kind::ComplexX87, _) => None,
         _ => dtype.numpy(),
     }

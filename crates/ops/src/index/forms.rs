@@ -1,5 +1,5 @@
-//! The two forms of an index: Kerchunk's JSON, and its tables in Parquet, of which a dataset needs only
-//! those of the arrays it looks at.
+//! The two forms of an index: Kerchunk JSON, and Parquet tables, of which readers load only those of the
+//! arrays they read.
 
 use std::io::Write;
 
@@ -17,13 +17,13 @@ use spile_core::tree::{ROOT, Tree};
 use super::Index;
 use super::chunks::Place;
 
-/// Chunks in one table.
+/// Number of chunks per table.
 const RECORDS: usize = 100_000;
 
-/// The file of a form of tables that has all documents.
+/// The file with the metadata of all arrays, in the Parquet form.
 pub const DOCUMENTS: &str = ".zmetadata";
 
-/// All references, without a copy of them.
+/// Serialises all references without copying them.
 struct Refs<'a>(&'a Index);
 
 impl Serialize for Refs<'_> {
@@ -64,13 +64,13 @@ impl Index {
         Ok(document.end().map_err(std::io::Error::from)?)
     }
 
-    /// What [`DOCUMENTS`] says.
+    /// The content of [`DOCUMENTS`].
     pub fn documents(&self) -> Json {
         json!({ "metadata": self.documents, "record_size": RECORDS })
     }
 
-    /// The tables: their names in the folder, and what is in them. A row is a chunk, in the order of
-    /// the grid of all chunks.
+    /// The tables: their names in the folder, and their content. A row is a chunk, in the order of the
+    /// chunk grid.
     pub fn tables<'a>(
         &'a self,
         limits: &'a Limits,
