@@ -164,7 +164,7 @@ fn tables_say_the_same_as_the_json() {
     std::fs::write(temp.path().join("mine/file"), "x").unwrap();
     let refused = run(&["index", file, "mine", "--parquet", "--overwrite"]);
     assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("not replaced"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is not replaced"), "{refused:?}");
     assert!(temp.path().join("mine/file").exists());
     assert!(run(&["index", file, "refs.parq", "--parquet", "--overwrite"]).status.success());
 }

@@ -123,7 +123,7 @@ fn a_folder_of_dumps_is_one_dataset_with_a_time_axis() {
     std::fs::write(run.join("epoch2d_4ranks_id4_0001.sdf"), &whole[..5000]).unwrap();
     let done = spile(temp.path(), &["info", "run"]);
     let told = String::from_utf8_lossy(&done.stderr);
-    assert!(told.contains("epoch2d_4ranks_id4_0001.sdf: left out: the summary"), "{told}");
+    assert!(told.contains("epoch2d_4ranks_id4_0001.sdf: skipped: "), "{told}");
     assert!(String::from_utf8_lossy(&done.stdout).contains("2 (step 0 to step 36)"));
     let json: serde_json::Value =
         serde_json::from_str(&good(temp.path(), &["info", "run", "--json"])).unwrap();
@@ -139,7 +139,7 @@ fn a_folder_of_dumps_is_one_dataset_with_a_time_axis() {
     assert!(done.status.code() == Some(2) && told.contains("hint: "), "{told}");
     std::fs::create_dir(temp.path().join("none")).unwrap();
     let told = spile(temp.path(), &["none"]);
-    assert!(String::from_utf8_lossy(&told.stderr).contains("files that belong together"));
+    assert!(String::from_utf8_lossy(&told.stderr).contains("not a dataset of a known format"));
 }
 
 #[test]
@@ -179,5 +179,5 @@ fn two_dumps_are_compared() {
     assert_eq!(json["differences"][0]["what"], "values");
     let done = spile(&here, &["diff", "missing.sdf", dumps[0]]);
     assert_eq!(done.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&done.stderr).starts_with("missing.sdf: no such file"));
+    assert!(String::from_utf8_lossy(&done.stderr).starts_with("error: missing.sdf: no such file"));
 }

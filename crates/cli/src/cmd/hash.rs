@@ -12,18 +12,17 @@ use crate::context::{Context, Entry};
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Print sums of a file's content, of its arrays or of its native objects.
+/// Print checksums of the content of files.
 ///
-/// The digest of a file does not depend on its layout: the same content in another byte order,
-/// element order or compression has the same one. With -v or --json the SHA-256 of every array
-/// follows: its stored values as little-endian bytes in the file's own element order, before any
-/// linear map. With --select or --frames there is no digest, only these.
+/// The digest of a file is independent of byte order, element order and compression. -v and --json add the
+/// SHA-256 of every array: stored values, without scaling, as little-endian bytes in the element order of the
+/// file. With --select or --frames only the checksums of arrays are printed.
 #[derive(Debug, Args)]
 pub(crate) struct HashArgs {
     /// Files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Sums of the format's own objects: sections, blocks, chunks, records
+    /// Print checksums of native objects: sections, blocks, chunks, records
     #[arg(long, conflicts_with_all = ["select", "frames"])]
     native: bool,
     #[command(flatten)]
@@ -90,9 +89,9 @@ fn show(
     })
 }
 
-/// As `sha256sum` writes it.
+/// Prints a line in the format of `sha256sum`.
 fn line(sum: &str, name: &str, frame: Option<u64>, out: &mut Output) -> Result<()> {
-    write!(out, "{sum}  {}", text::clean(name))?;
+    write!(out, "{sum}  {}", text::escape_controls(name))?;
     if let Some(frame) = frame {
         write!(out, " [{frame}]")?;
     }
