@@ -174,7 +174,7 @@ impl Context {
             let word = paint(self.error_colour, style::WARN, "warning:");
             let text = format!("{}: {message}", path.display());
             progress::hide();
-            let _ = writeln!(io::stderr().lock(), "{word} {}", text::escape_controls(&text));
+            let _ = writeln!(io::stderr().lock(), "{word} {}", text::one_line(&text));
         }
     }
 
@@ -198,11 +198,11 @@ impl Context {
             serde_json::to_string(&document).unwrap_or_else(|e| e.to_string())
         } else {
             let word = paint(self.error_colour, style::BAD, "error:");
-            let mut message = format!("{word} {}", text::escape_controls(&error.to_string()));
+            let mut message = format!("{word} {}", text::one_line(&error.to_string()));
             if let Some(hint) = error.suggestion() {
                 let word = paint(self.error_colour, style::GOOD, "hint:");
                 let hint = hint::render(hint, error.path());
-                message = format!("{message}\n{word} {}", text::escape_controls(&hint));
+                message = format!("{message}\n{word} {}", text::one_line(&hint));
             }
             message
         };

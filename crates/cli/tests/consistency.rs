@@ -215,7 +215,7 @@ fn errors_name_the_file_and_hints_are_commands() {
     let folder = folder();
     let error = folder.bad(&["cat", DUMP, "qqqqqq"]);
     let expected = format!(
-        "error: {DUMP}: no object \"qqqqqq\"\nhint: spile ls {DUMP}    lists the objects\n"
+        "error: {DUMP}: no object named \"qqqqqq\"\nhint: spile ls {DUMP}    lists the objects\n"
     );
     assert_eq!(error, expected);
     let error = folder.bad(&["inof"]);

@@ -97,10 +97,9 @@ fn a_field_of_two_dimensions_is_a_map_between_the_nodes_of_its_mesh() {
     assert_eq!((&drawn["x"]["label"], &drawn["x"]["unit"]), (&"X".into(), &"m".into()));
     assert_eq!(map["unit"], "1/m^3");
     assert!(!Path::new("x.svg").exists(), "JSON draws nothing");
-    // A staggered field lies on the faces, half a cell further.
-    let faces = numbers(&json(&["plot", &dump(), "ex", "-o", "x.svg"])["map"]["x_edges"]);
-    let half = (x[1] - x[0]) / 2.0;
-    alike(&faces, &x.iter().map(|v| v + half).collect::<Vec<_>>(), 1e-12);
+    // The coordinates of a staggered field are the cell centres, as in sdf-xarray.
+    let staggered = numbers(&json(&["plot", &dump(), "ex", "-o", "x.svg"])["map"]["x_edges"]);
+    alike(&staggered, &x, 1e-12);
 }
 
 #[test]
@@ -122,10 +121,8 @@ fn cells_of_a_stretched_mesh_lie_between_its_nodes() {
     let out = ["-o", "x.png"];
     assert_eq!(edges(&[&["number_density"], &out[..]].concat()), nodes);
     assert_eq!(edges(&[&["number_density", "10:20, :"], &out[..]].concat()), nodes[10..21]);
-    // Points on the faces have cells that end in the middle between them.
-    let faces = edges(&[&["ex"], &out[..]].concat());
-    let middles: Vec<f64> = nodes[1..].windows(2).map(|w| f64::midpoint(w[0], w[1])).collect();
-    alike(&faces[1..44], &middles, 1e-12);
+    // The coordinates of a staggered field are the cell centres, as in sdf-xarray.
+    assert_eq!(edges(&[&["ex"], &out[..]].concat()), nodes);
     // In a drawing of few columns narrow cells are joined.
     let few = edges(&["number_density", "--width", "30"]);
     assert!(few.len() < 31 && few.iter().all(|e| nodes.contains(e)), "{few:?}");
@@ -366,7 +363,7 @@ fn mistakes_are_told_with_a_way_out() {
     let told = bad(&["plot", &dump, "ex", "--hist", "--weight", "bz"]);
     assert!(told.contains("an axis requires one dimension, Electric Field/Ex has 44 x 36 elements"));
     assert!(bad(&["plot", &dump, "exx"]).contains("did you mean"));
-    assert!(bad(&["plot", &dump, "ex[0:"]).contains("no object \""));
+    assert!(bad(&["plot", &dump, "ex[0:"]).contains("no object named \""));
     assert!(bad(&["plot", &dump]).contains("specify one"));
     for words in [["--range", "5:1"], ["--range", "a:b"], ["--bins", "0"], ["--bins", "3x"]] {
         let told = bad(&["plot", &dump, "ex", words[0], words[1]]);

@@ -301,7 +301,7 @@ fn sections_are_found_by_number_and_elements_in_them() {
     let listed = folder.good(&["ls", "-l", "a_basic.scd"]);
     assert!(listed.lines().nth(2).unwrap().ends_with("1  doubles"), "{listed}");
     let missing = folder.bad(&["cat", "a_basic.scd", "99"]);
-    assert!(missing.contains("a_basic.scd: no object \"99\"\nhint: "), "{missing}");
+    assert!(missing.contains("a_basic.scd: no object named \"99\"\nhint: "), "{missing}");
     let several = folder.bad(&["cat", "a_basic.scd", "0:5"]);
     assert!(several.contains("the file has 3 arrays; specify one"), "{several}");
     for file in ["a_basic.scd", "v_basic.scd", "enc_v.scd"] {

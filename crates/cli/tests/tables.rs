@@ -109,7 +109,7 @@ fn many_files_are_salvaged_into_a_folder() {
     let done = spile(temp.path(), &["salvage", "run", "--into", "saved"]);
     assert_eq!(done.status.code(), Some(3), "{done:?}");
     let shown = text(&done.stdout);
-    assert!(shown.starts_with("verdict  kept  lost  file"), "{shown}");
+    assert!(shown.starts_with("verdict   kept  lost  file"), "{shown}");
     assert!(shown.contains("run/below/cut.taf  saved/below/cut.taf\n"), "{shown}");
     assert!(shown.ends_with("2 files: 1 complete, 1 partial; 1 other skipped\n"), "{shown}");
     good(temp.path(), &["check", "-q", "saved"]);

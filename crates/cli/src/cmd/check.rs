@@ -143,7 +143,7 @@ struct Body<'a> {
 }
 
 fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
-    let name = text::escape_controls(&entry.name()).into_owned();
+    let name = text::one_line(&entry.name()).into_owned();
     for finding in &check.findings {
         let colour = match finding.severity {
             "error" => style::BAD,
@@ -151,9 +151,9 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
             _ => style::CALM,
         };
         let severity = out.paint(colour, finding.severity);
-        writeln!(out, "{name}: {severity}: {}", text::escape_controls(&describe(finding)))?;
+        writeln!(out, "{name}: {severity}: {}", text::one_line(&describe(finding)))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "  hint: {}", text::escape_controls(&hint::render(hint, Some(entry.path))))?;
+            writeln!(out, "  hint: {}", text::one_line(&hint::render(hint, Some(entry.path))))?;
         }
     }
     let counts: Vec<String> =

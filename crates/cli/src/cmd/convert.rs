@@ -165,7 +165,7 @@ impl Job<'_> {
         }
         for difference in differences {
             let word = out.paint(style::BAD, "differs:");
-            writeln!(out, "{word} {}", text::escape_controls(&difference_text(difference)))?;
+            writeln!(out, "{word} {}", text::one_line(&difference_text(difference)))?;
         }
         if !context.quiet {
             let name = display(to);
@@ -200,14 +200,14 @@ fn loss_text(loss: &Loss) -> String {
         Some(name) => format!("{} {name}", kind.name()),
         None => kind.name().to_string(),
     };
-    format!("{path}: {what} ({reason})").replace('\n', "\\n")
+    text::one_line(&format!("{path}: {what} ({reason})")).into_owned()
 }
 
 fn difference_text(row: &Row) -> String {
     let path = if row.path.is_empty() { "the file" } else { &row.path };
-    format!("{path}: {}", diff::describe(row)).replace('\n', "\\n")
+    format!("{path}: {}", diff::describe(row))
 }
 
 fn display(path: &Path) -> String {
-    text::escape_controls(&path.to_string_lossy()).into_owned()
+    text::one_line(&path.to_string_lossy()).into_owned()
 }

@@ -90,8 +90,8 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Output) -> Resul
         for row in &diff.differences {
             let colour = if row.values.is_some() { style::WARN } else { style::BAD };
             let path = if row.path.is_empty() { "the file" } else { &row.path };
-            let path = out.paint(colour, &text::escape_controls(path));
-            writeln!(out, "{path}: {}", text::escape_controls(&describe(row)))?;
+            let path = out.paint(colour, &text::one_line(path));
+            writeln!(out, "{path}: {}", text::one_line(&describe(row)))?;
         }
     }
     Ok(if same { Exit::Yes } else { Exit::No })

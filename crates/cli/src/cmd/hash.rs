@@ -91,7 +91,7 @@ fn show(
 
 /// Prints a line in the format of `sha256sum`.
 fn line(sum: &str, name: &str, frame: Option<u64>, out: &mut Output) -> Result<()> {
-    write!(out, "{sum}  {}", text::escape_controls(name))?;
+    write!(out, "{sum}  {}", text::one_line(name))?;
     if let Some(frame) = frame {
         write!(out, " [{frame}]")?;
     }

@@ -150,7 +150,7 @@ fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) ->
         context.warn(&args.file, &format!("skipped: {}: {}", left.path, left.why));
     }
     if !context.quiet {
-        let name = text::escape_controls(&args.output.path().to_string_lossy()).into_owned();
+        let name = text::one_line(&args.output.path().to_string_lossy()).into_owned();
         let arrays = text::count(done.arrays, "array");
         let size = done.bytes.map_or(String::new(), |bytes| format!(", {}", text::size(bytes)));
         writeln!(out, "{name}: {arrays}{size} referenced")?;

@@ -146,7 +146,7 @@ fn tree(entry: Entry<'_>, rows: &[Row], out: &mut Output) -> Result<()> {
     if entry.number > 0 {
         writeln!(out)?;
     }
-    let root = out.paint(style::NAME, &text::escape_controls(&entry.name()));
+    let root = out.paint(style::NAME, &text::one_line(&entry.name()));
     writeln!(out, "{root}")?;
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left), ("", Align::Right)]);
     for (branch, path, row) in branches(rows) {

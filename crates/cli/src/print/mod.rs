@@ -106,7 +106,7 @@ impl Output {
     /// Prints the name of a file if the command has several.
     pub(crate) fn heading(&mut self, entry: Entry<'_>) -> Result<()> {
         if entry.many {
-            let name = self.paint(style::NAME, &text::escape_controls(&entry.name()));
+            let name = self.paint(style::NAME, &text::one_line(&entry.name()));
             writeln!(self, "{}{name}", if entry.number == 0 { "" } else { "\n" })?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use super::{Output, style};
 const LONG_WORD_INDENT: usize = 4;
 
 /// Escapes control characters, except line feeds, in text from a file.
-pub(crate) fn escape_controls(text: &str) -> Cow<'_, str> {
+fn escape_controls(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c.is_control() && c != '\n';
     if !text.contains(is_escaped) {
         return text.into();
@@ -89,7 +89,7 @@ pub(crate) fn fields(fields: &[(String, String)], lines: usize, out: &mut Output
     let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(24);
     let column = width + 4;
     for (name, value) in fields {
-        let name = escape_controls(name);
+        let name = one_line(name);
         let pad = " ".repeat(width.saturating_sub(name.chars().count()));
         let name = out.paint(style::FAINT, &name);
         let value = escape_controls(value.trim_end());

@@ -34,7 +34,7 @@ pub(super) fn upgrade(args: &UpgradeArgs, context: &Context, out: &mut Output) -
             document.field("steps", &done.steps)?;
             document.end()?;
         } else if context.verbose {
-            writeln!(out, "{}: {before} to 2.1", text::escape_controls(&entry.name()))?;
+            writeln!(out, "{}: {before} to 2.1", text::one_line(&entry.name()))?;
         }
         Ok(Exit::Yes)
     })
@@ -125,7 +125,7 @@ fn report(file: &Path, frames: u64, context: &Context, out: &mut Output) -> Resu
     if context.json {
         out.json(&Done { file, frames })?;
     } else if context.verbose {
-        writeln!(out, "{}: {}", text::escape_controls(&file), text::count(frames, "frame"))?;
+        writeln!(out, "{}: {}", text::one_line(&file), text::count(frames, "frame"))?;
     }
     Ok(Exit::Yes)
 }

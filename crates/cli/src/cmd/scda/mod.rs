@@ -98,7 +98,7 @@ impl Done {
         if context.json {
             out.json(self)?;
         } else if context.verbose || self.dry_run && !context.quiet {
-            let output = text::escape_controls(&self.output);
+            let output = text::one_line(&self.output);
             let sections = text::count(self.sections, "section");
             let data = text::size(self.data_bytes);
             let changes = self.changes.as_ref().map_or_else(String::new, |c| {

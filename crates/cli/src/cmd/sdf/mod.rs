@@ -100,12 +100,12 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
         out.heading(entry)?;
         for deck in &decks {
             if decks.len() > 1 && !context.quiet {
-                let line = out.paint(style::FAINT, &format!("# {}", text::escape_controls(deck.name)));
+                let line = out.paint(style::FAINT, &format!("# {}", text::one_line(deck.name)));
                 writeln!(out, "{line}")?;
             }
             // Tabs are expanded, other control characters are escaped.
             for line in deck.text.lines() {
-                writeln!(out, "{}", text::escape_controls(&line.replace('\t', "        ")))?;
+                writeln!(out, "{}", text::one_line(&line.replace('\t', "        ")))?;
             }
         }
         Ok(Exit::Yes)
@@ -175,7 +175,7 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
         document.end()?;
     } else if !context.quiet {
         for name in &written {
-            writeln!(out, "{}", text::escape_controls(name))?;
+            writeln!(out, "{}", text::one_line(name))?;
         }
         out.flush()?;
         for what in &found.refused {

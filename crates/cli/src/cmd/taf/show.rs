@@ -259,7 +259,7 @@ pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> R
             document.field("backup", &copy.to_string_lossy())?;
             document.end()?;
         } else if !context.quiet {
-            writeln!(out, "{}", text::escape_controls(&copy.to_string_lossy()))?;
+            writeln!(out, "{}", text::one_line(&copy.to_string_lossy()))?;
         }
         Ok(Exit::Yes)
     })
