@@ -34,7 +34,7 @@ Colour: used on a terminal unless NO_COLOR is set; see --color.";
     name = "spile",
     bin_name = "spile",
     version,
-    about,
+    about = "Open, convert, compare and repair simulation and instrument files",
     long_about = None,
     after_help = AFTER_HELP,
     override_usage = "spile [OPTIONS] FILE...\n       spile [OPTIONS] COMMAND ...",

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use spile::OpenOptions;
 use spile::error::{Error, Result};
 use spile::format::Format;
-use spile::OpenOptions;
 use spile::source::Source;
 
 use crate::context::expand;
@@ -45,7 +45,8 @@ impl Batch {
                     batch.search(&path, &path, options);
                     // Success would be misleading if no file was examined.
                     if batch.items.len() == before {
-                        let error = Error::argument("the folder contains no file of a known format");
+                        let error =
+                            Error::argument("the folder contains no file of a known format");
                         batch.items.push(Err(error.with_path(&path)));
                     }
                 }

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::limits::Limits;
 use spile::report::Finding;
 use spile::source::Source;
@@ -64,12 +64,12 @@ impl Entry<'_> {
 
 impl Context {
     pub(crate) fn new(global: &Global) -> Self {
-        let wanted = |terminal: bool| match global.color {
+        let use_colour = |terminal: bool| match global.color {
             When::Always => true,
             When::Never => false,
             When::Auto => {
-                let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-                terminal && !refused && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+                let disabled = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                terminal && !disabled && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
             }
         };
         let terminal = io::stdout().is_terminal();
@@ -81,8 +81,8 @@ impl Context {
             verbose: global.verbose,
             derived: global.derived,
             from: global.from,
-            colour: wanted(terminal),
-            error_colour: wanted(io::stderr().is_terminal()),
+            colour: use_colour(terminal),
+            error_colour: use_colour(io::stderr().is_terminal()),
             progress: io::stderr().is_terminal() && !global.quiet && !global.json,
             width: terminal.then(columns).flatten(),
         }
@@ -109,9 +109,7 @@ impl Context {
     pub(crate) fn open(&self, path: &Path) -> Result<Dataset> {
         let dataset = match (self.from, path.is_dir()) {
             (Some(format), true) => Dataset::open_path(format, path, &self.options())?,
-            (Some(format), false) => {
-                Dataset::open(format, self.source(path)?, &self.options())?
-            }
+            (Some(format), false) => Dataset::open(format, self.source(path)?, &self.options())?,
             (None, true) => spile::open_with(path, &self.options())?,
             (None, false) => spile::REGISTRY.open(self.source(path)?, &self.options())?,
         };

@@ -43,7 +43,10 @@ mod tests {
         let hint = Hint::salvage("recovers 17 of 18 blocks");
         let of = |path: Option<&str>| render(&hint, path.map(Path::new));
         assert_eq!(of(Some("run/1.sdf")), "spile salvage run/1.sdf    recovers 17 of 18 blocks");
-        assert_eq!(of(Some("my run's")), r"spile salvage 'my run'\''s'    recovers 17 of 18 blocks");
+        assert_eq!(
+            of(Some("my run's")),
+            r"spile salvage 'my run'\''s'    recovers 17 of 18 blocks"
+        );
         assert_eq!(of(None), "spile salvage FILE    recovers 17 of 18 blocks");
     }
 }

@@ -91,7 +91,12 @@ fn ls_lists() {
     assert_eq!(row["coords"][0], serde_json::json!({"start": -1e-6, "step": 2.5e-10}));
     let (code, err) = bad(&["ls", "--select", "nothing*", "scalar_1x1.taf"]);
     assert_eq!(code, 2);
-    assert!(err.starts_with("error: scalar_1x1.taf: no object matches \"nothing*\"\nhint: spile ls scalar_1x1.taf "), "{err}");
+    assert!(
+        err.starts_with(
+            "error: scalar_1x1.taf: no object matches \"nothing*\"\nhint: spile ls scalar_1x1.taf "
+        ),
+        "{err}"
+    );
 }
 
 #[test]
@@ -113,7 +118,10 @@ fn cat_slices_as_python_does() {
     assert!(cube.contains("\n\n# 1, :, :\n"), "{cube}");
     let (code, err) = bad(&["cat", file, "101"]);
     assert_eq!(code, 2);
-    assert_eq!(err, "error: example_2d_101x3.taf: index 101 is out of bounds for a dimension of length 101\n");
+    assert_eq!(
+        err,
+        "error: example_2d_101x3.taf: index 101 is out of bounds for a dimension of length 101\n"
+    );
 }
 
 #[test]
@@ -370,7 +378,10 @@ fn a_new_file_is_no_file_called_dash() {
     ] {
         let done = command(words).current_dir(folder.path()).output().unwrap();
         let said = text(&done.stderr);
-        assert!(said.contains("the output cannot be written to standard output; specify a path"), "{words:?}: {said}");
+        assert!(
+            said.contains("the output cannot be written to standard output; specify a path"),
+            "{words:?}: {said}"
+        );
         assert!(!folder.path().join("-").exists(), "{words:?}");
     }
     let text = good(&["taf", "export", file]);
@@ -387,11 +398,19 @@ fn what_is_wrong_with_a_format_is_told() {
     let (_, said) = bad(&["convert", "scalar_1x1.taf", &at("x")]);
     assert!(said.contains("x: the name has no ending that tells the format\nhint: "), "{said}");
     let (_, said) = bad(&["convert", "scalar_1x1.taf", &at("x"), "-t", "h5"]);
-    assert!(said.contains("unknown format \"h5\"\nhint: specify the output format with -t: keysight, hdf5\n"), "{said}");
+    assert!(
+        said.contains(
+            "unknown format \"h5\"\nhint: specify the output format with -t: keysight, hdf5\n"
+        ),
+        "{said}"
+    );
     // A comment of several lines is told in one.
     let lost = spile(&["convert", "example_2d_101x3.taf", &at("x.npy"), "--dry-run"]);
     let lost = text(&lost.stderr);
-    assert!(lost.lines().all(|line| line.starts_with("warning: example_2d_101x3.taf: not written: ")), "{lost}");
+    assert!(
+        lost.lines().all(|line| line.starts_with("warning: example_2d_101x3.taf: not written: ")),
+        "{lost}"
+    );
     assert!(lost.contains("attribute comments"), "{lost}");
 }
 

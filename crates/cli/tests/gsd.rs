@@ -165,7 +165,9 @@ fn a_damaged_entry_is_told_by_everything_that_would_miss_it() {
     let check = folder.spile(&["check", name]);
     assert_eq!(check.status.code(), Some(1));
     // Other frames of the same array, and other arrays, can be read.
-    for words in [&["cat", name, "always", "--frame", "0"][..], &["hash", name, "--select", "third"]] {
+    for words in
+        [&["cat", name, "always", "--frame", "0"][..], &["hash", name, "--select", "third"]]
+    {
         assert_eq!(folder.spile(words).status.code(), Some(0), "{words:?}");
     }
 }

@@ -66,7 +66,10 @@ fn a_conversion_that_makes_no_sense_is_refused() {
         for verb in [&["iotk", "dump", name][..], &["iotk", "convert", name, "-o", "x"]] {
             let done = spile(folder, verb);
             assert_eq!(done.status.code(), Some(2), "{verb:?}");
-            assert!(String::from_utf8_lossy(&done.stderr).starts_with(&format!("error: {name}: ")), "{verb:?}");
+            assert!(
+                String::from_utf8_lossy(&done.stderr).starts_with(&format!("error: {name}: ")),
+                "{verb:?}"
+            );
         }
     }
     assert!(!folder.join("x").exists());

@@ -361,7 +361,9 @@ fn mistakes_are_told_with_a_way_out() {
         assert_eq!(bad(&all), *told, "{words:?}");
     }
     let told = bad(&["plot", &dump, "ex", "--hist", "--weight", "bz"]);
-    assert!(told.contains("an axis requires one dimension, Electric Field/Ex has 44 x 36 elements"));
+    assert!(
+        told.contains("an axis requires one dimension, Electric Field/Ex has 44 x 36 elements")
+    );
     assert!(bad(&["plot", &dump, "exx"]).contains("did you mean"));
     assert!(bad(&["plot", &dump, "ex[0:"]).contains("no object named \""));
     assert!(bad(&["plot", &dump]).contains("specify one"));

@@ -134,22 +134,34 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
         (json!([]), "bad.json: expected a JSON object"),
         (json!({}), "bad.json: missing field \"sections\""),
         (json!({"sections": 5}), "bad.json: \"sections\": expected a list"),
-        (json!({"sections": [], "level": 13}), "bad.json: \"level\": expected a number from 0 to 12"),
+        (
+            json!({"sections": [], "level": 13}),
+            "bad.json: \"level\": expected a number from 0 to 12",
+        ),
         (json!({"sections": [], "breaks": "dos"}), "\"breaks\": expected \"unix\" or \"mime\""),
         (
             json!({"sections": [], "vendor": "more than twenty bytes"}),
             "bad.json: \"vendor\": expected at most 20 bytes, found 22",
         ),
         (json!({"sections": [], "usr": ""}), "unknown field \"usr\"\nhint: did you mean user?"),
-        (section(json!({"text": "a"})), "bad.json: section 1: missing field \"type\": I, B, A or V"),
-        (section(json!({"type": "Q"})), "section 1: \"type\": expected \"I\", \"B\", \"A\" or \"V\""),
-        (section(json!({"type": "I", "text": "a"})), "expected 32 bytes in an I section, found 1"),
-        (section(json!({"type": "B", "user": 7})), "section 1: \"user\": expected a string or {\"hex\""),
-        (section(json!({"type": "B", "hex": "abc"})), "section 1: \"hex\": expected hexadecimal digits"),
         (
-            section(json!({"type": "B", "E": 4, "file": "five"})),
-            "expected 4 bytes (E), found 5",
+            section(json!({"text": "a"})),
+            "bad.json: section 1: missing field \"type\": I, B, A or V",
         ),
+        (
+            section(json!({"type": "Q"})),
+            "section 1: \"type\": expected \"I\", \"B\", \"A\" or \"V\"",
+        ),
+        (section(json!({"type": "I", "text": "a"})), "expected 32 bytes in an I section, found 1"),
+        (
+            section(json!({"type": "B", "user": 7})),
+            "section 1: \"user\": expected a string or {\"hex\"",
+        ),
+        (
+            section(json!({"type": "B", "hex": "abc"})),
+            "section 1: \"hex\": expected hexadecimal digits",
+        ),
+        (section(json!({"type": "B", "E": 4, "file": "five"})), "expected 4 bytes (E), found 5"),
         (section(json!({"type": "B", "N": 4})), "section 1: unknown field \"N\""),
         (
             section(json!({"type": "B", "file": "none"})),
@@ -159,7 +171,10 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
             section(json!({"type": "B", "file": "five", "text": "a"})),
             "section 1: \"file\" and \"text\" exclude each other",
         ),
-        (section(json!({"type": "A", "file": "five"})), "missing field \"E\": N elements of E bytes"),
+        (
+            section(json!({"type": "A", "file": "five"})),
+            "missing field \"E\": N elements of E bytes",
+        ),
         (
             section(json!({"type": "A", "E": 2, "file": "five"})),
             "section 1: expected a multiple of 2 bytes (E), found 5 bytes",
@@ -173,7 +188,10 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
             "expected 2 elements (N) of 3 bytes (E), found 5 bytes",
         ),
         (section(json!({"type": "A", "E": 0, "file": "five"})), "section 1: missing field \"N\""),
-        (section(json!({"type": "A", "E": -1})), "section 1: \"E\": expected an integer >= 0, found -1"),
+        (
+            section(json!({"type": "A", "E": -1})),
+            "section 1: \"E\": expected an integer >= 0, found -1",
+        ),
         (
             section(json!({"type": "A", "text": ["a", "bc"]})),
             "hint: use a V section for elements of different sizes",
@@ -318,7 +336,7 @@ fn sections_are_found_by_number_and_elements_in_them() {
     let done = folder.spile(&["salvage", "cut.scd"]);
     assert_eq!(done.status.code(), Some(3));
     let told = String::from_utf8(done.stdout).unwrap();
-    assert!(told.contains("of A \"doubles\" 31 of 64 elements are whole"), "{told}");
+    assert!(told.contains("A \"doubles\": 31 of 64 elements are complete"), "{told}");
 }
 
 #[test]

@@ -89,7 +89,10 @@ ok            0         0  npz     run/below/b.npz
     std::fs::create_dir(at("empty")).unwrap();
     let done = spile(temp.path(), &["check", "empty"]);
     assert_eq!(done.status.code(), Some(2));
-    assert!(text(&done.stderr).contains("empty: the folder contains no file of a known format"), "{done:?}");
+    assert!(
+        text(&done.stderr).contains("empty: the folder contains no file of a known format"),
+        "{done:?}"
+    );
     let done = spile(temp.path(), &["check", "--json", "run"]);
     let lines: Vec<Value> =
         text(&done.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();

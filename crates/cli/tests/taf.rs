@@ -121,7 +121,11 @@ fn pictures_are_drawn_whole() {
     folder.good(&["taf", "create", "--example", "3", "-o", "cube.taf"]);
     folder.good(&["taf", "transpose", "e.taf"]);
     let many = folder.bad(&["plot", "e.taf", "--lines"]);
-    assert!(many.contains("too many lines: the selection has 101 columns, the maximum is 12") && many.contains("hint:"), "{many}");
+    assert!(
+        many.contains("too many lines: the selection has 101 columns, the maximum is 12")
+            && many.contains("hint:"),
+        "{many}"
+    );
 }
 
 #[test]

@@ -171,7 +171,8 @@ fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
         return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))]));
     };
     let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());
-    let [from, to] = range.ok_or_else(|| Error::argument("the table of element sizes is too short"))?;
+    let [from, to] =
+        range.ok_or_else(|| Error::argument("the table of element sizes is too short"))?;
     Ok(Selection(vec![Slice::range(*from, *to)]))
 }
 

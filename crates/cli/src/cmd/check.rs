@@ -171,13 +171,13 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
 
 /// A finding as text, in the form of errors: `object, frame 3 at byte 80: message (code)`.
 fn describe(finding: &Row) -> String {
-    let mut place: Vec<String> = finding.object.iter().cloned().collect();
-    place.extend(finding.frame.map(|frame| format!("frame {frame}")));
-    let mut place = place.join(", ");
+    let mut location: Vec<String> = finding.object.iter().cloned().collect();
+    location.extend(finding.frame.map(|frame| format!("frame {frame}")));
+    let mut location = location.join(", ");
     if let Some(offset) = finding.offset {
-        let space = if place.is_empty() { "" } else { " " };
-        place = format!("{place}{space}at byte {offset}");
+        let space = if location.is_empty() { "" } else { " " };
+        location = format!("{location}{space}at byte {offset}");
     }
-    let colon = if place.is_empty() { "" } else { ": " };
-    format!("{place}{colon}{} ({})", finding.message, finding.code)
+    let colon = if location.is_empty() { "" } else { ": " };
+    format!("{location}{colon}{} ({})", finding.message, finding.code)
 }

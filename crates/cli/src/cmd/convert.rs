@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use spile::error::{Error, Result, human_bytes};
 use spile::Dataset;
+use spile::error::{Error, Result, human_bytes};
 use spile::format::{Format, Loss};
 use spile_ops::convert::{self, LossRow, Plan, convert};
 use spile_ops::diff::Row;
@@ -124,7 +124,8 @@ impl Job<'_> {
         if !write.dry_run {
             let replace = overwrite(write.overwrite);
             let start = Instant::now();
-            let found = convert(format, content, &plan, to, replace, write.strict).map_err(with_path)?;
+            let found =
+                convert(format, content, &plan, to, replace, write.strict).map_err(with_path)?;
             plan.losses.extend(found);
             took = start.elapsed();
             if write.verify {

@@ -112,22 +112,22 @@ pub(super) fn describe(row: &Row) -> String {
 }
 
 fn describe_values(values: &Apart) -> String {
-    let mut words = format!("{} of {} differ", values.differ, values.count);
+    let mut text = format!("{} of {} values differ", values.differ, values.count);
     if let Some(distance) = values.distance {
-        words = format!("{words}, by {} at most", text::short(distance.0));
+        text = format!("{text}, max difference {}", text::short(distance.0));
         if let Some(relative) = values.relative.filter(|r| r.0.is_finite()) {
-            words = format!("{words} ({} of it)", text::short(relative.0));
+            text = format!("{text} (relative {})", text::short(relative.0));
         }
     }
     if !values.index.is_empty() {
         let index: Vec<String> = values.index.iter().map(ToString::to_string).collect();
-        words = format!("{words}, at [{}]", index.join(", "));
+        text = format!("{text} at [{}]", index.join(", "));
     }
     if values.at.iter().any(Option::is_some) {
         let point =
             |at: &Option<spile_ops::json::Real>| at.map_or("-".into(), |r| text::short(r.0));
         let at: Vec<String> = values.at.iter().map(point).collect();
-        words = format!("{words} = ({})", at.join(", "));
+        text = format!("{text} = ({})", at.join(", "));
     }
-    words
+    text
 }

@@ -30,8 +30,8 @@ pub(crate) fn run(args: &FormatsArgs, context: &Context, out: &mut Output) -> Re
         let columns = ["name", "read", "write", "check", "salvage", "title and files"];
         let mut table = Table::new(&columns.map(|name| (name, Align::Left)));
         for row in &rows {
-            let [read, write, check, salvage] =
-                [row.read, row.write, row.check, row.salvage].map(|grade| abbreviate(grade).to_string());
+            let [read, write, check, salvage] = [row.read, row.write, row.check, row.salvage]
+                .map(|grade| abbreviate(grade).to_string());
             let title = format!("{} {}", row.title, extensions(row));
             table.row([row.name.into(), read, write, check, salvage, title], out)?;
         }

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use spile::error::Result;
 use spile::Dataset;
+use spile::error::Result;
 
 use crate::args::PickArgs;
 use crate::context::{Context, Entry};
@@ -53,12 +53,7 @@ fn native_json(entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()>
     document.end()
 }
 
-fn json(
-    args: &HashArgs,
-    entry: Entry<'_>,
-    file: &Dataset,
-    out: &mut Output,
-) -> Result<()> {
+fn json(args: &HashArgs, entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()> {
     let pick = args.pick.pick()?;
     let mut document = out.document_of(entry, file)?;
     if pick.is_all() {
@@ -84,9 +79,7 @@ fn show(
     } else {
         out.heading(entry)?;
     }
-    spile_ops::hash(file, &pick, &mut |row| {
-        line(&row.sha256, &row.path, row.frame, out)
-    })
+    spile_ops::hash(file, &pick, &mut |row| line(&row.sha256, &row.path, row.frame, out))
 }
 
 /// Prints a line in the format of `sha256sum`.

@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::format::{Writer, writer_of};
 use spile::index::{Indexed, write_h5};
 use spile::sink::{FolderSink, Sink};
@@ -89,18 +89,20 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
 fn check_strict(args: &IndexArgs, done: &Done) -> Result<()> {
     let (true, Some(first)) = (args.strict, done.left_out.first()) else { return Ok(()) };
     let count = text::count(done.left_out.len() as u64, "array");
-    let message = format!("{count} cannot be referenced; the first is {}: {}", first.path, first.why);
-    Err(Error::argument(message)
-        .with_path(&args.file)
-        .hint("without --strict they are skipped; `spile convert` to Zarr or HDF5 copies all arrays"))
+    let message =
+        format!("{count} cannot be referenced; the first is {}: {}", first.path, first.why);
+    Err(Error::argument(message).with_path(&args.file).hint(
+        "without --strict they are skipped; `spile convert` to Zarr or HDF5 copies all arrays",
+    ))
 }
 
 /// Creates the output folder. An existing folder is replaced only if it is an index.
 fn folder(args: &IndexArgs) -> Result<FolderSink> {
     let output = args.output.path();
     if args.overwrite && output.is_dir() && !output.join(DOCUMENTS).is_file() {
-        return Err(Error::argument("the folder is not an index and is not replaced")
-            .with_path(output));
+        return Err(
+            Error::argument("the folder is not an index and is not replaced").with_path(output)
+        );
     }
     FolderSink::create(output, overwrite(args.overwrite))
 }

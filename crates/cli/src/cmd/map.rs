@@ -48,9 +48,10 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
         let shares: Vec<String> =
             totals.roles.iter().map(|s| format!("{} {:.1} %", s.role, s.percent)).collect();
         writeln!(out, "\n{}: {}", human_bytes(totals.bytes), shares.join(", "))?;
-        for (bytes, what) in
-            [(totals.overlapping, "in overlapping regions"), (totals.past_end, "after the end of the file")]
-        {
+        for (bytes, what) in [
+            (totals.overlapping, "in overlapping regions"),
+            (totals.past_end, "after the end of the file"),
+        ] {
             if bytes > 0 {
                 let line = format!("{} {what}", text::count(bytes, "byte"));
                 let line = out.paint(style::BAD, &line);

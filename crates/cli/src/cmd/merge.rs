@@ -7,7 +7,7 @@ use spile::error::{Error, Result};
 use spile::format::Format;
 use spile::{Dataset, Source};
 
-use super::convert::{WriteArgs, Job};
+use super::convert::{Job, WriteArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;

@@ -38,15 +38,15 @@ pub(crate) struct SalvageArgs {
 
 pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let batch = Batch::new(&args.files, &context.options());
-    let alone = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
+    let single = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
     if let Some(output) = &args.output {
         not_standard_output(output, "the output")?;
     }
-    if !alone && args.output.is_some() {
+    if !single && args.output.is_some() {
         let message = "-o requires a single input file";
         return Err(Error::argument(message).hint("specify an output folder with --into"));
     }
-    if !alone {
+    if !single {
         return many(args, batch, context, out);
     }
     let Some(item) = batch.items.into_iter().next() else { return Ok(Exit::Yes) };

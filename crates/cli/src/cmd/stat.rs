@@ -50,8 +50,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         let file = context.open(entry.path)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
-            document
-                .list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
+            document.list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
             document.end()?;
             return Ok(Exit::Yes);
         }

@@ -5,11 +5,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser as _};
+use spile::Dataset;
 use spile::comm::Serial;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
-use spile::Dataset;
 use spile::select::Selection;
 use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;
@@ -101,7 +101,10 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     if context.json {
         return Ok(Exit::Yes);
     }
-    writeln!(out, "\nEnd of the tour. `spile --help` lists all commands. The sample files are kept in")?;
+    writeln!(
+        out,
+        "\nEnd of the tour. `spile --help` lists all commands. The sample files are kept in"
+    )?;
     writeln!(out, "{}", folder.display())?;
     Ok(Exit::Yes)
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::format::Folder;
 use spile_ops::watch::{Frame, frames, watch};
 

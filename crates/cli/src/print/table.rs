@@ -48,7 +48,8 @@ impl Table {
         cells: impl IntoIterator<Item = (String, Style)>,
         out: &mut Output,
     ) -> Result<()> {
-        let row = cells.into_iter().map(|(cell, style)| (text::one_line(&cell).into_owned(), style));
+        let row =
+            cells.into_iter().map(|(cell, style)| (text::one_line(&cell).into_owned(), style));
         self.rows.push(row.collect());
         if self.rows.len() == PAGE { self.print(out) } else { Ok(()) }
     }

@@ -57,8 +57,8 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// A number with a noun: `1 array`, `2 arrays`.
-pub(crate) fn count(n: u64, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+pub(crate) fn count(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A number with six significant digits, similar to `%g`: `0.25`, `-3`, `1.5e-9`.
@@ -111,8 +111,8 @@ pub(crate) fn fields(fields: &[(String, String)], lines: usize, out: &mut Output
             let _ = write!(text, "\n{:column$}({more} more lines; -v prints all)", "");
         }
         // The first line is printed next to the name unless it starts with a long word.
-        let beside = format!("\n{:column$}", "");
-        match text.strip_prefix(&beside) {
+        let same_line = format!("\n{:column$}", "");
+        match text.strip_prefix(&same_line) {
             Some(text) => writeln!(out, "  {name}{pad}  {text}")?,
             None => writeln!(out, "  {name}{text}")?,
         }
@@ -136,7 +136,8 @@ fn wrap(line: &str, column: usize, width: usize) -> Vec<(usize, &str)> {
         rest = &rest[at + 1..];
     }
     pieces.push(rest);
-    let indent = |piece: &str| if piece.chars().count() <= available { column } else { LONG_WORD_INDENT };
+    let indent =
+        |piece: &str| if piece.chars().count() <= available { column } else { LONG_WORD_INDENT };
     pieces.into_iter().map(|piece| (indent(piece), piece)).collect()
 }
 

@@ -69,7 +69,9 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     };
     framing.marker = match args.marker {
         Some(bytes @ (4 | 8)) => bytes,
-        Some(bytes) => return Err(Error::argument(format!("--marker: expected 4 or 8, found {bytes}"))),
+        Some(bytes) => {
+            return Err(Error::argument(format!("--marker: expected 4 or 8, found {bytes}")));
+        }
         None => framing.marker,
     };
     framing.order = match args.endian {

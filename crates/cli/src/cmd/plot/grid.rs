@@ -118,7 +118,9 @@ fn points(job: &Job<'_>, desc: &ArrayDesc, dimension: usize, span: Span) -> Opti
         return None;
     }
     if span.count > MAX_POINTS {
-        return sampled_uniform_edges(span, |k| read(Slice::Index(i64::try_from(index(span, k)).ok()?))?.pop());
+        return sampled_uniform_edges(span, |k| {
+            read(Slice::Index(i64::try_from(index(span, k)).ok()?))?.pop()
+        });
     }
     // A coordinate array with one more element contains the edges.
     if given == length + 1 && span.step == 1 {
@@ -168,7 +170,13 @@ fn sampled_uniform_edges(span: Span, one: impl Fn(u64) -> Option<f64>) -> Option
 
 /// The nodes of the mesh if the points are cell centres: an array in the same group with one more element
 /// whose midpoints are the points. The nodes define the cell widths of a non-uniform mesh.
-fn mesh_nodes(job: &Job<'_>, points: NodeId, length: u64, span: Span, centres: &[f64]) -> Option<Edges> {
+fn mesh_nodes(
+    job: &Job<'_>,
+    points: NodeId,
+    length: u64,
+    span: Span,
+    centres: &[f64],
+) -> Option<Edges> {
     let tree = job.file.tree();
     let parent = tree.node(points).parent;
     let siblings = tree.arrays().filter(|(_, node, desc)| {
@@ -226,14 +234,23 @@ mod tests {
                 edges.reverse();
                 want = vec![0, 1, 11];
             }
-            let grid =
-                Grid { axis: Axis::default(), has_coordinates: true, edges: Edges::Each(edges), count: 11 };
+            let grid = Grid {
+                axis: Axis::default(),
+                has_coordinates: true,
+                edges: Edges::Each(edges),
+                count: 11,
+            };
             assert_eq!(grid.cuts(10), want);
             assert_eq!(grid.cuts(11).len(), 12);
             let cuts = grid.cuts(3);
             assert!(cuts.is_sorted_by(|a, b| a < b) && cuts[0] == 0 && cuts.last() == Some(&11));
         }
-        let even = Grid { axis: Axis::default(), has_coordinates: false, edges: uniform_edges(0.0, 1.0), count: 9 };
+        let even = Grid {
+            axis: Axis::default(),
+            has_coordinates: false,
+            edges: uniform_edges(0.0, 1.0),
+            count: 9,
+        };
         assert_eq!((even.cuts(3), even.edge(9), even.point(4)), (vec![0, 3, 6, 9], 8.5, 4.0));
     }
 }

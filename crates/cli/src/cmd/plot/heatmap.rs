@@ -7,8 +7,8 @@ use spile::reduce::raster;
 use spile::select::{Selection, Slice, Span};
 use spile_plot::{Axis, Figure, HeatMap};
 
-use super::grid::Grid;
 use super::array_part::ArrayPart;
+use super::grid::Grid;
 use super::{Job, MAX_SERIES, PlotArgs, index, short};
 
 /// Estimated memory per cell in bytes.
@@ -31,7 +31,8 @@ pub(super) fn is_suitable(args: &PlotArgs, desc: &ArrayDesc, spans: &[Span]) -> 
         None | Some(Coord::None) => false,
         Some(coord) => *coord != numbering,
     };
-    let both = kept.iter().take(2).filter(has_coordinates).count() == 2 && columns > MAX_LINE_COLUMNS;
+    let both =
+        kept.iter().take(2).filter(has_coordinates).count() == 2 && columns > MAX_LINE_COLUMNS;
     let wide = columns > MAX_LINE_COLUMNS && columns > spans[kept[0]].count / 4;
     args.symmetric || columns > MAX_SERIES || both || wide
 }
@@ -50,8 +51,10 @@ pub(super) fn draw(
         return Err(error.hint("without --heatmap the array is drawn as a line"));
     };
     if spans.iter().any(|s| s.count == 0) {
-        let error =
-            Error::argument(format!("the selection of an array of {} elements is empty", array.shape()));
+        let error = Error::argument(format!(
+            "the selection of an array of {} elements is empty",
+            array.shape()
+        ));
         return Err(error.hint("`spile ls -l` prints the shape"));
     }
     // The middle index of further dimensions is used.

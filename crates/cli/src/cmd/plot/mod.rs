@@ -11,22 +11,22 @@
 //! | `json` | the data of a figure as JSON |
 //! | `terminal_graphics` | detection of graphics protocols |
 
+mod array_part;
 mod grid;
 mod heatmap;
 mod json;
 mod lines;
-mod terminal_graphics;
 mod points;
 mod series;
-mod array_part;
+mod terminal_graphics;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use spile::Dataset;
 use spile::dtype::Kind;
 use spile::error::{Error, Result};
-use spile::Dataset;
 use spile::layout::{ArrayDesc, Layout};
 use spile::read::Array;
 use spile::select::Span;
@@ -37,8 +37,8 @@ use super::{cat, overwrite};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
-use terminal_graphics::Graphics;
 use array_part::ArrayPart;
+use terminal_graphics::Graphics;
 
 /// Maximum number of lines in a figure.
 const MAX_SERIES: u64 = 12;
@@ -148,7 +148,9 @@ impl PlotArgs {
 fn parse_limits(text: &str) -> std::result::Result<(f64, f64), String> {
     let number = |part: &str| part.trim().parse::<f64>().ok().filter(|v| v.is_finite());
     let limits = text.split_once(':').and_then(|(a, b)| Some((number(a)?, number(b)?)));
-    limits.filter(|(a, b)| a < b).ok_or_else(|| "expected LOW:HIGH, for example -1.5:2e3".to_string())
+    limits
+        .filter(|(a, b)| a < b)
+        .ok_or_else(|| "expected LOW:HIGH, for example -1.5:2e3".to_string())
 }
 
 /// Parses `N` or `NxM`.
@@ -174,7 +176,8 @@ pub(crate) fn run(args: &PlotArgs, context: &Context, out: &mut Output) -> Resul
             Some("svg") => Target::Svg(path),
             Some("png") => Target::Png(path),
             _ => {
-                let error = Error::argument("expected an output file with the extension .svg or .png");
+                let error =
+                    Error::argument("expected an output file with the extension .svg or .png");
                 return Err(error.with_path(path));
             }
         },
@@ -315,7 +318,9 @@ impl Job<'_> {
             && table.len() > 1
         {
             let message = format!("{} has {} frames; specify one", chosen.node.path, table.len());
-            return Err(Error::argument(message).hint("for example --frame 0, or --frame -1 for the last"));
+            return Err(
+                Error::argument(message).hint("for example --frame 0, or --frame -1 for the last")
+            );
         }
         let (frame, array) = cat::open_in_frame(self.file, chosen.desc, self.args.frame)?;
         match array.dtype().kind() {

@@ -84,7 +84,8 @@ fn with_aspect(job: &Job<'_>, figure: Figure) -> Figure {
 pub(super) fn histogram(job: &Job<'_>, chosen: &ArrayPart<'_>) -> Result<Figure> {
     let (frame, array) = job.open(chosen)?;
     if job.args.symmetric {
-        let error = Error::argument("--symmetric applies to heat maps, not to histograms of one array");
+        let error =
+            Error::argument("--symmetric applies to heat maps, not to histograms of one array");
         return Err(error.hint("add a second array for a two-dimensional histogram"));
     }
     // With weights the array must be one-dimensional.
@@ -100,7 +101,9 @@ pub(super) fn histogram(job: &Job<'_>, chosen: &ArrayPart<'_>) -> Result<Figure>
     figure.y.range = y_range.or(job.args.range);
     let number = match job.args.bins {
         Some((n, _)) => n,
-        None => integer_bins(scott_bins(&stats).min(job.canvas.resolution(&figure).0), &stats, x_range),
+        None => {
+            integer_bins(scott_bins(&stats).min(job.canvas.resolution(&figure).0), &stats, x_range)
+        }
     };
     let bins = bins(&stats, x_range, number)?;
     let (start, step, high) = match bins {
@@ -170,8 +173,8 @@ fn read(chosen: &ArrayPart<'_>, array: &Array) -> Result<Vec<f64>> {
 }
 
 /// Bins over the given limits, or over all values; `None` without finite values.
-fn bins(stats: &Stats, asked: Option<(f64, f64)>, number: usize) -> Result<Option<Bins>> {
-    if let Some((low, high)) = asked {
+fn bins(stats: &Stats, limits: Option<(f64, f64)>, number: usize) -> Result<Option<Bins>> {
+    if let Some((low, high)) = limits {
         return Bins::new(low, high, number).map(Some);
     }
     if stats.finite == 0 {
@@ -195,9 +198,9 @@ fn has_integer_bins(stats: &Stats, number: usize) -> bool {
 }
 
 /// The number of bins, at most one per integer for integer values.
-fn integer_bins(number: usize, stats: &Stats, asked: Option<(f64, f64)>) -> usize {
+fn integer_bins(number: usize, stats: &Stats, limits: Option<(f64, f64)>) -> usize {
     let numbers = stats.max - stats.min + 1.0;
-    if stats.exact.is_some() && asked.is_none() && numbers <= 2.0 * number as f64 {
+    if stats.exact.is_some() && limits.is_none() && numbers <= 2.0 * number as f64 {
         return (numbers as usize).max(1);
     }
     number

@@ -130,7 +130,9 @@ impl Manifest {
         })?;
         let level = fields.take("level", |value| {
             let level = value.as_u64().and_then(|level| u32::try_from(level).ok());
-            level.filter(|level| *level <= 12).ok_or_else(|| "expected a number from 0 to 12".into())
+            level
+                .filter(|level| *level <= 12)
+                .ok_or_else(|| "expected a number from 0 to 12".into())
         })?;
         let list = match fields.0.remove("sections") {
             Some(Value::Array(list)) => list,
@@ -209,7 +211,8 @@ fn section(mut fields: Fields, folder: &Path, tables: &mut u64, limits: &Limits)
 
 /// The data of a section, and the sizes of its elements if they are listed separately.
 fn data(fields: &mut Fields, folder: &Path) -> Result<(Data, Option<Vec<u64>>)> {
-    let text = |value: &Value| value.as_str().map(str::to_string).ok_or("expected a file name".into());
+    let text =
+        |value: &Value| value.as_str().map(str::to_string).ok_or("expected a file name".into());
     let file = fields.take("file", text)?;
     let text = fields.take("text", |value| parse_pieces(value, |t| Some(t.as_bytes().to_vec())))?;
     let bytes = fields.take("hex", |value| parse_pieces(value, parse_hex))?;
@@ -264,12 +267,15 @@ fn array(
         Some([first, rest @ ..]) if rest.iter().all(|size| size == first) => Some(*first),
         Some([_, ..]) => {
             let message = "the elements of an A section must have the same size";
-            return Err(Error::argument(message).hint("use a V section for elements of different sizes"));
+            return Err(
+                Error::argument(message).hint("use a V section for elements of different sizes")
+            );
         }
         _ => None,
     };
     let number = number.or(pieces.map(|pieces| pieces.len() as u64));
-    let wrong = |what: String| Err(Error::argument(format!("expected {what}, found {bytes} bytes")));
+    let wrong =
+        |what: String| Err(Error::argument(format!("expected {what}, found {bytes} bytes")));
     let (number, size) = match (number, size.or(listed)) {
         (Some(number), Some(size)) => (number, size),
         (None, Some(size)) if size > 0 && bytes.is_multiple_of(size) => (bytes / size, size),
@@ -354,7 +360,11 @@ impl Fields {
     }
 
     /// Removes and parses a field, if it exists.
-    fn take<T>(&mut self, name: &str, read: impl FnOnce(&Value) -> FieldResult<T>) -> Result<Option<T>> {
+    fn take<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&Value) -> FieldResult<T>,
+    ) -> Result<Option<T>> {
         let Some(value) = self.0.remove(name) else { return Ok(None) };
         read(&value).map(Some).map_err(|e| Error::argument(format!("\"{name}\": {e}")))
     }
@@ -377,7 +387,9 @@ fn parse_u64(value: &Value) -> FieldResult<u64> {
 fn parse_sizes(value: &Value) -> FieldResult<Sizes> {
     match value {
         Value::String(name) => Ok(Sizes::File(name.clone())),
-        Value::Array(list) => Ok(Sizes::List(list.iter().map(parse_u64).collect::<FieldResult<_>>()?)),
+        Value::Array(list) => {
+            Ok(Sizes::List(list.iter().map(parse_u64).collect::<FieldResult<_>>()?))
+        }
         _ => Err("expected a list of sizes, or the name of a file".into()),
     }
 }

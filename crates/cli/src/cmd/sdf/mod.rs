@@ -87,8 +87,9 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
             decks.push(Deck { id: &block.header.id, name: &block.header.name, text });
         }
         if decks.is_empty() {
-            return Err(Error::argument("the file contains no input deck")
-                .hint("EPOCH stores decks in restart dumps, and in all dumps with dump_input_decks"));
+            return Err(Error::argument("the file contains no input deck").hint(
+                "EPOCH stores decks in restart dumps, and in all dumps with dump_input_decks",
+            ));
         }
         if context.json {
             let mut document = out.document()?;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use spile::Dataset;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
-use spile::Dataset;
 use spile::layout::Coord;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -90,7 +90,9 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
 fn grid_from_column(array: &Array) -> Result<(f64, f64)> {
     let rank = array.shape().rank();
     if rank != 2 {
-        return Err(Error::argument(format!("--grid-column requires an array with 2 dimensions, found {rank}")));
+        return Err(Error::argument(format!(
+            "--grid-column requires an array with 2 dimensions, found {rank}"
+        )));
     }
     let grid = array.read_f64(&Selection(vec![Slice::ALL, Slice::Index(0)]), Axes::Stored)?;
     match grid[..] {
@@ -171,7 +173,8 @@ fn convert_one(
     node: &Node,
     file: &str,
 ) -> Result<u64> {
-    let desc = node.array.as_ref().ok_or_else(|| Error::argument("expected an array, found a group"))?;
+    let desc =
+        node.array.as_ref().ok_or_else(|| Error::argument("expected an array, found a group"))?;
     let dtype = ops::type_for(array.dtype()).ok_or_else(|| {
         Error::argument(format!("TAF does not support {} elements", array.dtype()))
     })?;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::read::Array;
 use spile_taf::ops::{Bounds, Target};
 
@@ -150,8 +150,11 @@ impl BoundsArgs {
 
 /// Parses `A:B`, where each side is optional.
 fn parse_range(text: &str, option: &str) -> Result<(Option<f64>, Option<f64>)> {
-    let bad =
-        || Error::argument(format!("{option}: expected two numbers separated by a colon, found \"{text}\""));
+    let bad = || {
+        Error::argument(format!(
+            "{option}: expected two numbers separated by a colon, found \"{text}\""
+        ))
+    };
     let side = |part: &str| match part.trim() {
         "" => Ok(None),
         number => number.parse::<f64>().map(Some).map_err(|_| bad()),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use spile::error::Result;
 use spile::Dataset;
+use spile::error::Result;
 use spile::reduce::Stats;
 use spile::sink::Sink;
 use spile_ops::json::{Attr, Real};
