@@ -1,4 +1,4 @@
-//! The command line. Help, man pages and completions are made from this one definition.
+//! Definition of the command line, from which help, man pages and completions are generated.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -19,22 +19,22 @@ const STYLES: Styles = Styles::styled()
 
 const AFTER_HELP: &str = "\
 Exit status:
-  0    success; also when the reader of a pipe has closed it
+  0    success; also if the reader of a pipe closes it
   1    `check` found errors, `diff` found differences
-  2    error: wrong argument, file that cannot be read
-  3    partial success
+  2    error: invalid argument, unreadable file
+  3    partial success: some files failed, or some content was lost
   130  interrupted
 
-JSON: with --json, as docs/json.md describes it.
-Colour: only on a terminal, never when NO_COLOR is set; --color decides otherwise.";
+JSON: docs/json.md describes the output of --json.
+Colour: used on a terminal unless NO_COLOR is set; see --color.";
 
-/// Opens, converts, compares and repairs simulation and instrument files.
+/// Open, convert, compare and repair simulation and instrument files.
 #[derive(Parser)]
 #[command(
     name = "spile",
     bin_name = "spile",
     version,
-    about,
+    about = "Open, convert, compare and repair simulation and instrument files",
     long_about = None,
     after_help = AFTER_HELP,
     override_usage = "spile [OPTIONS] FILE...\n       spile [OPTIONS] COMMAND ...",
@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Args)]
 #[command(next_help_heading = "Options of every command")]
-#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
+#[allow(clippy::struct_excessive_bools)] // Flags of the command line.
 pub(crate) struct Global {
     /// Print JSON, one document per line
     #[arg(long, global = true)]
@@ -76,7 +76,7 @@ pub(crate) struct Global {
         hide_possible_values = true
     )]
     pub(crate) color: When,
-    /// Add arrays that are computed from others, where the format defines such
+    /// Add the arrays that the format derives from others
     #[arg(long, global = true)]
     pub(crate) derived: bool,
     /// Format of the input [default: recognised by content]
@@ -99,13 +99,13 @@ pub(crate) enum When {
     Never,
 }
 
-/// Which objects and frames of a file.
+/// Selection of objects and frames.
 #[derive(Debug, Args)]
 pub(crate) struct PickArgs {
-    /// Only objects whose path, native id, or a group above them matches: 'Electric*/E?', '**/Ex', ex
+    /// Select objects by path or native id; a group selects its content: 'Electric*/E?', '**/Ex', ex
     #[arg(long, value_name = "GLOB")]
     select: Vec<String>,
-    /// Only these frames, as a slice: 5, -1, 0:100, 0:100:10
+    /// Select frames as a slice: 5, -1, 0:100, 0:100:10
     #[arg(long, value_name = "A:B:C", allow_hyphen_values = true)]
     frames: Option<String>,
 }
@@ -120,13 +120,13 @@ impl PickArgs {
     }
 }
 
-/// The output of a command that works like `cp`: the second argument, or -o as everywhere.
+/// The output of a command like `cp`: the second positional argument or -o.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Output
+    /// Output path
     #[arg(value_name = "OUTPUT", required_unless_present = "output_option")]
     output: Option<PathBuf>,
-    /// Output, instead of the second argument
+    /// Output path, instead of the second argument
     #[arg(short = 'o', long = "output", value_name = "OUTPUT", conflicts_with = "output")]
     output_option: Option<PathBuf>,
 }
@@ -137,7 +137,7 @@ impl OutputArgs {
     }
 }
 
-// A variant without a comment has a longer one at its arguments.
+// The help text of a variant without a comment is at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Summarise files; `spile FILE` also lists the arrays
@@ -176,20 +176,20 @@ pub(crate) enum Command {
     Completions(cmd::completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a folder
     Man(cmd::man::ManArgs),
-    /// Not a command: the file of `spile FILE`
+    /// The file of `spile FILE`
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
 
-/// A format by its name.
+/// Parses the name of a format.
 fn parse_format(name: &str) -> Result<&'static dyn Format, String> {
     spile::REGISTRY.named(name).map_err(|e| {
         let names: Vec<_> = spile::REGISTRY.0.iter().map(|f| f.info().name).collect();
-        format!("{}; known are {}", e.message(), names.join(", "))
+        format!("{}; known formats: {}", e.message(), names.join(", "))
     })
 }
 
-/// `64M`, `1GiB`, `1.5g`, `4096`: letters are powers of 1024.
+/// Parses a size in bytes: `64M`, `1GiB`, `1.5g`, `4096`. Units are powers of 1024.
 fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -199,7 +199,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
     let number = number.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
     match (number, power) {
         (Some(n), Some(power)) => Ok((n * 1024_f64.powi(power as i32)) as u64),
-        _ => Err("write a number with K, M, G or T, for example 64M or 1GiB".into()),
+        _ => Err("expected a number with K, M, G or T, for example 64M or 1GiB".into()),
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_is_consistent() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
     }

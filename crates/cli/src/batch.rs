@@ -1,12 +1,12 @@
-//! Many files at once: folders are searched, one file that fails does not stop the rest, and the exit
-//! says how it went with all of them.
+//! Several files and folders in one command: folders are searched recursively, a file that fails does
+//! not stop the others, and the exit status covers all files.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use spile::OpenOptions;
 use spile::error::{Error, Result};
 use spile::format::Format;
-use spile::OpenOptions;
 use spile::source::Source;
 
 use crate::context::expand;
@@ -16,25 +16,25 @@ use crate::print::text;
 /// A file of a batch.
 pub(crate) struct Item {
     pub(crate) path: PathBuf,
-    /// Its place below the folder that was named.
-    pub(crate) below: PathBuf,
-    /// It is a folder, and a dataset of this format.
+    /// Path relative to the folder on the command line.
+    pub(crate) relative: PathBuf,
+    /// The format, if the path is a folder that is one dataset.
     pub(crate) folder: Option<&'static dyn Format>,
 }
 
-/// The files that a command line means.
+/// The files selected by the arguments of a command.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) items: Vec<Result<Item>>,
-    /// A folder was among them.
+    /// A folder was searched.
     pub(crate) searched: bool,
-    /// Files of folders that are of no known format.
+    /// Files in searched folders with an unrecognised format.
     pub(crate) unknown: u64,
 }
 
 impl Batch {
-    /// Expands patterns and searches folders, in the order of names; what begins with a dot is hidden.
-    /// A folder that is a dataset is like a file.
+    /// Expands patterns and searches folders, sorted by name. Hidden files and folders are skipped. A
+    /// folder that is one dataset counts as one file.
     pub(crate) fn new(files: &[PathBuf], options: &OpenOptions) -> Self {
         let mut batch = Self::default();
         for path in files.iter().flat_map(|file| expand(file)) {
@@ -43,15 +43,16 @@ impl Batch {
                     batch.searched = true;
                     let before = batch.items.len();
                     batch.search(&path, &path, options);
-                    // Nothing wrong was found, but nothing was looked at either.
+                    // Success would be misleading if no file was examined.
                     if batch.items.len() == before {
-                        let error = Error::argument("no file of a known format is in it");
+                        let error =
+                            Error::argument("the folder contains no file of a known format");
                         batch.items.push(Err(error.with_path(&path)));
                     }
                 }
                 Ok((folder, path)) => {
-                    let below = path.file_name().map(PathBuf::from).unwrap_or_default();
-                    batch.items.push(Ok(Item { path, below, folder }));
+                    let relative = path.file_name().map(PathBuf::from).unwrap_or_default();
+                    batch.items.push(Ok(Item { path, relative, folder }));
                 }
                 Err(error) => batch.items.push(Err(error)),
             }
@@ -73,23 +74,23 @@ impl Batch {
         };
         for path in paths {
             let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-            // A link to a folder may lead back here.
+            // Links to folders may form a cycle.
             let Ok(meta) = std::fs::symlink_metadata(&path) else { continue };
             if hidden || (meta.is_symlink() && path.is_dir()) {
                 continue;
             }
-            let below = path.strip_prefix(top).unwrap_or(&path).to_path_buf();
+            let relative = path.strip_prefix(top).unwrap_or(&path).to_path_buf();
             if meta.is_dir() {
                 match spile::REGISTRY.folder_format(&path, options) {
                     Ok(None) => self.search(top, &path, options),
-                    Ok(folder) => self.items.push(Ok(Item { path, below, folder })),
+                    Ok(folder) => self.items.push(Ok(Item { path, relative, folder })),
                     Err(error) => self.items.push(Err(error)),
                 }
                 continue;
             }
             let known = Source::open(&path).and_then(|source| spile::REGISTRY.probe(&source));
             if known.is_ok() {
-                self.items.push(Ok(Item { path, below, folder: None }));
+                self.items.push(Ok(Item { path, relative, folder: None }));
             } else {
                 self.unknown += 1;
             }
@@ -97,21 +98,21 @@ impl Batch {
     }
 }
 
-/// How it went with all of them.
+/// Number of files by outcome.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Tally {
     pub(crate) files: u64,
     pub(crate) ok: u64,
-    /// With findings, or with losses.
+    /// Files with findings or losses.
     pub(crate) not_ok: u64,
-    /// Those with which nothing could be done.
+    /// Files that could not be processed.
     pub(crate) failed: u64,
-    /// Files of folders that are of no known format.
+    /// Files in searched folders with an unrecognised format.
     pub(crate) unknown: u64,
 }
 
 impl Tally {
-    /// 0: all are good; `bad`: some are not; 3: some could not be looked at; 2: none could.
+    /// The exit status: 0 if all files are ok, `bad` if some are not, 3 if some failed, 2 if all failed.
     pub(crate) fn exit(&self, bad: Exit) -> Exit {
         match (self.failed, self.ok + self.not_ok) {
             (0, _) if self.not_ok > 0 => bad,
@@ -121,8 +122,8 @@ impl Tally {
         }
     }
 
-    /// `12 files: 10 ok, 1 not ok, 1 failed; 3 others are of no known format`.
-    pub(crate) fn sentence(&self, good: &str, bad: &str, other: &str) -> String {
+    /// One line, for example `12 files: 10 ok, 1 not ok, 1 failed; 3 others of unknown format`.
+    pub(crate) fn summary(&self, good: &str, bad: &str, other: &str) -> String {
         let parts = [(self.ok, good), (self.not_ok, bad), (self.failed, "failed")];
         let parts: Vec<String> =
             parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();

@@ -1,11 +1,11 @@
-//! What all verbs share.
+//! Global options, opening files, errors and warnings.
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::limits::Limits;
 use spile::report::Finding;
 use spile::source::Source;
@@ -18,45 +18,45 @@ use crate::hint;
 use crate::print::{Output, SCHEMA, paint, style, text};
 use crate::progress;
 
-/// The options of every command, decided.
+/// The evaluated global options.
 #[derive(Clone, Copy)]
-#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
+#[allow(clippy::struct_excessive_bools)] // Flags of the command line.
 pub(crate) struct Context {
-    /// Budgets for everything that is opened.
+    /// Limits for opening and reading files.
     pub(crate) limits: Limits,
-    /// JSON is wanted.
+    /// Print JSON.
     pub(crate) json: bool,
-    /// Only what was asked for, and errors.
+    /// Print only results and errors.
     pub(crate) quiet: bool,
-    /// All there is to say.
+    /// Print details.
     pub(crate) verbose: bool,
-    /// Colour on standard output.
+    /// Use colour on standard output.
     pub(crate) colour: bool,
-    /// Colour on standard error.
+    /// Use colour on standard error.
     pub(crate) error_colour: bool,
-    /// Adds arrays that are computed from others.
+    /// Add derived arrays.
     pub(crate) derived: bool,
-    /// The format of the input, where it was named.
+    /// Format of the input, if specified.
     pub(crate) from: Option<&'static dyn Format>,
-    /// Somebody watches standard error.
+    /// Show a progress bar.
     pub(crate) progress: bool,
-    /// Columns of the terminal; nothing where standard output is none.
+    /// Width of the terminal in columns; `None` if standard output is not a terminal.
     pub(crate) width: Option<usize>,
 }
 
-/// One of the files of a command line.
+/// A file argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     /// The file; `-` is standard input.
     pub(crate) path: &'a Path,
-    /// Its number on the command line.
+    /// Position among the files, from 0.
     pub(crate) number: usize,
-    /// It is not the only one.
+    /// The command has several files.
     pub(crate) many: bool,
 }
 
 impl Entry<'_> {
-    /// The name as it stands in JSON.
+    /// The path as text, as printed in JSON.
     pub(crate) fn name(&self) -> String {
         self.path.to_string_lossy().into_owned()
     }
@@ -64,12 +64,12 @@ impl Entry<'_> {
 
 impl Context {
     pub(crate) fn new(global: &Global) -> Self {
-        let wanted = |terminal: bool| match global.color {
+        let use_colour = |terminal: bool| match global.color {
             When::Always => true,
             When::Never => false,
             When::Auto => {
-                let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-                terminal && !refused && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+                let disabled = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                terminal && !disabled && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
             }
         };
         let terminal = io::stdout().is_terminal();
@@ -81,14 +81,14 @@ impl Context {
             verbose: global.verbose,
             derived: global.derived,
             from: global.from,
-            colour: wanted(terminal),
-            error_colour: wanted(io::stderr().is_terminal()),
+            colour: use_colour(terminal),
+            error_colour: use_colour(io::stderr().is_terminal()),
             progress: io::stderr().is_terminal() && !global.quiet && !global.json,
             width: terminal.then(columns).flatten(),
         }
     }
 
-    /// The bytes of a file; `-` is standard input, read whole within the memory budget.
+    /// The source of a file; `-` is standard input, which is read into memory within the memory limit.
     pub(crate) fn source(&self, path: &Path) -> Result<Source> {
         if path != Path::new("-") {
             let source = Source::open(path)?;
@@ -104,14 +104,12 @@ impl Context {
         Ok(Source::memory(bytes))
     }
 
-    /// Opens a file in whatever format it is, or a folder that is one dataset, and tells what was
-    /// noticed about it.
+    /// Opens a file, or a folder that is one dataset, and prints its warnings. The format is recognised by
+    /// content unless `--from` is given.
     pub(crate) fn open(&self, path: &Path) -> Result<Dataset> {
         let dataset = match (self.from, path.is_dir()) {
             (Some(format), true) => Dataset::open_path(format, path, &self.options())?,
-            (Some(format), false) => {
-                Dataset::open(format, self.source(path)?, &self.options())?
-            }
+            (Some(format), false) => Dataset::open(format, self.source(path)?, &self.options())?,
             (None, true) => spile::open_with(path, &self.options())?,
             (None, false) => spile::REGISTRY.open(self.source(path)?, &self.options())?,
         };
@@ -122,7 +120,7 @@ impl Context {
         Ok(dataset)
     }
 
-    /// How files are opened.
+    /// The options for opening files.
     pub(crate) fn options(&self) -> OpenOptions {
         OpenOptions::with_limits(self.limits).with_derived(self.derived)
     }
@@ -136,7 +134,7 @@ impl Context {
     }
 
     /// Calls `work` for every file, with patterns expanded. A file that fails is reported and the others
-    /// are still processed; the exit is then partial success.
+    /// are still processed; the exit status is then partial success.
     pub(crate) fn each_file(
         &self,
         files: &[PathBuf],
@@ -155,7 +153,7 @@ impl Context {
                     done = true;
                     exit
                 }
-                // Nobody reads what the rest would print.
+                // Further output would not be read.
                 Err(error) if is_closed_pipe(&error) => return Err(error),
                 Err(error) => {
                     out.flush()?;
@@ -172,13 +170,14 @@ impl Context {
     pub(crate) fn warn(&self, path: &Path, message: &str) {
         if !self.quiet && !self.json {
             let word = paint(self.error_colour, style::WARN, "warning:");
-            let text = format!("{}: {word} {message}", path.display());
+            let text = format!("{}: {message}", path.display());
             progress::hide();
-            let _ = writeln!(io::stderr().lock(), "{}", text::clean(&text));
+            let _ = writeln!(io::stderr().lock(), "{word} {}", text::one_line(&text));
         }
     }
 
-    /// Prints an error on standard error: one line and a hint, or JSON.
+    /// Prints an error on standard error, as a line with an optional hint or as JSON, and returns the exit
+    /// status.
     pub(crate) fn fail(&self, error: &Error) -> Exit {
         if is_closed_pipe(error) {
             return Exit::Yes;
@@ -191,29 +190,28 @@ impl Context {
                 error: Failure<'a>,
             }
             let spile = env!("CARGO_PKG_VERSION");
-            let hint = error.suggestion().map(hint::render);
+            let hint = error.suggestion().map(|hint| hint::render(hint, error.path()));
             let error = Failure { hint, ..Failure::from(error) };
             let document = Document { schema: SCHEMA, spile, error };
             serde_json::to_string(&document).unwrap_or_else(|e| e.to_string())
         } else {
-            let mut message = text::clean(&error.to_string()).into_owned();
-            if error.path().is_none() {
-                message.insert_str(0, "spile: ");
-            }
+            let word = paint(self.error_colour, style::BAD, "error:");
+            let mut message = format!("{word} {}", text::one_line(&error.to_string()));
             if let Some(hint) = error.suggestion() {
                 let word = paint(self.error_colour, style::GOOD, "hint:");
-                message = format!("{message}\n{word} {}", text::clean(&hint::render(hint)));
+                let hint = hint::render(hint, error.path());
+                message = format!("{message}\n{word} {}", text::one_line(&hint));
             }
             message
         };
         progress::hide();
-        // Without standard error there is nobody left to tell.
+        // A failure to write to standard error cannot be reported.
         let _ = writeln!(io::stderr().lock(), "{message}");
         Exit::Error
     }
 }
 
-/// The reader of our output went away: not a failure, just the end.
+/// Whether the reader of standard output has closed the pipe, which is not a failure.
 fn is_closed_pipe(error: &Error) -> bool {
     error.io_kind() == Some(io::ErrorKind::BrokenPipe)
 }
@@ -223,19 +221,19 @@ fn columns() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// The files that a pattern stands for, where the shell did not expand it; sorted.
+/// The files that match a pattern that the shell did not expand, sorted.
 pub(crate) fn expand(file: &Path) -> Vec<Result<PathBuf>> {
     let Some(pattern) = file.to_str().filter(|t| t.contains(['*', '?', '['])) else {
         return vec![Ok(file.to_path_buf())];
     };
-    // A file may really be called like that.
+    // File names may contain these characters.
     if file.exists() {
         return vec![Ok(file.to_path_buf())];
     }
     let paths = match glob::glob(pattern) {
         Ok(paths) => paths,
         Err(e) => {
-            return vec![Err(Error::argument(format!("is not a pattern: {e}")).with_path(file))];
+            return vec![Err(Error::argument(format!("invalid pattern: {e}")).with_path(file))];
         }
     };
     let found: Vec<_> = paths

@@ -1,16 +1,16 @@
-//! What the exit status means.
+//! Exit status.
 
-/// The outcome of a command, from best to worst. Interruption (130) is not here: the shell
-/// makes it of a death by `SIGINT`, which nothing catches.
+/// The outcome of a command, in ascending severity. Status 130 is set by the shell when the program is
+/// terminated by `SIGINT`, which is not caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
-    /// Yes, or done.
+    /// Success, or the answer is yes.
     Yes,
-    /// The answer is no.
+    /// The answer is no: differences or findings.
     No,
-    /// Some of it worked.
+    /// Partial success.
     Partial,
-    /// It did not work.
+    /// Failure.
     Error,
 }
 

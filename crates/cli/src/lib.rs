@@ -1,14 +1,16 @@
-//! The program `spile`, as a function: the command and the Python package both call it. The only
-//! crate that prints.
+//! The command line program `spile` as a library: called by the binary and by the Python package. The
+//! only crate that prints.
 //!
-//! | file | what is in it |
+//! | module | content |
 //! |---|---|
-//! | `args` | the whole command line; help, man pages and completions are made from it |
-//! | `context` | what all verbs share: limits, files, how to report a failure |
-//! | `cmd/<verb>` | one file a verb: arguments, a call into `ops`, a call into `print` |
+//! | `args` | definition of the command line; help, man pages and completions are generated from it |
+//! | `context` | global options, opening files, errors and warnings |
+//! | `batch` | several files and folders at once |
+//! | `cmd/<verb>` | one module per verb: arguments, a call of `ops`, a call of `print` |
 //! | `print` | text, tables and JSON on standard output |
-//! | `progress` | a bar on standard error while a long file is read |
-//! | `exit` | what the exit status means |
+//! | `hint` | hints of errors in terms of the command line |
+//! | `progress` | progress bar on standard error |
+//! | `exit` | exit status |
 #![forbid(unsafe_code)]
 
 mod args;
@@ -33,15 +35,15 @@ use context::Context;
 use exit::Exit;
 use print::Output;
 
-/// More threads than this only take time to start.
-const MOST_JOBS: usize = 512;
+/// Upper limit of `--jobs`.
+const MAX_THREADS: usize = 512;
 
-/// Does what a command line says, whose first word is the program's name, and gives the exit status.
-pub fn main(words: Vec<OsString>) -> u8 {
-    let cli = match parse(words) {
+/// Runs a command line, whose first argument is the name of the program, and returns the exit status.
+pub fn main(args: Vec<OsString>) -> u8 {
+    let cli = match parse(args) {
         Ok(cli) => cli,
-        // Help and version go to standard output, everything else is exit 2. A failure to print
-        // that cannot be printed either.
+        // Help and version are printed on standard output with exit status 0, errors have 2. A failure
+        // to print them cannot be reported.
         Err(error) => {
             let _ = error.print();
             return error.exit_code().try_into().unwrap_or(2);
@@ -55,12 +57,12 @@ pub fn main(words: Vec<OsString>) -> u8 {
 }
 
 fn run(cli: &Cli, context: &Context) -> Result<Exit> {
-    if let Command::Other(words) = &cli.command {
-        return Err(unknown_command(&words[0]));
+    if let Command::Other(args) = &cli.command {
+        return Err(unknown_command(&args[0]));
     }
     reject_options(&cli.command)?;
     if let Some(jobs) = cli.global.jobs {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(MOST_JOBS));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(MAX_THREADS));
         pool.build_global().map_err(|e| Error::argument(format!("-j {jobs}: {e}")))?;
     }
     let mut out = Output::stdout(context)?;
@@ -70,19 +72,19 @@ fn run(cli: &Cli, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-/// `spile FILE` is `spile info --arrays FILE`: what clap takes for an unknown command is a file, if there
-/// is one or if no command has a similar name.
-fn parse(mut words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
+/// Parses the command line. `spile FILE` is `spile info --arrays FILE`: an unknown command is taken as a
+/// file if such a file exists or if no command has a similar name.
+fn parse(mut args: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
     // `spile help VERB` is `spile VERB --help`.
-    if words.get(1).is_some_and(|word| word == "help") && !Path::new("help").exists() {
-        words.remove(1);
-        words.push("--help".into());
+    if args.get(1).is_some_and(|arg| arg == "help") && !Path::new("help").exists() {
+        args.remove(1);
+        args.push("--help".into());
     }
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match Cli::try_parse_from(&args) {
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
-            // Names of commands are text, those of files need not be.
-            let file = words.iter().position(|word| word.to_str().is_none());
-            let mut with_verb = words;
+            // Names of commands are UTF-8, file names need not be.
+            let file = args.iter().position(|arg| arg.to_str().is_none());
+            let mut with_verb = args;
             let at = file.unwrap_or(1);
             with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
             return Cli::try_parse_from(with_verb).map_err(|_| error);
@@ -93,43 +95,43 @@ fn parse(mut words: Vec<OsString>) -> std::result::Result<Cli, clap::Error> {
     if !Path::new(&rest[0]).exists() && !similar_commands(&rest[0]).is_empty() {
         return Ok(cli);
     }
-    let at = words.len() - rest.len();
-    let mut with_verb = words;
+    let at = args.len() - rest.len();
+    let mut with_verb = args;
     with_verb.splice(at..at, ["info".into(), "--arrays".into()]);
     Cli::try_parse_from(with_verb)
 }
 
-/// Selections may begin with a hyphen, so clap takes unknown options for them.
+/// Reports unknown options of `cat` and `plot`, which clap accepts as positional arguments because
+/// selections may start with a hyphen.
 fn reject_options(command: &Command) -> Result<()> {
-    let (verb, words) = match command {
-        Command::Cat(args) => ("cat", args.words()),
-        Command::Plot(args) => ("plot", args.words()),
+    let (verb, positionals) = match command {
+        Command::Cat(args) => ("cat", args.positionals()),
+        Command::Plot(args) => ("plot", args.positionals()),
         _ => return Ok(()),
     };
-    let Some(option) = words.into_iter().flatten().find(|word| word.starts_with("--")) else {
+    let Some(option) = positionals.into_iter().flatten().find(|arg| arg.starts_with("--")) else {
         return Ok(());
     };
     let command = Cli::command();
     let verb = command.find_subcommand(verb);
     let known = command.get_arguments().chain(verb.into_iter().flat_map(|v| v.get_arguments()));
-    let known: Vec<String> =
-        known.filter_map(|a| Some(format!("--{}", a.get_long()?))).collect();
-    let near = spile::tree::closest(option, known.iter().map(String::as_str));
-    let meant = match near.first() {
-        Some(near) => format!(" (did you mean {near}?)"),
+    let known: Vec<String> = known.filter_map(|a| Some(format!("--{}", a.get_long()?))).collect();
+    let similar = spile::tree::closest(option, known.iter().map(String::as_str));
+    let suggestion = match similar.first() {
+        Some(similar) => format!(" (did you mean {similar}?)"),
         None => String::new(),
     };
-    Err(Error::argument(format!("unknown option {option}{meant}")))
+    Err(Error::argument(format!("unknown option {option}{suggestion}")))
 }
 
-fn similar_commands(word: &OsString) -> Vec<String> {
+fn similar_commands(name: &OsString) -> Vec<String> {
     let command = Cli::command();
     let names = command.get_subcommands().map(clap::Command::get_name);
-    spile::tree::closest(&word.to_string_lossy(), names)
+    spile::tree::closest(&name.to_string_lossy(), names)
 }
 
-fn unknown_command(word: &OsString) -> Error {
-    let names = similar_commands(word).join("` or `spile ");
-    Error::argument(format!("\"{}\" is neither a command nor a file", word.to_string_lossy()))
+fn unknown_command(name: &OsString) -> Error {
+    let names = similar_commands(name).join("` or `spile ");
+    Error::argument(format!("unknown command or file \"{}\"", name.to_string_lossy()))
         .hint(format!("did you mean `spile {names}`?"))
 }

@@ -1,4 +1,4 @@
-//! The program `spile`; all of it is in the library.
+//! The program `spile`; the implementation is in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

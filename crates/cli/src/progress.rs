@@ -1,7 +1,7 @@
-//! A bar on standard error while a long file is read, if somebody watches.
+//! Progress bar on standard error, if that is a terminal.
 //!
-//! Nobody has to report progress: every source counts the bytes that are read from it, and a thread
-//! of its own looks at the count. What is printed on standard output takes the bar away first.
+//! Operations do not report progress: every source counts the bytes read from it, and a background thread
+//! polls the count. The bar is removed before anything is printed on standard output.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,45 +10,45 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use spile::error::human_bytes;
 use spile::source::Source;
 
-/// What takes less needs no bar.
-const PATIENCE: Duration = Duration::from_millis(700);
+/// Time before the bar is shown.
+const DELAY: Duration = Duration::from_millis(700);
 
-/// How often the bar moves.
-const TICK: Duration = Duration::from_millis(150);
+/// Interval between updates of the bar.
+const INTERVAL: Duration = Duration::from_millis(150);
 
 struct Watched {
     source: Source,
     since: Instant,
-    /// Which of how many files it is.
+    /// Number of the file and number of files.
     many: Option<(u64, u64)>,
     bar: Option<ProgressBar>,
 }
 
-/// Which of how many files is read, and since when they are.
-static MANY: Mutex<Option<(u64, u64, Instant)>> = Mutex::new(None);
+/// Number of the current file, number of files, and start of the first.
+static FILES: Mutex<Option<(u64, u64, Instant)>> = Mutex::new(None);
 
-/// Tells that file `number` of `count` comes next.
-pub(crate) fn of_many(number: u64, count: u64) {
-    let mut many = MANY.lock().unwrap_or_else(PoisonError::into_inner);
+/// Sets the number of the next file, counted from 0, and the number of files.
+pub(crate) fn set_file_number(number: u64, count: u64) {
+    let mut many = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let since = many.map_or_else(Instant::now, |(_, _, since)| since);
     *many = Some((number, count, since));
 }
 
 static WATCHED: Mutex<Option<Watched>> = Mutex::new(None);
 
-/// Shows how much of `source` has been read, instead of any other.
+/// Shows the progress of reading `source`, replacing any other source.
 pub(crate) fn watch(source: &Source) {
     static START: Once = Once::new();
     hide();
-    let many = *MANY.lock().unwrap_or_else(PoisonError::into_inner);
+    let many = *FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let since = many.map_or_else(Instant::now, |(_, _, since)| since);
     let many = many.map(|(number, count, _)| (number, count));
     *watched() = Some(Watched { source: source.clone(), since, many, bar: None });
     START.call_once(|| {
-        // Without the thread there is no bar; nothing depends on it.
+        // If the thread cannot be started, no bar is shown.
         let _ = std::thread::Builder::new().name("progress".into()).spawn(|| {
             loop {
-                std::thread::sleep(TICK);
+                std::thread::sleep(INTERVAL);
                 if let Some(watched) = &mut *watched() {
                     watched.show();
                 }
@@ -57,7 +57,7 @@ pub(crate) fn watch(source: &Source) {
     });
 }
 
-/// Takes the bar away; it comes back when there is more to tell.
+/// Removes the bar until the next update.
 pub(crate) fn hide() {
     if let Some(bar) = watched().as_mut().and_then(|watched| watched.bar.take()) {
         bar.finish_and_clear();
@@ -72,7 +72,7 @@ impl Watched {
     fn show(&mut self) {
         let (read, len) = (self.source.bytes_read(), self.source.len());
         if let Some((number, count)) = self.many {
-            if self.since.elapsed() >= PATIENCE {
+            if self.since.elapsed() >= DELAY {
                 let within = read.min(len) * 1000 / len.max(1);
                 let bar = self.bar(count * 1000);
                 bar.set_message(format!("file {} of {count}", number + 1));
@@ -80,8 +80,8 @@ impl Watched {
             }
             return;
         }
-        // A file may be read more than once; how often is not known beforehand.
-        if self.since.elapsed() < PATIENCE || read == 0 || read >= len {
+        // A file may be read more than once; then the fraction is unknown.
+        if self.since.elapsed() < DELAY || read == 0 || read >= len {
             return;
         }
         let rate = read as f64 / self.since.elapsed().as_secs_f64();

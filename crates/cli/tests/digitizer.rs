@@ -92,8 +92,8 @@ fn a_bad_file_or_one_that_is_there_already_does_not_stop_the_rest() {
     let done = folder.spile(&["taf", "convert", "*.trc"]);
     assert_eq!(done.status.code(), Some(3));
     let told = String::from_utf8(done.stderr).unwrap();
-    let expected = "cut.trc: truncated: at byte 357: the samples need 2000 bytes, 643 are left \
-                    (lecroy-006)";
+    let expected = "error: cut.trc: truncated: at byte 357: unexpected end of file: the samples \
+                    need 2000 bytes, found 643 (lecroy-006)";
     assert_eq!(told.lines().next(), Some(expected));
     assert!(
         folder.path("lecroy_le_byte.taf").exists() && folder.path("lecroy_le_word.taf").exists()

@@ -6,8 +6,7 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 use spile::dtype::{DType, Kind};
-use spile::limits::Limits;
-use spile::read::{Array, Axes};
+use spile::read::Axes;
 use spile::select::Selection;
 use spile::shape::Order;
 
@@ -55,7 +54,6 @@ fn unbase64(text: &str) -> Vec<u8> {
 
 #[test]
 fn every_array_of_an_index_is_the_one_that_spile_reads() {
-    let limits = Limits::default();
     let (mut seen, mut ranges) = (0, 0);
     for name in [
         "sdf/epoch2d_4ranks_id4_0001.sdf",
@@ -107,7 +105,6 @@ fn every_array_of_an_index_is_the_one_that_spile_reads() {
 
 /// The values of a column of a table.
 fn column(table: &Path, name: &str) -> Option<Vec<u8>> {
-    let limits = Limits::default();
     let opened = spile::open(table).unwrap();
     let tree = opened.tree();
     let desc = tree.node(tree.find(name).ok()?).array.clone().unwrap();
@@ -164,7 +161,7 @@ fn tables_say_the_same_as_the_json() {
     std::fs::write(temp.path().join("mine/file"), "x").unwrap();
     let refused = run(&["index", file, "mine", "--parquet", "--overwrite"]);
     assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("not replaced"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is not replaced"), "{refused:?}");
     assert!(temp.path().join("mine/file").exists());
     assert!(run(&["index", file, "refs.parq", "--parquet", "--overwrite"]).status.success());
 }

@@ -51,6 +51,6 @@ fn trajectories_follow_each_other_and_formats_are_not_mixed() {
     assert!(text.contains('3'), "{text}");
     let (code, text) = told(&spile(temp.path(), &["merge", one, dump, "-o", "x.gsd"]));
     assert_eq!(code, Some(2));
-    assert!(text.contains("this is sdf, the first file is gsd"), "{text}");
+    assert!(text.contains("expected gsd as in the first file, found sdf"), "{text}");
     assert!(!temp.path().join("x.gsd").exists());
 }

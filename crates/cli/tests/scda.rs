@@ -131,76 +131,94 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
     folder.write("words", "1 two 3");
     let section = |section: Value| json!({"sections": [{"type": "B"}, section]});
     let cases = [
-        (json!([]), "bad.json: is not an object with fields"),
-        (json!({}), "bad.json: the list \"sections\" is missing"),
-        (json!({"sections": 5}), "bad.json: \"sections\" is a list"),
-        (json!({"sections": [], "level": 13}), "bad.json: \"level\" is a number from 0 to 12"),
-        (json!({"sections": [], "breaks": "dos"}), "\"breaks\" is \"unix\" or \"mime\""),
+        (json!([]), "bad.json: expected a JSON object"),
+        (json!({}), "bad.json: missing field \"sections\""),
+        (json!({"sections": 5}), "bad.json: \"sections\": expected a list"),
+        (
+            json!({"sections": [], "level": 13}),
+            "bad.json: \"level\": expected a number from 0 to 12",
+        ),
+        (json!({"sections": [], "breaks": "dos"}), "\"breaks\": expected \"unix\" or \"mime\""),
         (
             json!({"sections": [], "vendor": "more than twenty bytes"}),
-            "bad.json: \"vendor\" has 22 bytes, at most 20 fit",
+            "bad.json: \"vendor\": expected at most 20 bytes, found 22",
         ),
-        (json!({"sections": [], "usr": ""}), "no field \"usr\" here\nhint: did you mean user?"),
-        (section(json!({"text": "a"})), "bad.json: section 1: \"type\" is missing: I, B, A or V"),
-        (section(json!({"type": "Q"})), "section 1: \"type\" is \"I\", \"B\", \"A\" or \"V\""),
-        (section(json!({"type": "I", "text": "a"})), "an I section has 32 bytes, 1 are given"),
-        (section(json!({"type": "B", "user": 7})), "section 1: \"user\" is a string, or {\"hex\""),
-        (section(json!({"type": "B", "hex": "abc"})), "section 1: \"hex\" is not hexadecimal"),
+        (json!({"sections": [], "usr": ""}), "unknown field \"usr\"\nhint: did you mean user?"),
         (
-            section(json!({"type": "B", "E": 4, "file": "five"})),
-            "\"E\" is 4, but 5 bytes are given",
+            section(json!({"text": "a"})),
+            "bad.json: section 1: missing field \"type\": I, B, A or V",
         ),
-        (section(json!({"type": "B", "N": 4})), "section 1: there is no field \"N\" here"),
+        (
+            section(json!({"type": "Q"})),
+            "section 1: \"type\": expected \"I\", \"B\", \"A\" or \"V\"",
+        ),
+        (section(json!({"type": "I", "text": "a"})), "expected 32 bytes in an I section, found 1"),
+        (
+            section(json!({"type": "B", "user": 7})),
+            "section 1: \"user\": expected a string or {\"hex\"",
+        ),
+        (
+            section(json!({"type": "B", "hex": "abc"})),
+            "section 1: \"hex\": expected hexadecimal digits",
+        ),
+        (section(json!({"type": "B", "E": 4, "file": "five"})), "expected 4 bytes (E), found 5"),
+        (section(json!({"type": "B", "N": 4})), "section 1: unknown field \"N\""),
         (
             section(json!({"type": "B", "file": "none"})),
             "bad.json: section 1: \"file\": none: no such file or folder",
         ),
         (
             section(json!({"type": "B", "file": "five", "text": "a"})),
-            "section 1: \"file\" and \"text\" are two ways to give the data",
+            "section 1: \"file\" and \"text\" exclude each other",
         ),
-        (section(json!({"type": "A", "file": "five"})), "\"E\" is missing: N elements of E bytes"),
+        (
+            section(json!({"type": "A", "file": "five"})),
+            "missing field \"E\": N elements of E bytes",
+        ),
         (
             section(json!({"type": "A", "E": 2, "file": "five"})),
-            "section 1: 5 bytes are given, not a multiple of 2 (E)",
+            "section 1: expected a multiple of 2 bytes (E), found 5 bytes",
         ),
         (
             section(json!({"type": "A", "N": 2, "file": "five"})),
-            "5 bytes are given, not 2 elements (N) of one size",
+            "expected 2 elements (N) of one size, found 5 bytes",
         ),
         (
             section(json!({"type": "A", "N": 2, "E": 3, "file": "five"})),
-            "5 bytes are given, not 2 elements (N) of 3 bytes (E)",
+            "expected 2 elements (N) of 3 bytes (E), found 5 bytes",
         ),
-        (section(json!({"type": "A", "E": 0, "file": "five"})), "section 1: \"N\" is missing"),
-        (section(json!({"type": "A", "E": -1})), "section 1: \"E\" is a whole number, not -1"),
+        (section(json!({"type": "A", "E": 0, "file": "five"})), "section 1: missing field \"N\""),
+        (
+            section(json!({"type": "A", "E": -1})),
+            "section 1: \"E\": expected an integer >= 0, found -1",
+        ),
         (
             section(json!({"type": "A", "text": ["a", "bc"]})),
-            "hint: a V section has elements of any",
+            "hint: use a V section for elements of different sizes",
         ),
         (
             section(json!({"type": "V", "file": "five"})),
-            "\"E\" is missing: the sizes of the elements",
+            "missing field \"E\": the sizes of the elements",
         ),
         (
             section(json!({"type": "V", "E": [1, 2], "file": "five"})),
-            "the sizes (E) add up to 3, but 5 bytes are given",
+            "expected 3 bytes (sum of E), found 5",
         ),
         (
             section(json!({"type": "V", "N": 3, "E": [2, 3], "file": "five"})),
-            "\"N\" is 3, but there are 2 sizes",
+            "expected 3 sizes (N), found 2",
         ),
         (
             section(json!({"type": "V", "E": [u64::MAX, 6], "file": "five"})),
-            "add up to more than any file holds",
+            "expected more than 2^64 bytes (sum of E), found 5",
         ),
         (
             section(json!({"type": "V", "E": "words", "file": "five"})),
-            "bad.json: section 1: \"E\": words: \"two\" is not the size of an element",
+            "bad.json: section 1: \"E\": words: expected the size of an element, found \"two\"",
         ),
         (
             section(json!({"type": "I", "encoded": true})),
-            "\"encoded\": an I section has no compressed form",
+            "\"encoded\": I sections cannot be compressed",
         ),
     ];
     for (manifest, words) in cases {
@@ -209,9 +227,9 @@ fn a_wrong_manifest_is_told_by_section_and_field() {
     }
     folder.write("bad.json", "{\"sections\": [}");
     let said = folder.bad(&["scda", "pack", "bad.json", "-o", "never.scda"]);
-    assert!(said.contains("bad.json: is not a manifest in JSON: ") && said.contains("line 1"));
+    assert!(said.contains("bad.json: invalid JSON in the manifest: ") && said.contains("line 1"));
     let said = folder.bad(&["scda", "pack", "bad.json", "-o", "-"]);
-    assert!(said.contains("cannot go to standard output"), "{said}");
+    assert!(said.contains("cannot be written to standard output"), "{said}");
 }
 
 #[test]
@@ -239,11 +257,11 @@ fn recoding_goes_there_and_back() {
     folder.write("mine.scda", folder.read("plain.scda"));
     let again = folder.bad(&["scda", "recode", "plain.scda", "mine.scda", "--encode"]);
     assert!(
-        again.contains("mine.scda: exists already") && again.contains("--overwrite"),
+        again.contains("mine.scda: already exists") && again.contains("--overwrite"),
         "{again}"
     );
     let words = ["scda", "recode", "plain.scda", "new.scda", "--encode", "--dry-run"];
-    assert!(folder.good(&words).contains("encoded, 0 decoded (nothing was written)"));
+    assert!(folder.good(&words).contains("encoded, 0 decoded (dry run)"));
     assert!(!folder.path("new.scda").exists());
     // A file may take its own place.
     folder.good(&["scda", "recode", "mine.scda", "mine.scda", "--encode", "--overwrite"]);
@@ -282,9 +300,9 @@ fn damage_leaves_nothing_behind() {
     // What is not decoded comes out all the same.
     folder.good(&["scda", "unpack", "f.scda", "-o", "parts", "--raw"]);
     let taken = folder.bad(&["scda", "unpack", "f.scda", "-o", "parts", "--raw"]);
-    assert!(taken.contains("parts: exists already; nothing was written\nhint: "), "{taken}");
+    assert!(taken.contains("parts: already exists; nothing was written\nhint: "), "{taken}");
     let taken = folder.bad(&["scda", "unpack", "f.scda", "-o", "m.json", "--raw"]);
-    assert!(taken.contains("m.json: exists already"), "{taken}");
+    assert!(taken.contains("m.json: already exists"), "{taken}");
     fs::create_dir(folder.path("empty")).unwrap();
     folder.good(&["scda", "unpack", "f.scda", "-o", "empty", "--raw"]);
     assert!(folder.path("empty/manifest.json").exists());
@@ -301,12 +319,12 @@ fn sections_are_found_by_number_and_elements_in_them() {
     let listed = folder.good(&["ls", "-l", "a_basic.scd"]);
     assert!(listed.lines().nth(2).unwrap().ends_with("1  doubles"), "{listed}");
     let missing = folder.bad(&["cat", "a_basic.scd", "99"]);
-    assert!(missing.contains("a_basic.scd: there is no object \"99\"\nhint: "), "{missing}");
+    assert!(missing.contains("a_basic.scd: no object named \"99\"\nhint: "), "{missing}");
     let several = folder.bad(&["cat", "a_basic.scd", "0:5"]);
-    assert!(several.contains("there are 3 arrays; name one"), "{several}");
+    assert!(several.contains("the file has 3 arrays; specify one"), "{several}");
     for file in ["a_basic.scd", "v_basic.scd", "enc_v.scd"] {
         let beyond = folder.bad(&["cat", file, "0", "--element", "500"]);
-        assert!(beyond.contains("there is no element 500, the array has "), "{beyond}");
+        assert!(beyond.contains("no element 500: the array has "), "{beyond}");
     }
     // A block is bytes, compressed or not.
     folder.good(&["scda", "recode", "enc_b.scd", "plain.scd", "--decode"]);
@@ -318,7 +336,7 @@ fn sections_are_found_by_number_and_elements_in_them() {
     let done = folder.spile(&["salvage", "cut.scd"]);
     assert_eq!(done.status.code(), Some(3));
     let told = String::from_utf8(done.stdout).unwrap();
-    assert!(told.contains("of A \"doubles\" 31 of 64 elements are whole"), "{told}");
+    assert!(told.contains("A \"doubles\": 31 of 64 elements are complete"), "{told}");
 }
 
 #[test]
@@ -326,5 +344,5 @@ fn bytes_are_not_drawn() {
     let folder = Folder::new();
     let (_, path) = golden().into_iter().find(|(name, _)| name == "a_basic.scd").unwrap();
     let error = folder.bad(&["plot", path.to_str().unwrap(), "doubles"]);
-    assert!(error.contains("has no numbers to draw"), "{error}");
+    assert!(error.contains("cannot plot \"doubles\": expected numbers, found "), "{error}");
 }

@@ -65,7 +65,7 @@ fn a_folder_is_checked_as_a_whole() {
 verdict  errors  warnings  format  file             first error
 ok            0         0  taf     run/a.taf
 ok            0         0  npz     run/below/b.npz
-2 files: 2 ok; 1 other of no known format
+2 files: 2 ok; 1 other of unknown format
 ";
     assert_eq!(good(temp.path(), &["check", "run"]), expected);
     assert_eq!(good(temp.path(), &["check", "-q", "run"]), "");
@@ -78,7 +78,7 @@ ok            0         0  npz     run/below/b.npz
         shown.contains("not ok        1         0  taf     run/c.taf        at byte 1048: "),
         "{shown}"
     );
-    assert!(shown.ends_with("3 files: 2 ok, 1 not ok; 1 other of no known format\n"), "{shown}");
+    assert!(shown.ends_with("3 files: 2 ok, 1 not ok; 1 other of unknown format\n"), "{shown}");
 
     // One that cannot be examined among others is a part; nothing else is an error.
     let done = spile(temp.path(), &["check", "--summary", "run/a.taf", "missing.taf"]);
@@ -89,7 +89,10 @@ ok            0         0  npz     run/below/b.npz
     std::fs::create_dir(at("empty")).unwrap();
     let done = spile(temp.path(), &["check", "empty"]);
     assert_eq!(done.status.code(), Some(2));
-    assert!(text(&done.stderr).contains("empty: no file of a known format is in it"), "{done:?}");
+    assert!(
+        text(&done.stderr).contains("empty: the folder contains no file of a known format"),
+        "{done:?}"
+    );
     let done = spile(temp.path(), &["check", "--json", "run"]);
     let lines: Vec<Value> =
         text(&done.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -109,9 +112,9 @@ fn many_files_are_salvaged_into_a_folder() {
     let done = spile(temp.path(), &["salvage", "run", "--into", "saved"]);
     assert_eq!(done.status.code(), Some(3), "{done:?}");
     let shown = text(&done.stdout);
-    assert!(shown.starts_with("verdict  kept  lost  file"), "{shown}");
+    assert!(shown.starts_with("verdict   kept  lost  file"), "{shown}");
     assert!(shown.contains("run/below/cut.taf  saved/below/cut.taf\n"), "{shown}");
-    assert!(shown.ends_with("2 files: 1 whole, 1 partial; 1 other left alone\n"), "{shown}");
+    assert!(shown.ends_with("2 files: 1 complete, 1 partial; 1 other skipped\n"), "{shown}");
     good(temp.path(), &["check", "-q", "saved"]);
     // Nothing is replaced without being asked; what can be done is done.
     let done =

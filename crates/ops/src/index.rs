@@ -129,7 +129,7 @@ pub fn index(content: &Dataset) -> Result<Index> {
 fn flat_elsewhere(content: &Dataset, path: &str) -> bool {
     let tree = content.tree();
     let array = tree.at(path).and_then(|id| tree.node(id).array.as_ref());
-    array.is_some_and(|array| matches!(array.layout, Layout::Same(_)))
+    array.is_some_and(|array| !matches!(array.layout, Layout::PerFrame(_)))
 }
 
 fn put_array(

@@ -77,7 +77,8 @@ pub struct MapRow {
 
 impl From<Linear> for MapRow {
     fn from(map: Linear) -> Self {
-        Self { intercept: Real(map.intercept), slope: Real(map.slope) }
+        let (intercept, slope) = map.coefficients();
+        Self { intercept: Real(intercept), slope: Real(slope) }
     }
 }
 

@@ -135,15 +135,16 @@ pub struct Header {
 
 impl Header {
     /// A header of the current version. The caller ensures at least two dimensions and an element
-    /// type of [`TYPES`].
+    /// type of [`TYPES`]. TAF has two coefficients: the origin of `map` is added to the intercept.
     pub fn new(dtype: DType, map: Option<Linear>, dimensions: Vec<Dimension>) -> Self {
+        let (intercept, slope) = map.map_or((NO_MAP, NO_MAP), Linear::coefficients);
         Self {
             version: VERSION,
             type_code: 0,
             dtype,
             spelling: Spelling::Canonical,
-            intercept: map.map_or(NO_MAP, |m| m.intercept),
-            slope: map.map_or(NO_MAP, |m| m.slope),
+            intercept,
+            slope,
             dimensions,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spile_core::convert;
 use spile_core::dtype::{DType, Kind};
 use spile_core::error::{Error, Result};
+use spile_core::layout::Linear;
 use spile_core::read::Selected;
 use spile_core::sink::Sink;
 
@@ -36,7 +37,9 @@ pub(crate) fn write_elements(
     let (from, to) = (array.dtype(), header.dtype);
     check_storable(from)?;
     let unmapped = array.map().is_none() && header.map().is_none();
-    let same = (from.kind(), from.size()) == (to.kind(), to.size()) && array.map() == header.map();
+    let coefficients = |map: Option<Linear>| map.map(Linear::coefficients);
+    let same = (from.kind(), from.size()) == (to.kind(), to.size())
+        && coefficients(array.map()) == coefficients(header.map());
     let clipped = AtomicU64::new(0);
     let size = to.size() as u64;
     selected.for_each(|block, bytes| {

@@ -17,37 +17,37 @@ use crate::context::{Context, Entry};
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// Names shown when one has to be chosen.
+/// Number of names in the hint of an ambiguous argument.
 const NAMES: usize = 5;
 
-/// Print the values of an array, or of a part of it.
+/// Print the values of an array or of a part of it.
 ///
-/// A selection is written as in Python, with commas between dimensions: '0:100, 3', '::10', '-5:',
-/// '..., 0'. Indices count from 0. Frames are the first dimension of an array that has frames: '-1' is
-/// its last frame, '0:10, :, 2' a column of the first ten. Rows are lines, columns are separated by tabs;
-/// the last index runs fastest, whatever the order in the file.
+/// A selection has the syntax of NumPy: '0:100, 3', '::10', '-5:', '..., 0'. Indices count from 0. Frames
+/// are the first dimension of an array that has frames: '-1' is the last frame, '0:10, :, 2' a column of the
+/// first ten frames. Without a selection all frames are printed. Each line is a row; columns are separated by
+/// tabs. The last index varies fastest, independent of the order in the file.
 #[derive(Debug, Args)]
 pub(crate) struct CatArgs {
-    /// The file; - is standard input
+    /// File; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Path or id of the array; not needed for a file with one array
-    // Two arguments of one value each: a list that allows hyphens would swallow options.
+    /// Path or native id of the array; optional if the file has one array
+    // Two arguments with one value each: a list that allows hyphens would accept options as values.
     #[arg(value_name = "NAME", allow_hyphen_values = true)]
     name: Option<String>,
-    /// Part of the array
+    /// Part of the array [default: all]
     #[arg(value_name = "SELECTION", allow_hyphen_values = true)]
     selection: Option<String>,
     /// Write little-endian bytes instead of text
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// One frame; the selection is then about that frame
+    /// Print one frame; the selection applies to that frame. -1 is the last
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     frame: Option<i64>,
-    /// Several frames, as a slice: 0:100, ::10; the selection is then about each of them
+    /// Print frames, as a slice: 0:100, ::10; the selection applies to each frame
     #[arg(long, value_name = "A:B:C", conflicts_with = "frame", allow_hyphen_values = true)]
     frames: Option<String>,
-    /// One element, counted from 0, also of an array whose elements have different lengths
+    /// Print one element, counted from 0, also if the elements have different lengths
     #[arg(long, value_name = "N", conflicts_with = "selection")]
     element: Option<u64>,
     /// Print stored values, without scaling
@@ -56,8 +56,8 @@ pub(crate) struct CatArgs {
 }
 
 impl CatArgs {
-    /// The positional arguments that may begin with a hyphen.
-    pub(crate) fn words(&self) -> [Option<&str>; 2] {
+    /// The positional arguments that may start with a hyphen.
+    pub(crate) fn positionals(&self) -> [Option<&str>; 2] {
         [self.name.as_deref(), self.selection.as_deref()]
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
         let file = context.open(entry.path)?;
         let tree = file.tree();
         let (node, desc, mut selection) =
-            choose(tree, args.name.as_deref(), args.selection.as_deref())?;
+            resolve(tree, args.name.as_deref(), args.selection.as_deref())?;
         let table = match &tree.resolve(desc)?.layout {
             Layout::PerFrame(table) => Some(table),
             _ => None,
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
         let frames: Pick = match (args.frame, &args.frames) {
             (Some(frame), _) => Pick::default().with_frames(&frame.to_string())?,
             (None, Some(frames)) => Pick::default().with_frames(frames)?,
-            // The first dimension is that of the frames.
+            // Frames are the first dimension.
             (None, None) => match split_frames(&mut selection) {
                 Some(slice) => Pick::default().with_frame_slice(slice),
                 None => Pick::default(),
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &CatArgs, context: &Context, out: &mut Output) -> Result
     })
 }
 
-/// Removes the slice of the frames, which comes first, from a selection.
+/// Removes and returns the slice of the frames, the first dimension of a selection.
 fn split_frames(selection: &mut Selection) -> Option<Slice> {
     match selection.0.first() {
         None | Some(Slice::Rest) => None,
@@ -122,7 +122,7 @@ fn split_frames(selection: &mut Selection) -> Option<Slice> {
     }
 }
 
-/// Adds the array to an error that is about its content.
+/// Adds the array to an error about its content.
 fn locate(error: Error, node: &Node) -> Error {
     match error.kind() {
         ErrorKind::Argument | ErrorKind::Io => error,
@@ -130,7 +130,7 @@ fn locate(error: Error, node: &Node) -> Error {
     }
 }
 
-#[allow(clippy::too_many_arguments)] // One call, with everything that a document has.
+#[allow(clippy::too_many_arguments)] // The fields of a JSON document.
 fn print(
     args: &CatArgs,
     entry: Entry<'_>,
@@ -159,8 +159,8 @@ fn print(
     write(array, selection, values, out).map_err(|e| locate(e, node))
 }
 
-/// The selection that is one element. Elements of different lengths are handed out as one run of
-/// bytes, of which an element is a range.
+/// The selection of one element. Elements of different lengths are stored as one sequence of bytes, in
+/// which an element is a range.
 fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
     let count = desc.shape.lengths().first().copied().unwrap_or(0);
     if number >= count {
@@ -171,24 +171,25 @@ fn element(desc: &ArrayDesc, number: u64) -> Result<Selection> {
         return Ok(Selection(vec![Slice::Index(i64::try_from(number).unwrap_or(i64::MAX))]));
     };
     let range = usize::try_from(number).ok().and_then(|k| starts.get(k..)?.first_chunk());
-    let [from, to] = range.ok_or_else(|| Error::argument("the size table is too short"))?;
+    let [from, to] =
+        range.ok_or_else(|| Error::argument("the table of element sizes is too short"))?;
     Ok(Selection(vec![Slice::range(*from, *to)]))
 }
 
-/// The array and the part of it that are meant. A lone word is a name or, in a file with one
-/// array, a selection.
-pub(super) fn choose<'a>(
+/// Resolves the arguments NAME and SELECTION. A single argument is a name or, in a file with one array, a
+/// selection.
+pub(super) fn resolve<'a>(
     tree: &'a Tree,
     name: Option<&str>,
     selection: Option<&str>,
 ) -> Result<(&'a Node, &'a ArrayDesc, Selection)> {
     let ((node, desc), selection) = match (name, selection) {
-        (None, _) => (only(tree)?, Selection::all()),
-        (Some(name), Some(selection)) => (named(tree, name)?, selection.parse()?),
-        (Some(word), None) => match (named(tree, word), word.parse::<Selection>()) {
-            // A bare number that is neither meant an object.
-            (Err(missing), Ok(selection)) => match only(tree) {
-                Err(_) if word.parse::<u64>().is_ok() => return Err(missing),
+        (None, _) => (only_array(tree)?, Selection::all()),
+        (Some(name), Some(selection)) => (named_array(tree, name)?, selection.parse()?),
+        (Some(arg), None) => match (named_array(tree, arg), arg.parse::<Selection>()) {
+            // A number that is not an id of a file with several arrays.
+            (Err(missing), Ok(selection)) => match only_array(tree) {
+                Err(_) if arg.parse::<u64>().is_ok() => return Err(missing),
                 one => (one?, selection),
             },
             (found, _) => (found?, Selection::all()),
@@ -197,29 +198,31 @@ pub(super) fn choose<'a>(
     Ok((node, desc, selection))
 }
 
-fn named<'a>(tree: &'a Tree, name: &str) -> Result<(&'a Node, &'a ArrayDesc)> {
+fn named_array<'a>(tree: &'a Tree, name: &str) -> Result<(&'a Node, &'a ArrayDesc)> {
     let node = tree.node(tree.find(name)?);
     if let Some(desc) = &node.array {
         return Ok((node, desc));
     }
     let inside = format!("{}/", node.path);
     let names = tree.arrays().map(|(_, n, _)| &n.path).filter(|p| p.starts_with(&inside));
-    Err(which(format!("\"{name}\" is a group; name an array"), names))
+    Err(ambiguous(format!("\"{name}\" is a group; specify an array"), names))
 }
 
-pub(super) fn only(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
+/// The only array of a file.
+pub(super) fn only_array(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
     let mut arrays = tree.arrays();
     match (arrays.next(), arrays.next()) {
         (Some((_, node, desc)), None) => Ok((node, desc)),
-        (None, _) => Err(Error::argument("there is no array in this file")),
+        (None, _) => Err(Error::argument("the file has no arrays")),
         _ => {
-            let message = format!("there are {} arrays; name one", tree.arrays().count());
-            Err(which(message, tree.arrays().map(|(_, node, _)| &node.path)))
+            let message = format!("the file has {} arrays; specify one", tree.arrays().count());
+            Err(ambiguous(message, tree.arrays().map(|(_, node, _)| &node.path)))
         }
     }
 }
 
-fn which<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Error {
+/// An error with example names as hint.
+fn ambiguous<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Error {
     let mut names: Vec<&str> = names.map(String::as_str).take(NAMES + 1).collect();
     let more = names.len() > NAMES;
     names.truncate(NAMES);
@@ -230,8 +233,9 @@ fn which<'a>(message: String, names: impl Iterator<Item = &'a String>) -> Error 
     error.hint(format!("for example {}{}", names.join(", "), if more { ", ..." } else { "" }))
 }
 
-/// The array in frame `frame`, which may be negative, or in the only frame there is.
-pub(super) fn open(
+/// Opens an array in frame `frame`, which may be negative, or in the only frame. Returns the number of the
+/// frame and the array.
+pub(super) fn open_in_frame(
     file: &Dataset,
     desc: &ArrayDesc,
     frame: Option<i64>,
@@ -244,7 +248,7 @@ pub(super) fn open(
     let frame = match frame {
         None if count == 1 => 0,
         None => {
-            return Err(Error::argument(format!("the array has {count} frames; name one"))
+            return Err(Error::argument(format!("the array has {count} frames; specify one"))
                 .hint("for example --frame 0, or --frame -1 for the last"));
         }
         Some(frame) => {

@@ -17,20 +17,20 @@ use crate::hint;
 use crate::print::{Align, Output, Table, style, text};
 use crate::progress;
 
-/// Look for everything that is wrong with a file.
+/// Check files for damage and violations of the format.
 ///
-/// Exit status: 0 when there is nothing of severity error, 1 when there is, 2 when a file cannot
-/// be examined at all. A folder means all files of known formats in it and below it, unless it is a
-/// dataset itself; it gets a table, a row a file, and the status is 3 when only some could be examined.
+/// Exit status: 0 no errors, 1 errors, 2 a file cannot be examined, 3 only some of several files could be
+/// examined. A folder that is not a dataset is searched recursively for files of known formats, and the
+/// result is a table with a row per file.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Files or folders; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Tell also what readers need not mind
+    /// Report also deviations that readers tolerate
     #[arg(long)]
     strict: bool,
-    /// A table instead of the findings, a row a file; with -v both
+    /// Print a table with a row per file instead of the findings; with -v both
     #[arg(long)]
     summary: bool,
 }
@@ -69,7 +69,7 @@ fn examine(
     spile_ops::check(&spile::REGISTRY, &source, &context.limits, args.strict)
 }
 
-/// All files, and a table of what was found.
+/// Checks several files and prints a table.
 fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let batch = Batch::new(&args.files, &context.options());
     let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
@@ -84,7 +84,7 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
     let mut table = Table::new(&columns);
     let count = batch.items.len();
     for (number, item) in batch.items.into_iter().enumerate() {
-        progress::of_many(number as u64, count as u64);
+        progress::set_file_number(number as u64, count as u64);
         tally.files += 1;
         let checked = item.and_then(|item| {
             let check = examine(args, &item.path, item.folder, context);
@@ -122,7 +122,7 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
             (check.warnings.to_string(), Style::new()),
             (check.format.to_string(), Style::new()),
             (entry.name(), Style::new()),
-            (first.map(sentence).unwrap_or_default(), Style::new()),
+            (first.map(describe).unwrap_or_default(), Style::new()),
         ];
         table.styled(cells, out)?;
     }
@@ -130,7 +130,7 @@ fn batch(args: &CheckArgs, context: &Context, out: &mut Output) -> Result<Exit> 
         out.json(&tally)?;
     } else if !context.quiet {
         table.print(out)?;
-        writeln!(out, "{}", tally.sentence("ok", "not ok", "of no known format"))?;
+        writeln!(out, "{}", tally.summary("ok", "not ok", "of unknown format"))?;
     }
     Ok(tally.exit(Exit::No))
 }
@@ -143,7 +143,7 @@ struct Body<'a> {
 }
 
 fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
-    let name = text::clean(&entry.name()).into_owned();
+    let name = text::one_line(&entry.name()).into_owned();
     for finding in &check.findings {
         let colour = match finding.severity {
             "error" => style::BAD,
@@ -151,9 +151,9 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
             _ => style::CALM,
         };
         let severity = out.paint(colour, finding.severity);
-        writeln!(out, "{name}: {severity}: {}", text::clean(&sentence(finding)))?;
+        writeln!(out, "{name}: {severity}: {}", text::one_line(&describe(finding)))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "  hint: {}", text::clean(&hint::render(hint)))?;
+            writeln!(out, "  hint: {}", text::one_line(&hint::render(hint, Some(entry.path))))?;
         }
     }
     let counts: Vec<String> =
@@ -169,15 +169,15 @@ fn show(entry: Entry<'_>, check: &Check, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// `object, frame 3, at byte 80: message (code)`, as errors have it.
-fn sentence(finding: &Row) -> String {
-    let mut place: Vec<String> = finding.object.iter().cloned().collect();
-    place.extend(finding.frame.map(|frame| format!("frame {frame}")));
-    let mut place = place.join(", ");
+/// A finding as text, in the form of errors: `object, frame 3 at byte 80: message (code)`.
+fn describe(finding: &Row) -> String {
+    let mut location: Vec<String> = finding.object.iter().cloned().collect();
+    location.extend(finding.frame.map(|frame| format!("frame {frame}")));
+    let mut location = location.join(", ");
     if let Some(offset) = finding.offset {
-        let space = if place.is_empty() { "" } else { " " };
-        place = format!("{place}{space}at byte {offset}");
+        let space = if location.is_empty() { "" } else { " " };
+        location = format!("{location}{space}at byte {offset}");
     }
-    let colon = if place.is_empty() { "" } else { ": " };
-    format!("{place}{colon}{} ({})", finding.message, finding.code)
+    let colon = if location.is_empty() { "" } else { ": " };
+    format!("{location}{colon}{} ({})", finding.message, finding.code)
 }

@@ -13,12 +13,12 @@ use crate::print::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
 pub(crate) fn run(args: &CompletionsArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    // Into memory first: the generator panics where it cannot write.
+    // The generator panics on write errors, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "spile", &mut script);
     if context.json {

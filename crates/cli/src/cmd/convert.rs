@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use spile::error::{Error, Result, human_bytes};
 use spile::Dataset;
+use spile::error::{Error, Result, human_bytes};
 use spile::format::{Format, Loss};
 use spile_ops::convert::{self, LossRow, Plan, convert};
 use spile_ops::diff::Row;
@@ -18,34 +18,34 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
 
-/// Shorter conversions are reported without a speed.
-const MEASURABLE: Duration = Duration::from_millis(700);
+/// Minimum duration for which the throughput is reported.
+const MIN_DURATION: Duration = Duration::from_millis(700);
 
 /// Convert a file to another format.
 ///
-/// The format of the output follows from its extension, or -t. Metadata that the target cannot express is
-/// stored as JSON next to the arrays and restored on reading. Everything that will not arrive is reported;
-/// --dry-run only reports, --strict refuses. Writes are atomic. --verify compares the output with the
-/// source, values included.
+/// The output format is determined by the extension or by -t. Metadata that the target cannot express is
+/// stored as JSON next to the arrays and restored on reading. Everything that cannot be written is reported;
+/// --dry-run only reports, --strict fails. Writes are atomic. --verify compares the output with the
+/// source, including values.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// The file; - is standard input
+    /// Input file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    how: HowArgs,
+    write: WriteArgs,
 }
 
-/// How a new file is written.
+/// Options for writing a file.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
-pub(super) struct HowArgs {
+#[allow(clippy::struct_excessive_bools)] // Flags of the command line.
+pub(super) struct WriteArgs {
     /// Output format
     #[arg(short, long, value_name = "FORMAT")]
     to: Option<String>,
-    /// Report what would be written and lost; write nothing
+    /// Report what would be written or lost, without writing
     #[arg(long)]
     dry_run: bool,
     /// Fail if anything would be lost
@@ -59,44 +59,44 @@ pub(super) struct HowArgs {
     overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
-    /// Part of a dimension, by its name: X=0:100, 'Y=::2'
+    /// Select a part of a named dimension: X=0:100, 'Y=::2'
     #[arg(long, value_name = "DIM=A:B:C")]
     slice: Vec<String>,
 }
 
 pub(crate) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let format = args.how.target(args.output.path())?;
+    let format = args.write.target(args.output.path())?;
     let opened = context.open(&args.file).map_err(|e| e.with_path(&args.file))?;
-    let job = Job { from: &args.file, to: args.output.path(), format, how: &args.how };
+    let job = Job { from: &args.file, to: args.output.path(), format, write: &args.write };
     job.run(&opened, context, out)
 }
 
-impl HowArgs {
-    /// The format of a new file.
+impl WriteArgs {
+    /// The format of the output.
     pub(super) fn target(&self, output: &Path) -> Result<&'static dyn Format> {
         convert::target(&spile::REGISTRY, self.to.as_deref(), output)
     }
 }
 
-/// A new file to be written.
+/// A conversion.
 pub(super) struct Job<'a> {
-    /// The file, or the first of the files, it is made from.
+    /// The input, or the first of several.
     pub(super) from: &'a Path,
     pub(super) to: &'a Path,
     pub(super) format: &'static dyn Format,
-    pub(super) how: &'a HowArgs,
+    pub(super) write: &'a WriteArgs,
 }
 
 impl Job<'_> {
-    /// Plans, writes, verifies and tells.
+    /// Plans, writes, verifies and reports.
     pub(super) fn run(
         &self,
         content: &Dataset,
         context: &Context,
         out: &mut Output,
     ) -> Result<Exit> {
-        not_standard_output(self.to, "a new file")?;
-        let pick = self.how.pick.pick()?.with_slices(&self.how.slice)?;
+        not_standard_output(self.to, "the output")?;
+        let pick = self.write.pick.pick()?.with_slices(&self.write.slice)?;
         if pick.is_all() {
             return self.write(content, context, out);
         }
@@ -105,29 +105,30 @@ impl Job<'_> {
     }
 
     fn write(&self, content: &Dataset, context: &Context, out: &mut Output) -> Result<Exit> {
-        let Self { from, to, format, how } = *self;
-        let place = |e: Error| e.with_path(from);
-        let mut plan = convert::plan(format, content, to).map_err(place)?;
-        if how.strict && !plan.losses.is_empty() {
+        let Self { from, to, format, write } = *self;
+        let with_path = |e: Error| e.with_path(from);
+        let mut plan = convert::plan(format, content, to).map_err(with_path)?;
+        if write.strict && !plan.losses.is_empty() {
             let losses = &plan.losses;
             let name = format.info().name;
-            let lost = text::count(losses.len() as u64, "thing");
+            let lost = text::count(losses.len() as u64, "object");
             return Err(Error::argument(format!(
-                "{lost} would be lost in {name}, first {}",
+                "{lost} cannot be written as {name}; the first is {}",
                 loss_text(&losses[0])
             ))
             .with_path(from)
-            .hint("--dry-run lists all of them; without --strict they are left out"));
+            .hint("--dry-run lists all of them; without --strict they are skipped"));
         }
         let mut differences = Vec::new();
         let mut took = Duration::ZERO;
-        if !how.dry_run {
-            let replace = overwrite(how.overwrite);
+        if !write.dry_run {
+            let replace = overwrite(write.overwrite);
             let start = Instant::now();
-            let found = convert(format, content, &plan, to, replace, how.strict).map_err(place)?;
+            let found =
+                convert(format, content, &plan, to, replace, write.strict).map_err(with_path)?;
             plan.losses.extend(found);
             took = start.elapsed();
-            if how.verify {
+            if write.verify {
                 let found = convert::verify(format, content, &plan, to)?;
                 differences = found.differences;
             }
@@ -144,14 +145,14 @@ impl Job<'_> {
         context: &Context,
         out: &mut Output,
     ) -> Result<()> {
-        let Self { from, to, format, how } = *self;
+        let Self { from, to, format, write } = *self;
         let bytes = convert::size(to).ok();
         if context.json {
             let mut document = out.document()?;
             document.field("file", &from.to_string_lossy())?;
             document.field("output", &to.to_string_lossy())?;
             document.field("format", format.info().name)?;
-            document.field("written", &!how.dry_run)?;
+            document.field("written", &!write.dry_run)?;
             document.field("arrays", &plan.arrays)?;
             document.field("seconds", &took.as_secs_f64())?;
             document.field("described", &plan.flattened)?;
@@ -165,19 +166,19 @@ impl Job<'_> {
         }
         for difference in differences {
             let word = out.paint(style::BAD, "differs:");
-            writeln!(out, "{word} {}", text::clean(&difference_text(difference)))?;
+            writeln!(out, "{word} {}", text::one_line(&difference_text(difference)))?;
         }
         if !context.quiet {
-            let name = shown(to);
+            let name = display(to);
             let what = text::count(plan.arrays, "array");
             let title = format.info().name;
             let described = if plan.flattened { ", with metadata as JSON" } else { "" };
-            match (how.dry_run, bytes) {
+            match (write.dry_run, bytes) {
                 (false, Some(bytes)) => {
                     let checked =
-                        if how.verify && differences.is_empty() { ", verified" } else { "" };
+                        if write.verify && differences.is_empty() { ", verified" } else { "" };
                     let size = text::size(bytes);
-                    let rate = if took > MEASURABLE {
+                    let rate = if took > MIN_DURATION {
                         let rate = bytes as f64 / took.as_secs_f64();
                         format!(" at {}/s", human_bytes(rate as u64))
                     } else {
@@ -192,7 +193,7 @@ impl Job<'_> {
     }
 }
 
-/// `Electric Field/Ex: coordinates (VTK has no ...)`.
+/// A loss as text: `Electric Field/Ex: coordinates (VTK has no ...)`.
 fn loss_text(loss: &Loss) -> String {
     let Loss { path, kind, name, reason } = loss;
     let path = if path.is_empty() { "the file" } else { path };
@@ -200,15 +201,14 @@ fn loss_text(loss: &Loss) -> String {
         Some(name) => format!("{} {name}", kind.name()),
         None => kind.name().to_string(),
     };
-    format!("{path}: {what} ({reason})").replace('\n', "\\n")
+    text::one_line(&format!("{path}: {what} ({reason})")).into_owned()
 }
 
 fn difference_text(row: &Row) -> String {
     let path = if row.path.is_empty() { "the file" } else { &row.path };
-    // Text of several lines is shown on one.
-    format!("{path}: {}", diff::sentence(row)).replace('\n', "\\n")
+    format!("{path}: {}", diff::describe(row))
 }
 
-fn shown(path: &Path) -> String {
-    text::clean(&path.to_string_lossy()).into_owned()
+fn display(path: &Path) -> String {
+    text::one_line(&path.to_string_lossy()).into_owned()
 }

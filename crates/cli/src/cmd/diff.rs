@@ -14,41 +14,41 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
 
-/// Compare two files, of any formats.
+/// Compare two files, also of different formats.
 ///
-/// Prints what differs, and only that: what is in one of them only, types, shapes, attributes, and
-/// values, those that are furthest apart for their size first, with their place. Exit status: 0 when
-/// there is no difference, 1 when there is, 2 when a file cannot be read.
+/// Prints the differences: objects in one file only, types, shapes, attributes, and values, with the index of
+/// the largest relative difference of each array. Exit status: 0 no differences, 1 differences, 2 a file
+/// cannot be read.
 ///
-/// Values may differ by --atol + --rtol * |second|, or by --ulp numbers. Byte order, element order and
-/// compression are no differences.
+/// Values are equal within --atol + --rtol * |second|, or within --ulp units in the last place. Byte order,
+/// element order and compression are ignored.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// The first file
+    /// First file
     #[arg(value_name = "FIRST")]
     first: PathBuf,
-    /// The second file
+    /// Second file
     #[arg(value_name = "SECOND")]
     second: PathBuf,
-    /// Allow a distance
+    /// Absolute tolerance
     #[arg(long, value_name = "X", default_value = "0", hide_default_value = true, value_parser = tolerance)]
     atol: f64,
-    /// Allow a distance that is this part of the second value
+    /// Relative tolerance
     #[arg(long, value_name = "X", default_value = "0", hide_default_value = true, value_parser = tolerance)]
     rtol: f64,
-    /// Allow N numbers of the less precise type between two values
+    /// Tolerance in units in the last place of the less precise type
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     ulp: u64,
-    /// NaN differs from everything, from NaN too
+    /// Treat NaN as different from NaN
     #[arg(long)]
     nan_differs: bool,
-    /// Compare values and shapes only: no types, attributes, dimensions, coordinates
+    /// Compare only values and shapes, not types, attributes, dimensions, coordinates
     #[arg(long)]
     values: bool,
-    /// Leave out objects whose path, or a group above them, matches
+    /// Ignore objects by path; a group includes its content
     #[arg(long, value_name = "GLOB")]
     ignore: Vec<String>,
-    /// An object, or a group and all in it, that has another name in the second file
+    /// Name of an object or group in the first and in the second file
     #[arg(long, value_name = "OLD=NEW", value_parser = |text: &str| renaming(text).map_err(|e| e.message().to_string()))]
     map: Vec<(String, String)>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct DiffArgs {
 
 fn tolerance(text: &str) -> std::result::Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
-    number.ok_or_else(|| "write a number from 0 on, for example 1e-9".into())
+    number.ok_or_else(|| "expected a number >= 0, for example 1e-9".into())
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -90,19 +90,19 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Output) -> Resul
         for row in &diff.differences {
             let colour = if row.values.is_some() { style::WARN } else { style::BAD };
             let path = if row.path.is_empty() { "the file" } else { &row.path };
-            let path = out.paint(colour, &text::clean(path));
-            writeln!(out, "{path}: {}", text::clean(&sentence(row)))?;
+            let path = out.paint(colour, &text::one_line(path));
+            writeln!(out, "{path}: {}", text::one_line(&describe(row)))?;
         }
     }
     Ok(if same { Exit::Yes } else { Exit::No })
 }
 
-pub(super) fn sentence(row: &Row) -> String {
+pub(super) fn describe(row: &Row) -> String {
     let frame = row.frame.map_or(String::new(), |frame| format!(" in frame {frame}"));
     let side = |value: &Option<String>| value.as_deref().unwrap_or("nothing").to_string();
     let both = format!("{} | {}", side(&row.first), side(&row.second));
     match (&row.values, row.name.as_deref()) {
-        (Some(values), _) => format!("{}{frame}: {both}", apart(values)),
+        (Some(values), _) => format!("{}{frame}: {both}", describe_values(values)),
         (None, Some(name)) => format!("attribute {name}: {both}"),
         (None, None) if row.first.is_none() && row.second.is_none() => {
             format!("in the {}{frame}", row.what)
@@ -111,23 +111,23 @@ pub(super) fn sentence(row: &Row) -> String {
     }
 }
 
-fn apart(values: &Apart) -> String {
-    let mut words = format!("{} of {} differ", values.differ, values.count);
+fn describe_values(values: &Apart) -> String {
+    let mut text = format!("{} of {} values differ", values.differ, values.count);
     if let Some(distance) = values.distance {
-        words = format!("{words}, by {} at most", text::short(distance.0));
+        text = format!("{text}, max difference {}", text::short(distance.0));
         if let Some(relative) = values.relative.filter(|r| r.0.is_finite()) {
-            words = format!("{words} ({} of it)", text::short(relative.0));
+            text = format!("{text} (relative {})", text::short(relative.0));
         }
     }
     if !values.index.is_empty() {
         let index: Vec<String> = values.index.iter().map(ToString::to_string).collect();
-        words = format!("{words}, at [{}]", index.join(", "));
+        text = format!("{text} at [{}]", index.join(", "));
     }
     if values.at.iter().any(Option::is_some) {
         let point =
             |at: &Option<spile_ops::json::Real>| at.map_or("-".into(), |r| text::short(r.0));
         let at: Vec<String> = values.at.iter().map(point).collect();
-        words = format!("{words} = ({})", at.join(", "));
+        text = format!("{text} = ({})", at.join(", "));
     }
-    words
+    text
 }

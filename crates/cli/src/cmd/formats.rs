@@ -12,7 +12,7 @@ use crate::print::{Align, Output, Table};
 
 #[derive(Debug, Args)]
 pub(crate) struct FormatsArgs {
-    /// Print the table of the README
+    /// Print a Markdown table
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 }
@@ -26,13 +26,13 @@ pub(crate) fn run(args: &FormatsArgs, context: &Context, out: &mut Output) -> Re
     } else if args.markdown {
         markdown(&rows, out)?;
     } else {
-        // Short words, so that what a format is called has room in 80 columns.
+        // Short words, to fit the title into 80 columns.
         let columns = ["name", "read", "write", "check", "salvage", "title and files"];
         let mut table = Table::new(&columns.map(|name| (name, Align::Left)));
         for row in &rows {
-            let [read, write, check, salvage] =
-                [row.read, row.write, row.check, row.salvage].map(|grade| word(grade).to_string());
-            let title = format!("{} {}", row.title, endings(row));
+            let [read, write, check, salvage] = [row.read, row.write, row.check, row.salvage]
+                .map(|grade| abbreviate(grade).to_string());
+            let title = format!("{} {}", row.title, extensions(row));
             table.row([row.name.into(), read, write, check, salvage, title], out)?;
         }
         table.print(out)?;
@@ -40,8 +40,8 @@ pub(crate) fn run(args: &FormatsArgs, context: &Context, out: &mut Output) -> Re
     Ok(Exit::Yes)
 }
 
-/// How far something goes.
-fn word(grade: &str) -> &str {
+/// Abbreviation of a level of support.
+fn abbreviate(grade: &str) -> &str {
     match grade {
         "complete" => "all",
         "partial" => "part",
@@ -50,12 +50,12 @@ fn word(grade: &str) -> &str {
     }
 }
 
-fn endings(row: &Row) -> String {
+fn extensions(row: &Row) -> String {
     row.extensions.iter().map(|e| format!(".{e}")).collect::<Vec<_>>().join(" ")
 }
 
 fn markdown(rows: &[Row], out: &mut Output) -> Result<()> {
-    writeln!(out, "| format | files | who has them | read | write | check | salvage | by |")?;
+    writeln!(out, "| format | files | used by | read | write | check | salvage | specification |")?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     for row in rows {
         let files: Vec<String> = row.extensions.iter().map(|e| format!("`.{e}`")).collect();

@@ -4,26 +4,25 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use spile::error::Result;
 use spile::Dataset;
+use spile::error::Result;
 
 use crate::args::PickArgs;
 use crate::context::{Context, Entry};
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Print sums of a file's content, of its arrays or of its native objects.
+/// Print checksums of the content of files.
 ///
-/// The digest of a file does not depend on its layout: the same content in another byte order,
-/// element order or compression has the same one. With -v or --json the SHA-256 of every array
-/// follows: its stored values as little-endian bytes in the file's own element order, before any
-/// linear map. With --select or --frames there is no digest, only these.
+/// The digest of a file is independent of byte order, element order and compression. -v and --json add the
+/// SHA-256 of every array: stored values, without scaling, as little-endian bytes in the element order of the
+/// file. With --select or --frames only the checksums of arrays are printed.
 #[derive(Debug, Args)]
 pub(crate) struct HashArgs {
     /// Files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Sums of the format's own objects: sections, blocks, chunks, records
+    /// Print checksums of native objects: sections, blocks, chunks, records
     #[arg(long, conflicts_with_all = ["select", "frames"])]
     native: bool,
     #[command(flatten)]
@@ -54,12 +53,7 @@ fn native_json(entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()>
     document.end()
 }
 
-fn json(
-    args: &HashArgs,
-    entry: Entry<'_>,
-    file: &Dataset,
-    out: &mut Output,
-) -> Result<()> {
+fn json(args: &HashArgs, entry: Entry<'_>, file: &Dataset, out: &mut Output) -> Result<()> {
     let pick = args.pick.pick()?;
     let mut document = out.document_of(entry, file)?;
     if pick.is_all() {
@@ -85,14 +79,12 @@ fn show(
     } else {
         out.heading(entry)?;
     }
-    spile_ops::hash(file, &pick, &mut |row| {
-        line(&row.sha256, &row.path, row.frame, out)
-    })
+    spile_ops::hash(file, &pick, &mut |row| line(&row.sha256, &row.path, row.frame, out))
 }
 
-/// As `sha256sum` writes it.
+/// Prints a line in the format of `sha256sum`.
 fn line(sum: &str, name: &str, frame: Option<u64>, out: &mut Output) -> Result<()> {
-    write!(out, "{sum}  {}", text::clean(name))?;
+    write!(out, "{sum}  {}", text::one_line(name))?;
     if let Some(frame) = frame {
         write!(out, " [{frame}]")?;
     }

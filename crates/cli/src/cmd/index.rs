@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::format::{Writer, writer_of};
 use spile::index::{Indexed, write_h5};
 use spile::sink::{FolderSink, Sink};
@@ -18,66 +18,66 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Let other programs read a file in place.
+/// Write an index that lets other programs read a file in place.
 ///
-/// The index is Kerchunk's JSON: a virtual Zarr store whose chunks are ranges of the original, for
-/// xarray and zarr. With --parquet it is the same as a folder of tables, of which a reader opens only
-/// those it needs: better for very many chunks. With --h5 it is a small HDF5 file whose datasets are the bytes of the original
-/// (external storage), for h5py, MATLAB and IDL. All of them name the original by its absolute path. Exit 3:
-/// some arrays cannot be pointed to, and are listed; --strict refuses that.
+/// The default is Kerchunk JSON: a virtual Zarr store whose chunks are byte ranges of the original, for
+/// xarray and zarr. --parquet writes the same references as a folder of Parquet tables that are loaded on
+/// demand, for large numbers of chunks. --h5 writes a small HDF5 file with external storage, for h5py, MATLAB
+/// and IDL. The index contains the absolute path of the original. Arrays that cannot be referenced are
+/// listed and the exit status is 3; with --strict that is an error.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
+#[allow(clippy::struct_excessive_bools)] // Flags of the command line.
 pub(crate) struct IndexArgs {
-    /// The file, or a folder that is one dataset
+    /// File, or folder that is one dataset
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
-    /// As HDF5 with external storage
+    /// Write HDF5 with external storage
     #[arg(long, conflicts_with = "parquet")]
     h5: bool,
-    /// As a folder of tables in Parquet
+    /// Write a folder of Parquet tables
     #[arg(long)]
     parquet: bool,
-    /// Refuse to leave out anything
+    /// Fail if an array cannot be referenced
     #[arg(long)]
     strict: bool,
-    /// Replace the index if it exists
+    /// Replace the output if it exists
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
     pick: PickArgs,
 }
 
-/// What an index has, and what it has not.
+/// The content of an index.
 struct Done {
     arrays: u64,
-    /// Bytes of the original that it points to, where they were counted.
+    /// Referenced bytes, if counted.
     bytes: Option<u64>,
     left_out: Vec<LeftOut>,
 }
 
 pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(args.output.path(), "an index")?;
-    let place = |e: Error| e.with_path(&args.file);
-    let opened = context.open(&args.file).map_err(place)?;
+    not_standard_output(args.output.path(), "the output")?;
+    let locate = |e: Error| e.with_path(&args.file);
+    let opened = context.open(&args.file).map_err(locate)?;
     let pick = args.pick.pick()?;
     let content = if pick.is_all() { opened } else { subset(&opened, &pick)? };
-    let place = |e: Error| match content.format() {
-        Some(format) => place(e).with_format(format.name),
-        None => place(e),
+    let locate = |e: Error| match content.format() {
+        Some(format) => locate(e).with_format(format.name),
+        None => locate(e),
     };
     let done = if args.parquet {
         let folder = folder(args)?;
-        let done = tables(&content, &folder).map_err(place)?;
-        refuse(args, &done)?;
+        let done = write_parquet(&content, &folder).map_err(locate)?;
+        check_strict(args, &done)?;
         folder.commit()?;
         done
     } else {
         let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
-        let form = if args.h5 { hdf5 } else { kerchunk };
-        let done = form(&content, &mut sink).map_err(place)?;
-        refuse(args, &done)?;
+        let write = if args.h5 { write_hdf5 } else { write_json };
+        let done = write(&content, &mut sink).map_err(locate)?;
+        check_strict(args, &done)?;
         sink.commit()?;
         done
     };
@@ -85,31 +85,33 @@ pub(crate) fn run(args: &IndexArgs, context: &Context, out: &mut Output) -> Resu
     Ok(if done.left_out.is_empty() { Exit::Yes } else { Exit::Partial })
 }
 
-/// With --strict, an error if anything was left out.
-fn refuse(args: &IndexArgs, done: &Done) -> Result<()> {
+/// With --strict, returns an error if an array was skipped.
+fn check_strict(args: &IndexArgs, done: &Done) -> Result<()> {
     let (true, Some(first)) = (args.strict, done.left_out.first()) else { return Ok(()) };
     let count = text::count(done.left_out.len() as u64, "array");
-    let message = format!("{count} would be left out, first {}: {}", first.path, first.why);
-    Err(Error::argument(message)
-        .with_path(&args.file)
-        .hint("without --strict they are left out; `spile convert` to Zarr or HDF5 has them all"))
+    let message =
+        format!("{count} cannot be referenced; the first is {}: {}", first.path, first.why);
+    Err(Error::argument(message).with_path(&args.file).hint(
+        "without --strict they are skipped; `spile convert` to Zarr or HDF5 copies all arrays",
+    ))
 }
 
-/// The new folder. One that is there is replaced with everything in it, so it has to be an index.
+/// Creates the output folder. An existing folder is replaced only if it is an index.
 fn folder(args: &IndexArgs) -> Result<FolderSink> {
     let output = args.output.path();
     if args.overwrite && output.is_dir() && !output.join(DOCUMENTS).is_file() {
-        return Err(Error::argument("is a folder of other files, no index; it is not replaced")
-            .with_path(output));
+        return Err(
+            Error::argument("the folder is not an index and is not replaced").with_path(output)
+        );
     }
     FolderSink::create(output, overwrite(args.overwrite))
 }
 
-/// Kerchunk's tables.
-fn tables(content: &Dataset, folder: &FolderSink) -> Result<Done> {
+/// Writes Kerchunk references as Parquet tables.
+fn write_parquet(content: &Dataset, folder: &FolderSink) -> Result<Done> {
     let index = spile_ops::index(content)?;
     let Writer::File(parquet) = writer_of(spile::REGISTRY.named("parquet")?)? else {
-        return Err(Error::unsupported("", "Parquet is not written as a file"));
+        return Err(Error::unsupported("", "this build cannot write Parquet"));
     };
     let documents = index.documents().to_string();
     folder.file(DOCUMENTS)?.write_all(documents.as_bytes())?;
@@ -120,8 +122,8 @@ fn tables(content: &Dataset, folder: &FolderSink) -> Result<Done> {
     Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
 }
 
-/// Kerchunk's JSON.
-fn kerchunk(content: &Dataset, sink: &mut Sink) -> Result<Done> {
+/// Writes Kerchunk JSON.
+fn write_json(content: &Dataset, sink: &mut Sink) -> Result<Done> {
     let index = spile_ops::index(content)?;
     let mut buffered = BufWriter::new(sink);
     index.write(&mut buffered)?;
@@ -129,8 +131,8 @@ fn kerchunk(content: &Dataset, sink: &mut Sink) -> Result<Done> {
     Ok(Done { arrays: index.arrays, bytes: Some(index.bytes), left_out: index.left_out })
 }
 
-/// HDF5 with external storage.
-fn hdf5(content: &Dataset, sink: &mut Sink) -> Result<Done> {
+/// Writes HDF5 with external storage.
+fn write_hdf5(content: &Dataset, sink: &mut Sink) -> Result<Done> {
     let Indexed { arrays, skipped } = write_h5(content, sink)?;
     let left_out = skipped.into_iter().map(|array| LeftOut { path: array.path, why: array.reason });
     Ok(Done { arrays: arrays as u64, bytes: None, left_out: left_out.collect() })
@@ -147,13 +149,13 @@ fn report(args: &IndexArgs, done: &Done, context: &Context, out: &mut Output) ->
         return document.end();
     }
     for left in &done.left_out {
-        context.warn(&args.file, &format!("left out: {}: {}", left.path, left.why));
+        context.warn(&args.file, &format!("skipped: {}: {}", left.path, left.why));
     }
     if !context.quiet {
-        let name = text::clean(&args.output.path().to_string_lossy()).into_owned();
+        let name = text::one_line(&args.output.path().to_string_lossy()).into_owned();
         let arrays = text::count(done.arrays, "array");
         let size = done.bytes.map_or(String::new(), |bytes| format!(", {}", text::size(bytes)));
-        writeln!(out, "{name}: {arrays}{size} in place")?;
+        writeln!(out, "{name}: {arrays}{size} referenced")?;
     }
     Ok(out.flush()?)
 }

@@ -14,7 +14,7 @@ use crate::context::{Context, Entry};
 use crate::exit::Exit;
 use crate::print::{Output, text};
 
-/// Lines of a long text that are shown without `-v`.
+/// Lines of a value that are printed without `-v`.
 const LINES: usize = 8;
 
 /// Arrays listed by `spile FILE` without `-v`.
@@ -25,7 +25,7 @@ pub(crate) struct InfoArgs {
     /// Files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// List the arrays too, as `spile FILE` does
+    /// List the arrays too, like `spile FILE`
     #[arg(short, long)]
     arrays: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &InfoArgs, context: &Context, out: &mut Output) -> Resul
                 ls::long(&arrays[..shown], false, out)?;
                 if shown < arrays.len() {
                     let more = text::count((arrays.len() - shown) as u64, "more array");
-                    writeln!(out, "({more}; `spile ls -l` lists all)")?;
+                    writeln!(out, "({more}; -v or `spile ls -l` lists all)")?;
                 }
             }
         }
@@ -84,7 +84,7 @@ fn show(entry: Entry<'_>, info: &Info, context: &Context, out: &mut Output) -> R
     text::fields(&fields, if context.verbose { usize::MAX } else { LINES }, out)
 }
 
-/// The step, or else the time.
+/// The step of a frame, or its time if it has no step.
 pub(super) fn moment(moment: &Moment) -> Option<String> {
     match (moment.step, moment.time) {
         (Some(step), _) => Some(format!("step {step}")),

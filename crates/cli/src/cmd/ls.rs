@@ -20,13 +20,13 @@ pub(crate) struct LsArgs {
     /// Files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Show type, shape and size; with -v also dimensions, maps and attributes
+    /// Print type, shape and size; with -v also dimensions, scaling and attributes
     #[arg(short, long)]
     long: bool,
-    /// Show the groups as a tree
+    /// Print a tree
     #[arg(long, conflicts_with = "long")]
     tree: bool,
-    /// Only so many levels
+    /// Maximum depth
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ fn short(rows: &[Row], out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Groups are bold and end in a slash.
+/// The displayed name and its style; groups are bold and end with a slash.
 fn name(row: &Row, name: &str) -> (String, Style) {
     match row.array {
         Some(_) => (name.to_string(), Style::new()),
@@ -85,7 +85,7 @@ fn shape(array: &ArrayRow) -> String {
 
 pub(super) fn long(rows: &[Row], verbose: bool, out: &mut Output) -> Result<()> {
     let mut columns = vec![("type", Align::Left), ("shape", Align::Right), ("size", Align::Right)];
-    // Names of the format's own, where it has some: they work wherever a path does.
+    // Native ids, which can be used instead of paths.
     let ids = rows.iter().any(|row| row.id.is_some());
     columns.extend(ids.then_some(("id", Align::Right)));
     columns.push(("name", Align::Left));
@@ -146,7 +146,7 @@ fn tree(entry: Entry<'_>, rows: &[Row], out: &mut Output) -> Result<()> {
     if entry.number > 0 {
         writeln!(out)?;
     }
-    let root = out.paint(style::NAME, &text::clean(&entry.name()));
+    let root = out.paint(style::NAME, &text::one_line(&entry.name()));
     writeln!(out, "{root}")?;
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left), ("", Align::Right)]);
     for (branch, path, row) in branches(rows) {
@@ -160,33 +160,33 @@ fn tree(entry: Entry<'_>, rows: &[Row], out: &mut Output) -> Result<()> {
     table.print(out)
 }
 
-/// The rows with the branches in front of them, each group followed by what is in it. Groups
-/// that were not selected themselves are there where something in them was.
+/// Tree lines: the branch characters, the path, and the row. Each group is followed by its content. Groups
+/// without a row of their own are added above selected objects.
 fn branches(rows: &[Row]) -> Vec<(String, &str, Option<&Row>)> {
-    // Sorted by the places at which the parts of a path are first met: the order of the file.
-    let mut met: HashMap<&str, usize> = HashMap::new();
+    // Sorted by the first occurrence of each path component, which is the order of the file.
+    let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut nodes: Vec<(Vec<usize>, &str, Option<&Row>)> = Vec::new();
     for row in rows {
         let ends = row.path.match_indices('/').map(|(end, _)| end).chain([row.path.len()]);
         let mut key = Vec::new();
         for end in ends {
             let path = &row.path[..end];
-            let next = met.len();
-            let place = *met.entry(path).or_insert(next);
-            key.push(place);
-            if place == next {
+            let next = seen.len();
+            let position = *seen.entry(path).or_insert(next);
+            key.push(position);
+            if position == next {
                 let own = (end == row.path.len()).then_some(row);
                 nodes.push((key.clone(), path, own));
             }
         }
     }
     nodes.sort_by(|a, b| a.0.cmp(&b.0));
-    // From the end: which levels go on below.
-    let mut goes_on: Vec<bool> = Vec::new();
+    // From the end: the levels that have a further entry below.
+    let mut continues: Vec<bool> = Vec::new();
     let mut lines = Vec::with_capacity(nodes.len());
     for (key, path, row) in nodes.into_iter().rev() {
-        goes_on.resize(key.len(), false);
-        let (last, above) = goes_on.split_last_mut().unzip();
+        continues.resize(key.len(), false);
+        let (last, above) = continues.split_last_mut().unzip();
         let above = above.unwrap_or_default().iter();
         let mut branch: String = above.map(|on| if *on { "\u{2502}   " } else { "    " }).collect();
         let corner = last.as_ref().is_some_and(|on| !**on);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selected_array_brings_the_groups_above_it() {
+    fn groups_above_a_selected_array_are_included() {
         assert_eq!(draw(&["a/b/c"]), ["└── a", "    └── b", "        └── c"]);
     }
 }

@@ -13,7 +13,7 @@ use crate::print::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder
+    /// Write a page per command to this folder
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ use crate::print::{Align, Output, Table, style, text};
 
 #[derive(Debug, Args)]
 pub(crate) struct MapArgs {
-    /// The file; - is standard input
+    /// File; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -48,9 +48,10 @@ pub(crate) fn run(args: &MapArgs, context: &Context, out: &mut Output) -> Result
         let shares: Vec<String> =
             totals.roles.iter().map(|s| format!("{} {:.1} %", s.role, s.percent)).collect();
         writeln!(out, "\n{}: {}", human_bytes(totals.bytes), shares.join(", "))?;
-        for (bytes, what) in
-            [(totals.overlapping, "claimed twice"), (totals.past_end, "claimed behind the end")]
-        {
+        for (bytes, what) in [
+            (totals.overlapping, "in overlapping regions"),
+            (totals.past_end, "after the end of the file"),
+        ] {
             if bytes > 0 {
                 let line = format!("{} {what}", text::count(bytes, "byte"));
                 let line = out.paint(style::BAD, &line);
@@ -71,7 +72,7 @@ fn cells(part: Part) -> [(String, Style); 5] {
         _ => plain,
     };
     let name = match (part.role, part.overlap) {
-        ("gap", _) => "(claimed by nothing)".to_string(),
+        ("gap", _) => "(unused)".to_string(),
         (_, 0) => part.name,
         (_, overlap) => format!("{} (overlaps {overlap})", part.name),
     };
@@ -80,6 +81,6 @@ fn cells(part: Part) -> [(String, Style); 5] {
         (part.bytes.to_string(), plain),
         (part.role.to_string(), colour),
         (name, plain),
-        (text::cut(&part.value, usize::MAX).into_owned(), plain),
+        (text::truncate(&part.value, usize::MAX).into_owned(), plain),
     ]
 }

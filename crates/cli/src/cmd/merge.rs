@@ -7,15 +7,15 @@ use spile::error::{Error, Result};
 use spile::format::Format;
 use spile::{Dataset, Source};
 
-use super::convert::{HowArgs, Job};
+use super::convert::{Job, WriteArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
 /// Combine the files of a run; each input becomes one frame.
 ///
-/// Frames are sorted by time. Arrays may be missing in some files and change their lengths. Files with
-/// frames of their own (GSD) are concatenated. Options are those of `convert`.
+/// Frames are sorted by time. Arrays may be missing in some files, and their lengths may differ. Files that
+/// contain frames (GSD) are concatenated. The options are those of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// Files of one format
@@ -25,15 +25,15 @@ pub(crate) struct MergeArgs {
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
-    how: HowArgs,
+    write: WriteArgs,
 }
 
 pub(crate) fn run(args: &MergeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    let target = args.how.target(&args.output)?;
+    let target = args.write.target(&args.output)?;
     let format = common_format(&args.files)?;
-    let job = Job { from: &args.files[0], to: &args.output, format: target, how: &args.how };
+    let job = Job { from: &args.files[0], to: &args.output, format: target, write: &args.write };
     if let Some(concatenator) = format.abilities().concatenator {
-        // Files with frames of their own are concatenated by the rules of their format.
+        // Files that contain frames are concatenated by the rules of their format.
         let folder = tempfile::tempdir_in(parent(&args.output))?;
         let target = folder.path().join("merged");
         concatenator.concatenate(&args.files, &target, &context.limits)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &MergeArgs, context: &Context, out: &mut Output) -> Resu
     job.run(&merged, context, out)
 }
 
-/// The format that all files have.
+/// The common format of all files.
 fn common_format(files: &[PathBuf]) -> Result<&'static dyn Format> {
     let probe = |path: &PathBuf| {
         let source = Source::open(path)?;
@@ -56,10 +56,10 @@ fn common_format(files: &[PathBuf]) -> Result<&'static dyn Format> {
     for path in &files[1..] {
         let (one, other) = (first.info().name, probe(path)?.info().name);
         if one != other {
-            let message = format!("this is {other}, the first file is {one}");
+            let message = format!("expected {one} as in the first file, found {other}");
             return Err(Error::argument(message)
                 .with_path(path)
-                .hint("files of different formats are converted one by one"));
+                .hint("convert files of different formats one by one"));
         }
     }
     Ok(first)

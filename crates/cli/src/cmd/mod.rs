@@ -1,4 +1,4 @@
-//! One file a verb: its arguments, a call into `ops`, a call into `print`.
+//! The verbs, one module each: arguments, a call of `ops`, a call of `print`.
 
 pub(crate) mod cat;
 pub(crate) mod check;
@@ -60,22 +60,21 @@ pub(crate) fn run(command: &Command, context: &Context, out: &mut Output) -> Res
         Command::Formats(args) => formats::run(args, context, out),
         Command::Completions(args) => completions::run(args, context, out),
         Command::Man(args) => man::run(args, context, out),
-        // Turned into `info` or refused before we get here.
-        Command::Other(_) => Err(Error::argument("no such command")),
+        // Replaced by `info` or rejected after parsing.
+        Command::Other(_) => Err(Error::argument("unknown command")),
     }
 }
 
-/// A new file appears whole or not at all, and often its beginning is written last: it has to have a
-/// name.
+/// Rejects `-` as output: writes are atomic and not sequential, so they need a path.
 fn not_standard_output(path: &Path, what: &str) -> Result<()> {
     if path == Path::new("-") {
-        let message = format!("{what} cannot go to standard output; give it a name");
+        let message = format!("{what} cannot be written to standard output; specify a path");
         return Err(Error::argument(message));
     }
     Ok(())
 }
 
-/// The option `--overwrite`.
+/// The value of the option `--overwrite`.
 fn overwrite(allowed: bool) -> Overwrite {
     if allowed { Overwrite::Replace } else { Overwrite::Never }
 }

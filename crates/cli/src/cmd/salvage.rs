@@ -16,19 +16,19 @@ use crate::exit::Exit;
 use crate::print::{Align, Output, Table, style, text};
 use crate::progress;
 
-/// Save what can be read of damaged files into sound ones.
+/// Recover the readable parts of damaged files.
 ///
-/// The damaged files are not touched. Exit 0: nothing was lost; 3: something was, and it is listed; 2:
-/// nothing could be saved. A folder means all files of known formats in it and below it.
+/// The input files are not modified. Exit status: 0 nothing was lost, 3 some content was lost and is listed,
+/// 2 nothing could be recovered. Folders are searched recursively for files of known formats.
 #[derive(Debug, Args)]
 pub(crate) struct SalvageArgs {
-    /// The damaged files, or folders
+    /// Damaged files, or folders
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The new file [default: NAME-salvaged beside the old one]
+    /// Output file [default: NAME-salvaged next to the input]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Put the new files into this folder, under their old names
+    /// Output folder; the files keep their names
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     into: Option<PathBuf>,
     /// Replace output files that exist
@@ -38,32 +38,32 @@ pub(crate) struct SalvageArgs {
 
 pub(crate) fn run(args: &SalvageArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let batch = Batch::new(&args.files, &context.options());
-    let alone = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
+    let single = args.files.len() == 1 && batch.items.len() == 1 && !batch.searched;
     if let Some(output) = &args.output {
-        not_standard_output(output, "a new file")?;
+        not_standard_output(output, "the output")?;
     }
-    if !alone && args.output.is_some() {
-        let message = "one output file cannot hold many";
-        return Err(Error::argument(message).hint("name a folder with --into"));
+    if !single && args.output.is_some() {
+        let message = "-o requires a single input file";
+        return Err(Error::argument(message).hint("specify an output folder with --into"));
     }
-    if !alone {
+    if !single {
         return many(args, batch, context, out);
     }
     let Some(item) = batch.items.into_iter().next() else { return Ok(Exit::Yes) };
     let item = item?;
-    let target = args.target(&item.path, &item.below);
+    let target = args.target(&item.path, &item.relative);
     let saved = save(args, &item, &target, context)?;
-    tell(&item.path, &target, &saved, context, out)?;
+    report(&item.path, &target, &saved, context, out)?;
     Ok(if saved.lost.is_empty() { Exit::Yes } else { Exit::Partial })
 }
 
 impl SalvageArgs {
-    fn target(&self, file: &Path, below: &Path) -> PathBuf {
+    fn target(&self, file: &Path, relative: &Path) -> PathBuf {
         if let Some(output) = &self.output {
             return output.clone();
         }
         if let Some(folder) = &self.into {
-            return folder.join(below);
+            return folder.join(relative);
         }
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut name = format!("{stem}-salvaged");
@@ -77,9 +77,9 @@ impl SalvageArgs {
 fn save(args: &SalvageArgs, item: &Item, target: &Path, context: &Context) -> Result<Salvage> {
     let file = &item.path;
     if let Some(format) = item.folder {
-        let message = format!("{} folders cannot be salvaged", format.info().name);
+        let message = format!("salvaging {} folders is not supported", format.info().name);
         return Err(Error::unsupported("", message).with_path(file).hint(
-            "`spile check` tells which arrays are damaged; `spile convert --select` copies others",
+            "`spile check` lists the damaged arrays; `spile convert --select` copies the others",
         ));
     }
     let source = context.source(file)?;
@@ -99,7 +99,7 @@ fn save(args: &SalvageArgs, item: &Item, target: &Path, context: &Context) -> Re
     Ok(saved)
 }
 
-fn tell(
+fn report(
     file: &Path,
     target: &Path,
     saved: &Salvage,
@@ -123,7 +123,7 @@ fn tell(
     Ok(())
 }
 
-/// All files, and a table of what was saved of them.
+/// Salvages several files and prints a table.
 fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -> Result<Exit> {
     let mut tally = Tally { unknown: batch.unknown, ..Tally::default() };
     let columns = [
@@ -136,9 +136,9 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
     let mut table = Table::new(&columns);
     let count = batch.items.len();
     for (number, item) in batch.items.into_iter().enumerate() {
-        progress::of_many(number as u64, count as u64);
+        progress::set_file_number(number as u64, count as u64);
         let saved = item.and_then(|item| {
-            // What is found in a folder may be of a format that has nothing to save.
+            // Files in folders whose format does not support salvaging are skipped.
             let format = match item.folder {
                 Some(format) => format,
                 None => spile::REGISTRY.probe(&context.source(&item.path)?)?,
@@ -146,7 +146,7 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
             if batch.searched && format.info().salvage == Grade::None {
                 return Ok(None);
             }
-            let target = args.target(&item.path, &item.below);
+            let target = args.target(&item.path, &item.relative);
             let saved = save(args, &item, &target, context);
             Ok(Some((saved.map_err(|e| e.with_path(&item.path))?, item.path, target)))
         });
@@ -158,13 +158,13 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
             }
             Ok(Some((saved, path, target))) => {
                 tally.files += 1;
-                let whole = saved.lost.is_empty();
-                *(if whole { &mut tally.ok } else { &mut tally.not_ok }) += 1;
+                let complete = saved.lost.is_empty();
+                *(if complete { &mut tally.ok } else { &mut tally.not_ok }) += 1;
                 if context.json || context.verbose {
-                    tell(&path, &target, &saved, context, out)?;
+                    report(&path, &target, &saved, context, out)?;
                 }
                 let (word, colour) =
-                    if whole { ("whole", style::GOOD) } else { ("partial", style::WARN) };
+                    if complete { ("complete", style::GOOD) } else { ("partial", style::WARN) };
                 [
                     (word.to_string(), colour),
                     plain(saved.kept.len().to_string()),
@@ -190,7 +190,7 @@ fn many(args: &SalvageArgs, batch: Batch, context: &Context, out: &mut Output) -
         out.json(&tally)?;
     } else if !context.quiet {
         table.print(out)?;
-        writeln!(out, "{}", tally.sentence("whole", "partial", "left alone"))?;
+        writeln!(out, "{}", tally.summary("complete", "partial", "skipped"))?;
     }
     Ok(tally.exit(Exit::Partial))
 }

@@ -13,11 +13,11 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Align, Output, Table, style, text};
 
-/// Count, minimum, maximum, mean and deviation of every array.
+/// Print count, minimum, maximum, mean and standard deviation of arrays.
 ///
-/// Values are physical (scaled). NaN and infinities are counted and excluded from everything else; the
-/// standard deviation is that of a sample (n - 1). An array with frames has one row for all frames; with
-/// --frames one per frame. Text shows six digits, --json all of them.
+/// Values are physical (scaled). NaN and infinities are counted and excluded from the statistics. The
+/// standard deviation is the sample standard deviation (n - 1). An array with frames has one row for all
+/// frames, or one row per frame with --frames. Text output has six digits, --json full precision.
 #[derive(Debug, Args)]
 pub(crate) struct StatArgs {
     /// Files; - is standard input
@@ -25,21 +25,21 @@ pub(crate) struct StatArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     pick: PickArgs,
-    /// Draw a histogram; the file is read twice
+    /// Draw a histogram; reads the file twice
     #[arg(long)]
     hist: bool,
-    /// Bins of the histogram [default: 20]
+    /// Number of bins [default: 20]
     #[arg(long, value_name = "N", requires = "hist")]
     bins: Option<usize>,
-    /// Add a row for every index of a short last dimension: x, y and z of positions
+    /// Add a row for each component of vectors (last dimension of length 2 to 16)
     #[arg(long)]
     components: bool,
 }
 
-/// Bins that suit a terminal.
+/// Default number of bins.
 const BINS: usize = 20;
 
-/// Columns of a histogram where there is no terminal.
+/// Width of a histogram if standard output is not a terminal.
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -50,8 +50,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         let file = context.open(entry.path)?;
         if context.json {
             let mut document = out.document_of(entry, &file)?;
-            document
-                .list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
+            document.list("arrays", |add| spile_ops::stat(&file, &pick, more, add))?;
             document.end()?;
             return Ok(Exit::Yes);
         }
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
         out.heading(entry)?;
         let mut first = true;
         spile_ops::stat(&file, &pick, more, &mut |row| {
-            // Every histogram stands below its own row.
+            // Each histogram follows its row.
             if args.hist && !std::mem::replace(&mut first, false) {
                 writeln!(out)?;
                 table = Table::new(&columns);
@@ -89,18 +88,18 @@ pub(crate) fn run(args: &StatArgs, context: &Context, out: &mut Output) -> Resul
     })
 }
 
-/// A line a bin: where it begins, a bar, how many there are.
+/// Prints a line per bin: lower edge, bar, count.
 fn draw(histogram: &Histogram, out: &mut Output) -> Result<()> {
     let edges: Vec<String> = histogram.edges.iter().map(|edge| text::short(edge.0)).collect();
     let counts: Vec<String> = histogram.counts.iter().map(ToString::to_string).collect();
     let longest = |texts: &[String]| texts.iter().map(String::len).max().unwrap_or(0);
     let (left, right) = (longest(&edges), longest(&counts));
-    let room = out.width.unwrap_or(WIDTH).min(WIDTH).saturating_sub(left + right + 6).max(8);
+    let available = out.width.unwrap_or(WIDTH).min(WIDTH).saturating_sub(left + right + 6).max(8);
     let most = histogram.counts.iter().copied().max().unwrap_or(0).max(1);
     writeln!(out)?;
     for ((edge, count), n) in edges.iter().zip(&counts).zip(&histogram.counts) {
-        let bar = text::bar(*n as f64 / most as f64, room);
-        let gap = room - bar.chars().count();
+        let bar = text::bar(*n as f64 / most as f64, available);
+        let gap = available - bar.chars().count();
         let bar = out.paint(style::CALM, &bar);
         writeln!(out, "  {edge:>left$} |{bar}{:gap$} {count:>right$}", "")?;
     }
@@ -133,12 +132,15 @@ fn cells(row: &Row, numbers: Option<&Numbers>, component: Option<usize>) -> [Str
             format!("{name} ({})", row.dtype),
         ];
     };
-    let odd =
+    let excluded =
         [(n.nan, "NaN"), (n.positive_infinity, "+Infinity"), (n.negative_infinity, "-Infinity")];
-    let odd: Vec<String> =
-        odd.iter().filter(|o| o.0 > 0).map(|o| format!("{} {}", o.0, o.1)).collect();
-    if !odd.is_empty() {
-        name = format!("{name} (without {})", odd.join(", "));
+    let excluded: Vec<String> = excluded
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, value)| format!("{count} {value}"))
+        .collect();
+    if !excluded.is_empty() {
+        name = format!("{name} (without {})", excluded.join(", "));
     }
     [count.to_string(), number(n.min), number(n.max), number(n.mean), number(n.std), name]
 }

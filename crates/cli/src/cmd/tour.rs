@@ -1,15 +1,15 @@
-//! `spile tour`: a newcomer's first minute.
+//! `spile tour`: a demonstration on sample files.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser as _};
+use spile::Dataset;
 use spile::comm::Serial;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Layout};
-use spile::Dataset;
 use spile::select::Selection;
 use spile::shape::{Order, Shape};
 use spile::sink::Overwrite;
@@ -25,16 +25,16 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style};
 
-/// A lattice as Quantum ESPRESSO describes it.
+/// A lattice in the form of Quantum ESPRESSO.
 const CELL: &str = "<Root>\n  <CELL UNITS=\"Bohr\">\n    <a1 type=\"real\" size=\"3\">\n -5.1 0.0 5.1\n    \
                     </a1>\n  </CELL>\n</Root>\n";
 
-/// Samples in the signal that the tour draws.
+/// Number of samples of the example signal.
 const SAMPLES: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct TourArgs {
-    /// Put the samples here; a folder that does not exist yet [default: a new temporary folder]
+    /// New folder for the sample files [default: a temporary folder]
     folder: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
         }
         None => tempfile::Builder::new().prefix("spile-tour-").tempdir()?.keep(),
     };
-    // The commands are run where the samples are, so that what is shown can be typed as it is.
+    // The commands run in the folder of the samples, so that they can be copied as printed.
     let folder = fs::canonicalize(&folder).map_err(|e| Error::io(&folder, e))?;
     std::env::set_current_dir(&folder).map_err(|e| Error::io(&folder, e))?;
     let file = Path::new;
@@ -61,10 +61,10 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
     damaged(file("example.taf"), file("cut.taf"))?;
 
     let show: [(&str, &[&str]); 13] = [
-        ("These are the formats spile knows.", &["formats"]),
-        ("What is in a file:", &["info", "example.taf"]),
+        ("Supported formats:", &["formats"]),
+        ("Summary of a file:", &["info", "example.taf"]),
         (
-            "Its arrays, as in a folder:",
+            "Arrays of several files:",
             &[
                 "ls",
                 "-l",
@@ -77,37 +77,40 @@ pub(crate) fn run(args: &TourArgs, context: &Context, out: &mut Output) -> Resul
                 "run.gsd",
             ],
         ),
-        ("A few rows of it:", &["cat", "example.taf", "98:, :"]),
-        ("Statistics, on all cores:", &["stat", "burst.taf", "example.taf"]),
-        ("A million samples, drawn in the terminal:", &["plot", "burst.taf", "--height", "16"]),
-        ("The same as a picture:", &["plot", "burst.taf", "-o", "burst.svg"]),
-        ("What a simulation logged:", &["gsd", "log", "run.gsd"]),
-        ("Which bytes are what:", &["map", "example.taf"]),
-        ("Is it sound?", &["check", "example.taf"]),
-        ("And this one, which ends too early?", &["check", "cut.taf"]),
-        ("What can be saved of it:", &["salvage", "cut.taf", "-o", "saved.taf"]),
-        ("Sums that do not depend on the layout:", &["hash", "example.taf", "saved.taf"]),
+        ("Values of an array:", &["cat", "example.taf", "98:, :"]),
+        ("Statistics:", &["stat", "burst.taf", "example.taf"]),
+        ("A plot of a million samples in the terminal:", &["plot", "burst.taf", "--height", "16"]),
+        ("The same plot as an image:", &["plot", "burst.taf", "-o", "burst.svg"]),
+        ("Logged quantities of a simulation:", &["gsd", "log", "run.gsd"]),
+        ("Byte ranges and their meaning:", &["map", "example.taf"]),
+        ("Check of a valid file:", &["check", "example.taf"]),
+        ("Check of a truncated file:", &["check", "cut.taf"]),
+        ("Recovery of the truncated file:", &["salvage", "cut.taf", "-o", "saved.taf"]),
+        ("Checksums, independent of the layout:", &["hash", "example.taf", "saved.taf"]),
     ];
     if context.json {
         let mut document = out.document()?;
         document.field("folder", &folder.to_string_lossy())?;
         document.end()?;
     } else {
-        writeln!(out, "Samples are in {}", folder.display())?;
+        writeln!(out, "Sample files: {}", folder.display())?;
     }
-    for (words, command) in show {
-        step(words, command, context, out)?;
+    for (title, command) in show {
+        step(title, command, context, out)?;
     }
     if context.json {
         return Ok(Exit::Yes);
     }
-    writeln!(out, "\nThat was the tour. `spile --help` lists all commands; the files stay in")?;
+    writeln!(
+        out,
+        "\nEnd of the tour. `spile --help` lists all commands. The sample files are kept in"
+    )?;
     writeln!(out, "{}", folder.display())?;
     Ok(Exit::Yes)
 }
 
-/// Runs one command as if it had been typed.
-fn step(words: &str, command: &[&str], context: &Context, out: &mut Output) -> Result<()> {
+/// Prints and runs one command.
+fn step(title: &str, command: &[&str], context: &Context, out: &mut Output) -> Result<()> {
     let shown: Vec<String> = command
         .iter()
         .map(|w| if w.contains([' ', ',']) { format!("'{w}'") } else { (*w).into() })
@@ -115,15 +118,15 @@ fn step(words: &str, command: &[&str], context: &Context, out: &mut Output) -> R
     let line = format!("spile {}", shown.join(" "));
     if context.json {
         let mut document = out.document()?;
-        document.field("step", words)?;
+        document.field("step", title)?;
         document.field("command", &line)?;
         document.end()?;
     } else {
         let line = out.paint(style::NAME, &format!("$ {line}"));
-        writeln!(out, "\n{words}\n{line}")?;
+        writeln!(out, "\n{title}\n{line}")?;
     }
-    let words = std::iter::once("spile").chain(command.iter().copied());
-    let cli = Cli::try_parse_from(words).map_err(|e| Error::argument(e.to_string()))?;
+    let args = std::iter::once("spile").chain(command.iter().copied());
+    let cli = Cli::try_parse_from(args).map_err(|e| Error::argument(e.to_string()))?;
     match super::run(&cli.command, context, out) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -134,7 +137,7 @@ fn step(words: &str, command: &[&str], context: &Context, out: &mut Output) -> R
     }
 }
 
-/// A noisy burst as an 8-bit digitizer would see it.
+/// A noisy burst as recorded by an 8-bit digitizer.
 fn signal(path: &Path, context: &Context) -> Result<()> {
     let mut noise = 1_u32;
     let samples = (0..SAMPLES).flat_map(|k| {
@@ -157,7 +160,7 @@ fn signal(path: &Path, context: &Context) -> Result<()> {
     ops::create(path, &array, &Selection::all(), &options).map(drop)
 }
 
-/// Six numbers as NumPy saves them.
+/// Six numbers in the NumPy format.
 fn npy() -> Vec<u8> {
     let header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }";
     let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
@@ -166,14 +169,14 @@ fn npy() -> Vec<u8> {
     bytes
 }
 
-/// A block, as a parallel program would leave it.
+/// A checkpoint with one block.
 fn checkpoint(path: &Path) -> Result<()> {
     let mut file = Writer::create(&Serial, path, b"a checkpoint", spile_scda::Options::default())?;
-    file.block(b"where it stopped", 0, 8, Some(b"step 42\n"), false)?;
+    file.block(b"last step", 0, 8, Some(b"step 42\n"), false)?;
     file.close()
 }
 
-/// A pulse on a grid, as EPOCH would dump it.
+/// A pulse on a grid, like a dump of EPOCH.
 fn dump(path: &Path) -> Result<()> {
     const CELLS: u64 = 200;
     let bytes = |n: u64, value: &dyn Fn(f64) -> f64| -> Vec<u8> {
@@ -209,7 +212,7 @@ fn dump(path: &Path) -> Result<()> {
     })
 }
 
-/// Ten frames of four particles, as HOOMD-blue would write them.
+/// Ten frames of four particles, like a trajectory of HOOMD-blue.
 fn trajectory(path: &Path) -> Result<()> {
     use spile_gsd::wire::{About, Type};
     use spile_gsd::{Mode, Version, Writer};
@@ -231,7 +234,7 @@ fn trajectory(path: &Path) -> Result<()> {
     run.close()
 }
 
-/// A copy that ends in the middle of the last column.
+/// Writes a truncated copy that ends in the last column.
 fn damaged(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from)?;
     fs::write(to, &bytes[..bytes.len() * 7 / 8])?;

@@ -1,4 +1,4 @@
-//! `spile watch`: the frames of a running job as they come.
+//! `spile watch`.
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::format::Folder;
 use spile_ops::watch::{Frame, frames, watch};
 
@@ -34,7 +34,7 @@ pub(crate) struct WatchArgs {
     count: Option<u64>,
 }
 
-/// What shows that a file has changed: which one it is, its length and its time.
+/// Inode, length and modification time of a file, to detect changes.
 type Stamp = (u64, u64, SystemTime);
 
 fn stamp(path: &Path) -> Result<Stamp> {
@@ -43,7 +43,7 @@ fn stamp(path: &Path) -> Result<Stamp> {
     Ok((meta.ino(), meta.len(), modified))
 }
 
-/// The stamps of all files that a dataset is made of. One that goes away meanwhile does not count.
+/// The stamps of all files of a dataset; files that are removed meanwhile are ignored.
 fn stamps(path: &Path) -> Result<Vec<Stamp>> {
     if !path.is_dir() {
         return Ok(vec![stamp(path)?]);
@@ -56,16 +56,16 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
     let pause = Duration::try_from_secs_f64(args.interval.clamp(0.001, 86_400.0))
         .unwrap_or(Duration::from_secs(1));
     let open = || spile::open_with(path, &context.options());
-    let (mut which, mut seen) = (stamp(path)?.0, stamps(path)?);
+    let (mut inode, mut seen) = (stamp(path)?.0, stamps(path)?);
     let mut dataset = open()?;
-    // What it looked like when it was opened; `seen` is what it looked like a moment ago.
+    // The state when the dataset was opened; `seen` is the state of the previous poll.
     let mut opened = seen.clone();
     let count = |dataset: &Dataset| frames(dataset).map_err(|e| e.with_path(path));
     let mut next = if args.all { 0 } else { count(&dataset)? };
     let mut left = args.count.unwrap_or(u64::MAX);
     loop {
         let frames = count(&dataset)?;
-        // Frames may also have been taken away.
+        // Frames may have been removed.
         next = next.min(frames);
         while next < frames && left > 0 {
             let frame = watch(&dataset, next).map_err(|e| e.with_path(path))?;
@@ -78,13 +78,13 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Output) -> Resu
             return Ok(Exit::Yes);
         }
         std::thread::sleep(pause);
-        let (same, now) = (stamp(path)?.0 == which, stamps(path)?);
+        let (same, now) = (stamp(path)?.0 == inode, stamps(path)?);
         if !same {
-            // Another one has taken its place.
-            (which, next) = (stamp(path)?.0, 0);
+            // The file was replaced.
+            (inode, next) = (stamp(path)?.0, 0);
             (dataset, opened) = (open()?, now.clone());
         } else if dataset.refresh().map_err(|e| e.with_path(path))? {
-            // The dataset has the new frames.
+            // New frames are in the dataset.
         } else if now != opened && now == seen {
             (dataset, opened) = (open()?, now.clone());
         }

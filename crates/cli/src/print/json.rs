@@ -1,4 +1,4 @@
-//! JSON documents of any length.
+//! JSON documents written field by field.
 
 use std::io::{self, Write};
 
@@ -7,11 +7,11 @@ use spile::error::Result;
 
 use super::{Output, SCHEMA};
 
-/// Up to here a document is held back, so that a file that turns out to be damaged leaves no
-/// half of one on standard output.
-const HELD_BACK: usize = 8 << 20;
+/// Bytes that are buffered before output starts, so that an error in the input usually leaves no
+/// incomplete document on standard output.
+const BUFFER_BYTES: usize = 8 << 20;
 
-/// A JSON object, written field by field; [`Document::end`] finishes it.
+/// A JSON object that is written field by field and closed with [`Document::end`].
 pub(crate) struct Document<'a> {
     out: &'a mut Output,
     buffer: Vec<u8>,
@@ -33,19 +33,19 @@ impl<'a> Document<'a> {
         Ok(self.write_all(b":")?)
     }
 
-    /// A field.
+    /// Adds a field.
     pub(crate) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<()> {
         self.key(name)?;
         serde_json::to_writer(&mut self.buffer, value).map_err(io::Error::from)?;
         Ok(())
     }
 
-    /// A field that is there only if it has a value.
+    /// Adds a field if it has a value.
     pub(crate) fn some(&mut self, name: &str, value: Option<&impl Serialize>) -> Result<()> {
         value.map_or(Ok(()), |value| self.field(name, value))
     }
 
-    /// A field whose JSON `write` writes.
+    /// Adds a field whose JSON is written by `write`.
     pub(crate) fn raw(
         &mut self,
         name: &str,
@@ -55,7 +55,7 @@ impl<'a> Document<'a> {
         write(self)
     }
 
-    /// A list whose items come one after the other: `fill` gets a function that adds one.
+    /// Adds a list; `fill` receives a function that adds one item.
     pub(crate) fn list<T: Serialize, R>(
         &mut self,
         name: &str,
@@ -75,7 +75,7 @@ impl<'a> Document<'a> {
         Ok(result)
     }
 
-    /// Closes the object and the line.
+    /// Closes the object and ends the line.
     pub(crate) fn end(mut self) -> Result<()> {
         self.write_all(b"}\n")?;
         Ok(self.out.write_all(&self.buffer)?)
@@ -85,7 +85,7 @@ impl<'a> Document<'a> {
 impl Write for Document<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() > HELD_BACK {
+        if self.buffer.len() > BUFFER_BYTES {
             self.out.write_all(&self.buffer)?;
             self.buffer.clear();
         }

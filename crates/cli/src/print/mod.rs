@@ -1,4 +1,4 @@
-//! Standard output, and how things look there.
+//! Standard output: text, tables, JSON and styles.
 
 pub(crate) mod json;
 pub(crate) mod table;
@@ -10,8 +10,8 @@ use std::os::fd::AsFd as _;
 
 use anstyle::Style;
 use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 
 use crate::context::{Context, Entry};
 use crate::progress;
@@ -19,10 +19,10 @@ use crate::progress;
 pub(crate) use json::Document;
 pub(crate) use table::{Align, Table};
 
-/// Version of everything printed with `--json`; `docs/json.md` says when it changes.
+/// Version of the JSON output, see `docs/json.md`.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The few styles there are.
+/// Text styles.
 pub(crate) mod style {
     use anstyle::{AnsiColor, Style};
 
@@ -34,22 +34,22 @@ pub(crate) mod style {
     pub(crate) const CALM: Style = AnsiColor::Cyan.on_default();
 }
 
-/// `text` in a style, or as it is.
+/// `text` in a style if `colour` is set, else unchanged.
 pub(crate) fn paint(colour: bool, style: Style, text: &str) -> String {
     if colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into() }
 }
 
-/// Standard output, buffered. Everything a verb prints goes through here: `writeln!(out, ..)?`
-/// for text, [`Table`] for tables, [`Output::json`] and [`Output::document`] for JSON. A failure
-/// to write is an error like any other; a closed pipe ends the program quietly.
+/// Buffered standard output. Verbs print text with `writeln!(out, ..)?`, tables with [`Table`], JSON with
+/// [`Output::json`] and [`Output::document`]. Write failures are errors, except that a closed pipe ends the
+/// program with success.
 pub(crate) struct Output {
-    // The file descriptor itself: `Stdout` would look for line ends in all of it.
+    // The file descriptor itself: `Stdout` would scan the output for line ends.
     writer: BufWriter<Screen>,
     pub(crate) colour: bool,
     pub(crate) width: Option<usize>,
 }
 
-/// Where the bytes go; a progress bar would be in their way.
+/// Standard output; removes the progress bar before each write.
 struct Screen(File);
 
 impl Write for Screen {
@@ -65,37 +65,38 @@ impl Write for Screen {
 
 impl Output {
     pub(crate) fn stdout(context: &Context) -> Result<Self> {
-        let file = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(named)?;
+        let file =
+            io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(stdout_error)?;
         let writer = BufWriter::with_capacity(64 << 10, Screen(file));
         Ok(Self { writer, colour: context.colour, width: context.width })
     }
 
-    /// `text` in a style where colour is wanted.
+    /// `text` in a style if colour is enabled.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         paint(self.colour, style, text)
     }
 
-    /// One JSON document with `schema` and `spile` in front, on a line of its own.
+    /// Prints one line with a JSON document, which starts with the fields `schema` and `spile`.
     pub(crate) fn json(&mut self, body: &impl Serialize) -> Result<()> {
         #[derive(Serialize)]
-        struct Whole<'a, T> {
+        struct Versioned<'a, T> {
             schema: u32,
             spile: &'static str,
             #[serde(flatten)]
             body: &'a T,
         }
-        let whole = Whole { schema: SCHEMA, spile: env!("CARGO_PKG_VERSION"), body };
-        let text = serde_json::to_string(&whole).map_err(io::Error::from)?;
+        let document = Versioned { schema: SCHEMA, spile: env!("CARGO_PKG_VERSION"), body };
+        let text = serde_json::to_string(&document).map_err(io::Error::from)?;
         writeln!(self, "{text}")?;
         Ok(())
     }
 
-    /// Starts a JSON document that may be longer than memory.
+    /// Starts a JSON document that is written field by field.
     pub(crate) fn document(&mut self) -> Result<Document<'_>> {
         Document::new(self)
     }
 
-    /// One about a file: its name and its format come first.
+    /// Starts a JSON document with the name and the format of a file.
     pub(crate) fn document_of(&mut self, entry: Entry<'_>, file: &Dataset) -> Result<Document<'_>> {
         let mut document = self.document()?;
         document.field("file", &entry.name())?;
@@ -103,31 +104,31 @@ impl Output {
         Ok(document)
     }
 
-    /// The name of a file above what is said about it, where there are several.
+    /// Prints the name of a file if the command has several.
     pub(crate) fn heading(&mut self, entry: Entry<'_>) -> Result<()> {
         if entry.many {
-            let name = self.paint(style::NAME, &text::clean(&entry.name()));
+            let name = self.paint(style::NAME, &text::one_line(&entry.name()));
             writeln!(self, "{}{name}", if entry.number == 0 { "" } else { "\n" })?;
         }
         Ok(())
     }
 }
 
-/// The error must not look like one of the file that was being read.
-fn named(error: io::Error) -> io::Error {
+/// Adds the path "standard output", so that the error is not attributed to the input file.
+fn stdout_error(error: io::Error) -> io::Error {
     Error::io("standard output", error).into()
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write(bytes).map_err(named)
+        self.writer.write(bytes).map_err(stdout_error)
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.writer.write_all(bytes).map_err(named)
+        self.writer.write_all(bytes).map_err(stdout_error)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush().map_err(named)
+        self.writer.flush().map_err(stdout_error)
     }
 }

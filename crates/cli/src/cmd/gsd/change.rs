@@ -1,4 +1,4 @@
-//! Operations that change or make files: upgrade, trim, merge, append.
+//! `spile gsd`: upgrade, trim, merge and append.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -34,16 +34,16 @@ pub(super) fn upgrade(args: &UpgradeArgs, context: &Context, out: &mut Output) -
             document.field("steps", &done.steps)?;
             document.end()?;
         } else if context.verbose {
-            writeln!(out, "{}: {before} to 2.1", text::clean(&entry.name()))?;
+            writeln!(out, "{}: {before} to 2.1", text::one_line(&entry.name()))?;
         }
         Ok(Exit::Yes)
     })
 }
 
-/// Where a new file goes.
+/// Output options.
 #[derive(Debug, Args)]
 struct NewArgs {
-    /// The file to make
+    /// Output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the output file if it exists
@@ -52,18 +52,18 @@ struct NewArgs {
 }
 
 impl NewArgs {
-    /// The file, never standard output.
+    /// The output path, which cannot be standard output.
     fn output(&self) -> Result<&Path> {
-        not_standard_output(&self.output, "a GSD file")?;
+        not_standard_output(&self.output, "the output")?;
         Ok(&self.output)
     }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TrimArgs {
-    /// A GSD file
+    /// GSD file
     file: PathBuf,
-    /// The frames to keep, as a slice: 5, 0:100, 0:100:10, -1
+    /// Frames to keep, as a slice: 5, 0:100, 0:100:10, -1
     #[arg(allow_hyphen_values = true)]
     frames: String,
     #[command(flatten)]
@@ -75,16 +75,16 @@ pub(super) fn trim(args: &TrimArgs, context: &Context, out: &mut Output) -> Resu
     let frames = Pick::default().with_frames(&args.frames)?.frames(file.nframes()?)?;
     let mut frames = frames.peekable();
     if frames.peek().is_none() {
-        return Err(Error::argument(format!("no frame is in {}", args.frames)));
+        return Err(Error::argument(format!("{} selects no frames", args.frames)));
     }
     let to = args.new.output()?;
     let count = ops::trim(&args.file, frames, to, overwrite(args.new.overwrite), &context.limits)?;
-    tell(to, count, context, out)
+    report(to, count, context, out)
 }
 
 #[derive(Debug, Args)]
 pub(super) struct MergeArgs {
-    /// GSD files, in the order of their frames
+    /// GSD files, in order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -94,14 +94,14 @@ pub(super) struct MergeArgs {
 pub(super) fn merge(args: &MergeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let to = args.new.output()?;
     let frames = ops::merge(&args.files, to, overwrite(args.new.overwrite), &context.limits)?;
-    tell(to, frames, context, out)
+    report(to, frames, context, out)
 }
 
 #[derive(Debug, Args)]
 pub(super) struct AppendArgs {
-    /// The GSD file that grows
+    /// GSD file to extend
     file: PathBuf,
-    /// GSD files of the same schema
+    /// GSD files with the same schema
     #[arg(required = true, value_name = "MORE")]
     more: Vec<PathBuf>,
 }
@@ -111,11 +111,11 @@ pub(super) fn append(args: &AppendArgs, context: &Context, out: &mut Output) -> 
     for more in &args.more {
         frames += ops::append(&args.file, more, Mode::default(), &context.limits)?;
     }
-    tell(&args.file, frames, context, out)
+    report(&args.file, frames, context, out)
 }
 
-/// Silence is success, unless more was asked for.
-fn tell(file: &Path, frames: u64, context: &Context, out: &mut Output) -> Result<Exit> {
+/// Prints the result with --json or -v.
+fn report(file: &Path, frames: u64, context: &Context, out: &mut Output) -> Result<Exit> {
     #[derive(Serialize)]
     struct Done {
         file: String,
@@ -125,7 +125,7 @@ fn tell(file: &Path, frames: u64, context: &Context, out: &mut Output) -> Result
     if context.json {
         out.json(&Done { file, frames })?;
     } else if context.verbose {
-        writeln!(out, "{}: {}", text::clean(&file), text::count(frames, "frame"))?;
+        writeln!(out, "{}: {}", text::one_line(&file), text::count(frames, "frame"))?;
     }
     Ok(Exit::Yes)
 }

@@ -1,4 +1,4 @@
-//! `spile gsd log`: logged quantities as columns.
+//! `spile gsd log`.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -15,14 +15,13 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// Print the logged quantities of a HOOMD file as columns, a line a frame.
+/// Print the logged quantities of a HOOMD file as a table with one line per frame.
 ///
-/// The first column is the time step. A quantity of several numbers has as many columns, numbered
-/// from 0. Frames that do not write a quantity have that of frame 0; where frame 0 has none, the
-/// place is empty.
+/// The first column is the time step. A quantity with several components has one column per component,
+/// numbered from 0. Frames without a value have the value of frame 0, or an empty field if frame 0 has none.
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
-    /// A GSD file
+    /// GSD file
     file: PathBuf,
     /// Separate columns by commas instead of tabs
     #[arg(long, conflicts_with = "json")]
@@ -63,7 +62,7 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Output) -> Result
     Ok(Exit::Yes)
 }
 
-/// Columns of a table; a text has one.
+/// Number of columns of a quantity; a string has one.
 fn width(column: &LogColumn) -> u64 {
     if column.kind == Type::Character { 1 } else { column.width() }
 }
@@ -96,7 +95,7 @@ fn cells(column: &LogColumn, frame: u64, separator: &str, csv: bool, line: &mut 
     }
 }
 
-/// An object with a list for every quantity: a value a frame, or a list of them, or null.
+/// Writes an object with a list per quantity; each item is the value of a frame, a list of values, or null.
 fn json(log: &Log, out: &mut dyn std::io::Write) -> Result<()> {
     out.write_all(b"{")?;
     for (k, column) in log.columns.iter().enumerate() {
@@ -107,8 +106,8 @@ fn json(log: &Log, out: &mut dyn std::io::Write) -> Result<()> {
             match column.values(frame) {
                 None => text.push_str("null"),
                 Some(values) if column.kind == Type::Character => {
-                    let words = String::from_utf8_lossy(&values.bytes).into_owned();
-                    text += &serde_json::to_string(&words).unwrap_or_default();
+                    let string = String::from_utf8_lossy(&values.bytes).into_owned();
+                    text += &serde_json::to_string(&string).unwrap_or_default();
                 }
                 Some(values) => {
                     let dtype = column.kind.dtype();

@@ -1,4 +1,4 @@
-//! `spile gsd`: operations on trajectories of HOOMD-blue, in the format's own words.
+//! `spile gsd`.
 
 mod change;
 mod log;
@@ -13,8 +13,7 @@ use crate::print::Output;
 
 /// Operations on GSD files.
 ///
-/// Frames count from 0. New files appear when they are whole; an upgrade changes the file in one
-/// step.
+/// Frames count from 0. Writes are atomic.
 #[derive(Debug, Args)]
 pub(crate) struct GsdArgs {
     #[command(subcommand)]
@@ -24,13 +23,13 @@ pub(crate) struct GsdArgs {
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Operation {
-    /// Make a file of any version one of version 2.1
+    /// Upgrade files to version 2.1 in place
     Upgrade(change::UpgradeArgs),
-    /// Keep some frames, in a new file
+    /// Copy selected frames to a new file
     Trim(change::TrimArgs),
-    /// Join the frames of several files in a new one
+    /// Concatenate files
     Merge(change::MergeArgs),
-    /// Add the frames of other files to a file, which keeps its version
+    /// Append the frames of other files to a file, which keeps its version
     Append(change::AppendArgs),
     Log(log::LogArgs),
     /// The same as `spile watch`

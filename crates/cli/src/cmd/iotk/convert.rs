@@ -18,23 +18,23 @@ use crate::print::Output;
 
 #[derive(Debug, Args)]
 pub(super) struct ConvertArgs {
-    /// The file; - is standard input
+    /// Input file; - is standard input
     file: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
-    /// The form to write [default: the other one]
+    /// Form of the output [default: the opposite of the input]
     #[arg(long, value_name = "FORM")]
     to: Option<To>,
-    /// Write the bytes that the original library writes, with the digits it has
+    /// Write the same bytes as the original library, with its number of digits
     #[arg(long)]
     compat: bool,
-    /// Byte order of a binary file [default: that of the input, or little]
+    /// Byte order of a binary file [default: as in the input, or little]
     #[arg(long, value_name = "ORDER")]
     endian: Option<Endian>,
-    /// Bytes of the record markers: 4 or 8 [default: those of the input, or 4]
+    /// Size of the record markers: 4 or 8 bytes [default: as in the input, or 4]
     #[arg(long, value_name = "N")]
     marker: Option<u64>,
-    /// The longest sub-record, in bytes [default: 2147483639]
+    /// Maximum length of a sub-record in bytes [default: 2147483639]
     #[arg(long, value_name = "N")]
     subrecord: Option<u64>,
     /// Replace the output file if it exists
@@ -58,10 +58,10 @@ enum Endian {
 
 pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     let source = context.source(&args.file)?;
-    let place = |e: Error| e.with_path(&args.file).with_format("iotk");
-    let form = Form::detect(&source).map_err(place)?;
+    let locate = |e: Error| e.with_path(&args.file).with_format("iotk");
+    let form = Form::detect(&source).map_err(locate)?;
     let form = form.ok_or_else(|| {
-        place(Error::not_this_format("iotk-001", "neither Fortran records nor tags").at(0))
+        locate(Error::not_this_format("iotk-001", "expected Fortran records or tags").at(0))
     })?;
     let mut framing = match form {
         Form::Binary(framing) => framing,
@@ -69,7 +69,9 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     };
     framing.marker = match args.marker {
         Some(bytes @ (4 | 8)) => bytes,
-        Some(bytes) => return Err(Error::argument(format!("--marker is 4 or 8, not {bytes}"))),
+        Some(bytes) => {
+            return Err(Error::argument(format!("--marker: expected 4 or 8, found {bytes}")));
+        }
         None => framing.marker,
     };
     framing.order = match args.endian {
@@ -81,8 +83,8 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     let records = args.endian.is_some() || args.marker.is_some() || args.subrecord.is_some();
     let target = match args.to.unwrap_or(other) {
         To::Text if records => {
-            let message = "a text has no byte order and no records";
-            return Err(Error::argument(message).hint("--to binary writes records"));
+            let message = "--endian, --marker and --subrecord require binary output";
+            return Err(Error::argument(message).hint("add --to binary"));
         }
         To::Text => Target::Text,
         To::Binary => Target::Binary(framing, args.subrecord.unwrap_or(SUBRECORD)),
@@ -90,14 +92,14 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
     let style = if args.compat { Style::Library } else { Style::Exact };
     let done = if args.output.path() == Path::new("-") {
         let done = spile_iotk::convert(&source, target, style, &mut *out, &context.limits);
-        let done = done.map_err(place)?;
+        let done = done.map_err(locate)?;
         out.flush()?;
         done
     } else {
         let mut sink = Sink::create(args.output.path(), overwrite(args.overwrite))?;
         let buffer = BufWriter::with_capacity(1 << 18, &mut sink);
         let done = spile_iotk::convert(&source, target, style, buffer, &context.limits);
-        let done = done.map_err(place)?;
+        let done = done.map_err(locate)?;
         sink.commit()?;
         done
     };
@@ -109,7 +111,7 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Output) -> Re
         document.field("lost", &done.lost)?;
         document.end()?;
     } else {
-        done.lost.iter().for_each(|what| context.warn(&args.file, &format!("lost: {what}")));
+        done.lost.iter().for_each(|what| context.warn(&args.file, &format!("not written: {what}")));
     }
     Ok(if done.lost.is_empty() { Exit::Yes } else { Exit::Partial })
 }

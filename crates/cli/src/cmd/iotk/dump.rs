@@ -23,15 +23,15 @@ pub(super) struct DumpArgs {
     /// IOTK files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Values of an array to show at most [default: as many as fit the line, or 6 with --json]
+    /// Maximum number of values per array [default: as many as fit on the line, or 6 with --json]
     #[arg(long, value_name = "N")]
     values: Option<u64>,
 }
 
-/// Values that are read where nobody says how many.
+/// Default number of values.
 const VALUES: u64 = 6;
 
-/// Columns that a line should not go beyond, and characters that are shown of a string.
+/// Width of a line, and displayed characters of a string.
 const WIDTH: usize = 80;
 const STRING: usize = 40;
 
@@ -43,7 +43,7 @@ struct Row {
     attributes: Vec<(String, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Values>,
-    /// Why the data cannot be read.
+    /// Reason why the data cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(super) fn run(args: &DumpArgs, context: &Context, out: &mut Output) -> Resul
         let row = |id: usize| -> Result<Row> {
             let element = &elements[id];
             let path = file.index().path(id);
-            // One damaged element does not hide the others.
+            // A damaged element does not stop the output.
             let (data, error) = match values(&file, id, args.values.unwrap_or(VALUES)) {
                 Ok(data) => (data, None),
                 Err(error) if error.kind() == ErrorKind::Io => return Err(error),
@@ -99,7 +99,7 @@ pub(super) fn run(args: &DumpArgs, context: &Context, out: &mut Output) -> Resul
                 show(&data, args.values.is_none(), &mut line);
             }
             if let Some(error) = row.error {
-                let _ = write!(line, "  cannot be read: {error}");
+                let _ = write!(line, "  error: {error}");
             }
             writeln!(out, "{line}")?;
         }
@@ -107,21 +107,21 @@ pub(super) fn run(args: &DumpArgs, context: &Context, out: &mut Output) -> Resul
     })
 }
 
-/// The beginning of a string, without anything that a terminal would obey.
+/// The first characters of a string, quoted and with control characters escaped.
 fn quoted(text: &str) -> String {
     let cut = text.char_indices().nth(STRING).map(|(at, _)| at);
     let end = if cut.is_some() { "..." } else { "" };
     format!("{:?}{end}", &text[..cut.unwrap_or(text.len())])
 }
 
-/// Type, shape and values at the end of a line, the latter as far as they fit.
+/// Appends type, shape and values to a line; with `fit` only the values that fit on it.
 fn show(data: &Values, fit: bool, line: &mut String) {
     let shape = spile::shape::Shape::new(data.shape.clone());
     let _ = write!(line, "  {} [{shape}]:", data.kind);
     let mut more = data.more;
     for (k, value) in data.first.iter().enumerate() {
         let value = if data.strings { &quoted(value) } else { value };
-        // Room for the words behind them.
+        // Space for the number of further values.
         if fit && k > 0 && line.len() + value.len() + 16 > WIDTH {
             more += (data.first.len() - k) as u64;
             break;
@@ -133,7 +133,7 @@ fn show(data: &Values, fit: bool, line: &mut String) {
     }
 }
 
-/// The attributes that are not about how data are stored.
+/// The attributes, without those of the storage (type, size, kind, len).
 fn attributes(element: &Element) -> Vec<(String, String)> {
     let storage = ["type", "size", "kind", "len"];
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -142,14 +142,14 @@ fn attributes(element: &Element) -> Vec<(String, String)> {
     all.filter(|(name, _)| element.kind.is_none() || !storage.contains(&name.as_str())).collect()
 }
 
-/// The first values of an element, read as far as they are shown.
+/// The first `most` values of an element.
 fn values(file: &File, id: usize, most: u64) -> Result<Option<Values>> {
-    let place = |e: Error| e.in_object(format!("element {}", file.index().path(id)));
+    let locate = |e: Error| e.in_object(format!("element {}", file.index().path(id)));
     let Some(array) = file.array(id)? else { return Ok(None) };
     let dtype = array.dtype();
     let lengths = array.shape().lengths();
     let count = array.shape().count().unwrap_or(0);
-    // Along the first index, which runs fastest.
+    // Along the first index, which varies fastest.
     let mut part: Vec<Slice> = vec![Slice::Index(0); lengths.len()];
     let shown = lengths.first().map_or(1, |n| (*n).min(most)).min(count);
     let mut first = Vec::new();
@@ -157,7 +157,7 @@ fn values(file: &File, id: usize, most: u64) -> Result<Option<Values>> {
         if let Some(slice) = part.first_mut() {
             *slice = Slice::Range { start: Some(0), stop: Some(shown as i64), step: 1 };
         }
-        let bytes = array.read_bytes(&Selection(part), Axes::Stored).map_err(place)?;
+        let bytes = array.read_bytes(&Selection(part), Axes::Stored).map_err(locate)?;
         for element in bytes.chunks(dtype.size().max(1)) {
             let mut text = String::new();
             write_element(dtype, element, &mut text);

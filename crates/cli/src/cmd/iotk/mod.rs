@@ -1,4 +1,4 @@
-//! `spile iotk`: what only IOTK files have.
+//! `spile iotk`.
 
 mod convert;
 mod dump;
@@ -20,9 +20,9 @@ pub(crate) struct IotkArgs {
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Operation {
-    /// Write a binary file as text or a text as binary, without losing a bit
+    /// Convert between binary and text without loss
     Convert(convert::ConvertArgs),
-    /// Print the tree of tags; long arrays are cut
+    /// Print the tree of tags with the first values of arrays
     Dump(dump::DumpArgs),
 }
 

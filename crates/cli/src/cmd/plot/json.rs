@@ -1,4 +1,4 @@
-//! What would be drawn, as numbers.
+//! The data of a figure as JSON.
 
 use serde::Serialize;
 use spile::error::Result;
@@ -14,8 +14,8 @@ pub(super) fn write(args: &PlotArgs, figure: &Figure, out: &mut Output) -> Resul
     let mut document = out.document()?;
     document.field("file", &args.file.to_string_lossy())?;
     document.field("title", &figure.title)?;
-    document.field("x", &Named::of(&figure.x))?;
-    document.field("y", &Named::of(&figure.y))?;
+    document.field("x", &AxisInfo::of(&figure.x))?;
+    document.field("y", &AxisInfo::of(&figure.y))?;
     if let Some(map) = &figure.map {
         document.field("map", &Map::of(map))?;
     } else {
@@ -31,12 +31,12 @@ fn reals(values: &[f64]) -> Vec<Real> {
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct AxisInfo<'a> {
     label: &'a str,
     unit: &'a str,
 }
 
-impl<'a> Named<'a> {
+impl<'a> AxisInfo<'a> {
     fn of(axis: &'a Axis) -> Self {
         Self { label: &axis.label, unit: &axis.unit }
     }
@@ -45,7 +45,7 @@ impl<'a> Named<'a> {
 #[derive(Serialize)]
 struct Map<'a> {
     #[serde(flatten)]
-    named: Named<'a>,
+    named: AxisInfo<'a>,
     x_edges: Vec<Real>,
     y_edges: Vec<Real>,
     rows: Vec<Vec<Real>>,
@@ -55,7 +55,7 @@ impl<'a> Map<'a> {
     fn of(map: &'a HeatMap) -> Self {
         let columns = map.x.len().saturating_sub(1).max(1);
         Self {
-            named: Named::of(&map.colour),
+            named: AxisInfo::of(&map.colour),
             x_edges: reals(&map.x),
             y_edges: reals(&map.y),
             rows: map.values.chunks(columns).map(reals).collect(),
@@ -66,7 +66,7 @@ impl<'a> Map<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
-    Even { label: &'a str, start: Real, step: Real, low: Vec<Real>, high: Vec<Real> },
+    Uniform { label: &'a str, start: Real, step: Real, low: Vec<Real>, high: Vec<Real> },
     Points { label: &'a str, x: Vec<Real>, y: Vec<Real> },
 }
 
@@ -77,19 +77,19 @@ impl<'a> Line<'a> {
             Points::Line { x, y } => match Coord::spacing(x) {
                 Ok((start, step)) => {
                     let (start, step) = (Real(start), Real(step));
-                    Self::Even { label, start, step, low: reals(y), high: reals(y) }
+                    Self::Uniform { label, start, step, low: reals(y), high: reals(y) }
                 }
                 Err(_) => Self::Points { label, x: reals(x), y: reals(y) },
             },
             Points::Dots { x, y } => Self::Points { label, x: reals(x), y: reals(y) },
             Points::Envelope { start, step, low, high } => {
                 let (start, step) = (Real(*start), Real(*step));
-                Self::Even { label, start, step, low: reals(low), high: reals(high) }
+                Self::Uniform { label, start, step, low: reals(low), high: reals(high) }
             }
             Points::Bars { start, step, high } => {
                 let (start, step) = (Real(*start), Real(*step));
                 let low = vec![Real(0.0); high.len()];
-                Self::Even { label, start, step, low, high: reals(high) }
+                Self::Uniform { label, start, step, low, high: reals(high) }
             }
         }
     }

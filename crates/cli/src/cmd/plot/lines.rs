@@ -1,4 +1,4 @@
-//! Columns of an array as lines.
+//! Line plots of columns of an array.
 
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Coord};
@@ -8,12 +8,12 @@ use spile::select::{Selection, Slice, Span};
 use spile_plot::{Axis, Figure, Points, Series};
 
 use super::super::cat;
-use super::words::{self, Chosen};
-use super::{Job, MOST_SERIES, index};
+use super::array_part::{self, ArrayPart};
+use super::{Job, MAX_SERIES, index};
 
 pub(super) fn draw(
     job: &Job<'_>,
-    chosen: &Chosen<'_>,
+    chosen: &ArrayPart<'_>,
     array: &Array,
     spans: &[Span],
     frame: Option<u64>,
@@ -22,13 +22,13 @@ pub(super) fn draw(
     let y_range = job.args.y_range;
     figure.y = job.values(chosen, array);
     figure.y.range = y_range.or(figure.y.range);
-    // A character of the terminal is two dots wide.
-    let dots = match job.paper.picture {
-        Some(_) => job.paper.spots(&figure).0,
-        None => 2 * job.paper.columns,
+    // A character has two dots horizontally.
+    let dots = match job.canvas.pixels {
+        Some(_) => job.canvas.resolution(&figure).0,
+        None => 2 * job.canvas.columns,
     };
     let (mut x, mut series) = columns(array, chosen, spans, dots)?;
-    if let Some(label) = along_points(job, chosen.desc, spans, &mut series) {
+    if let Some(label) = apply_coordinates(job, chosen.desc, spans, &mut series) {
         x = label;
     }
     figure.x = Axis { range: figure.x.range, ..x };
@@ -36,23 +36,23 @@ pub(super) fn draw(
     Ok(figure)
 }
 
-/// The x axis and a line for every column of the selection.
+/// The x axis and one line per column of the selection.
 fn columns(
     array: &Array,
-    chosen: &Chosen<'_>,
+    chosen: &ArrayPart<'_>,
     spans: &[Span],
     buckets: usize,
 ) -> Result<(Axis, Vec<Series>)> {
     let x = spans.iter().position(|s| !s.dropped).ok_or_else(|| {
-        Error::argument("a single element cannot be drawn").hint("`spile cat` prints it")
+        Error::argument("a plot requires more than a single element").hint("`spile cat` prints it")
     })?;
     let others = || spans.iter().enumerate().filter(|(k, _)| *k != x);
     let columns: u64 = others().map(|(_, s)| s.count).fold(1, u64::saturating_mul);
-    if columns > MOST_SERIES {
+    if columns > MAX_SERIES {
         return Err(Error::argument(format!(
-            "{columns} columns make {columns} lines, too many to see"
+            "too many lines: the selection has {columns} columns, the maximum is {MAX_SERIES}"
         ))
-        .hint("select some, for example ':, 0:3'"));
+        .hint("select columns, for example ':, 0:3'"));
     }
     let (start, step) = grid(chosen.desc, x, spans[x]);
     let mut series = Vec::new();
@@ -70,11 +70,11 @@ fn columns(
         let stop = from + count * spans[x].step;
         slices[x] = Slice::Range {
             start: Some(from),
-            // A negative stop would count from the end.
+            // A negative stop counts from the end.
             stop: (stop >= 0).then_some(stop),
             step: spans[x].step,
         };
-        let label = match words::column(chosen, &label) {
+        let label = match array_part::column_name(chosen, &label) {
             Some(name) => name,
             None if columns == 1 => String::new(),
             None => format!("column {}", label.join(", ")),
@@ -104,7 +104,7 @@ fn line(
     Ok(Series::envelope(label, start, width, found.low, found.high))
 }
 
-/// The grid of a selected dimension: its coordinates if they are usable, else the index.
+/// Start and step of a dimension: its uniform coordinates, or the index.
 fn grid(desc: &ArrayDesc, dimension: usize, span: Span) -> (f64, f64) {
     let (start, step) = match desc.coords.get(dimension) {
         Some(Coord::Uniform { start, step })
@@ -117,9 +117,9 @@ fn grid(desc: &ArrayDesc, dimension: usize, span: Span) -> (f64, f64) {
     (start + span.start as f64 * step, step * span.step as f64)
 }
 
-/// Moves lines from their index to the points of the x axis, where these are an array of their own,
-/// in order, and evenly spaced if there are too many to draw one by one.
-fn along_points(
+/// Replaces the x values of lines by a coordinate array, if it is monotonic and, for envelopes, evenly
+/// spaced. Returns the axis.
+fn apply_coordinates(
     job: &Job<'_>,
     desc: &ArrayDesc,
     spans: &[Span],
@@ -129,7 +129,7 @@ fn along_points(
     let x = spans.iter().position(|s| !s.dropped)?;
     let Some(Coord::Node(id)) = desc.coords.get(x) else { return None };
     let node = tree.node(*id);
-    let (_, points) = cat::open(job.file, node.array.as_ref()?, None).ok()?;
+    let (_, points) = cat::open_in_frame(job.file, node.array.as_ref()?, None).ok()?;
     let span = spans[x];
     let one = |k: u64| -> Option<f64> {
         let part = Selection(vec![Slice::Index(i64::try_from(index(span, k)).ok()?)]);
@@ -160,19 +160,19 @@ fn along_points(
             Points::Dots { .. } | Points::Bars { .. } => return None,
         }
     }
-    Some(Axis::new(desc.dims.get(x).map_or("", String::as_str), words::unit(node)))
+    Some(Axis::new(desc.dims.get(x).map_or("", String::as_str), array_part::unit(node)))
 }
 
-fn axis(chosen: &Chosen<'_>, dimension: usize) -> Axis {
+fn axis(chosen: &ArrayPart<'_>, dimension: usize) -> Axis {
     let desc = chosen.desc;
     let name = desc.dims.get(dimension).map_or("", String::as_str);
-    let nameless = name == format!("dim{}", dimension + 1);
+    let unnamed = name == format!("dim{}", dimension + 1);
     match desc.coords.get(dimension) {
         Some(Coord::Uniform { .. }) => {
-            // An even grid is no array that could have a unit of its own.
-            let unit = words::attribute(chosen.node, &format!("{name}_units"));
-            Axis::new(if nameless { "grid" } else { name }, unit)
+            // The unit of a uniform grid is an attribute of the array.
+            let unit = array_part::attribute(chosen.node, &format!("{name}_units"));
+            Axis::new(if unnamed { "grid" } else { name }, unit)
         }
-        _ => Axis::integer(if nameless { "index" } else { name }),
+        _ => Axis::integer(if unnamed { "index" } else { name }),
     }
 }

@@ -1,20 +1,20 @@
-//! The few values that an array has in every frame, over all frames.
+//! Time series: values of an array over all frames.
 
 use rayon::prelude::*;
 use spile::error::{Error, Result};
 use spile::read::{Array, Axes};
 use spile_plot::{Axis, Figure, Series};
 
-use super::words::{self, Chosen};
-use super::{Job, MOST_SERIES};
+use super::array_part::{self, ArrayPart};
+use super::{Job, MAX_SERIES};
 
-/// Bytes that a value of a frame takes on its way, generously.
+/// Estimated memory per value in bytes.
 const VALUE_BYTES: u64 = 64;
 
-pub(super) fn draw(job: &Job<'_>, chosen: &Chosen<'_>, frames: u64) -> Result<Figure> {
+pub(super) fn draw(job: &Job<'_>, chosen: &ArrayPart<'_>, frames: u64) -> Result<Figure> {
     let limits = &job.context.limits;
     let open = |frame: u64| job.file.open_array_in_frame(chosen.desc, frame);
-    // The first frame that has the array tells what there is to draw.
+    // The first frame with the array defines the lines.
     let mut first = None;
     for frame in 0..frames {
         first = open(frame)?;
@@ -22,16 +22,16 @@ pub(super) fn draw(job: &Job<'_>, chosen: &Chosen<'_>, frames: u64) -> Result<Fi
             break;
         }
     }
-    let first = first.ok_or_else(|| Error::argument("no frame has this array"))?;
+    let first = first.ok_or_else(|| Error::argument("no frame contains this array"))?;
     if !first.dtype().is_real() {
-        let message = format!("{} elements cannot be drawn over frames", first.dtype());
+        let message = format!("a time series requires real numbers, found {}", first.dtype());
         return Err(Error::argument(message).hint("`spile cat` prints them"));
     }
     let selected = first.select(&chosen.selection, Axes::Stored)?;
     let count = selected.count();
-    if count == 0 || count > MOST_SERIES {
-        let message = format!("this array has {frames} frames of {count} elements; name a frame");
-        let hint = "for example --frame 0; up to 12 selected elements are drawn over all frames";
+    if count == 0 || count > MAX_SERIES {
+        let message = format!("the array has {frames} frames of {count} elements; specify a frame");
+        let hint = "for example --frame 0; up to 12 selected elements are plotted over all frames";
         return Err(Error::argument(message).hint(hint));
     }
     limits.allow(frames.saturating_mul(count * VALUE_BYTES), "the values of all frames")?;
@@ -62,14 +62,14 @@ pub(super) fn draw(job: &Job<'_>, chosen: &Chosen<'_>, frames: u64) -> Result<Fi
     Ok(figure)
 }
 
-/// A name for every line: its index in the array.
-fn names(array: &Array, chosen: &Chosen<'_>) -> Result<Vec<String>> {
+/// The labels of the lines: name and index.
+fn names(array: &Array, chosen: &ArrayPart<'_>) -> Result<Vec<String>> {
     let spans = chosen.selection.resolve(array.shape())?;
     let total: u64 = spans.iter().map(|s| s.count).product();
     if total == 1 {
         return Ok(vec![String::new()]);
     }
-    // As stored: the fastest dimension first.
+    // Storage order: the fastest dimension first.
     let mut order: Vec<usize> = (0..spans.len()).collect();
     if array.order() == spile::shape::Order::C {
         order.reverse();
@@ -85,7 +85,7 @@ fn names(array: &Array, chosen: &Chosen<'_>) -> Result<Vec<String>> {
     Ok((0..total).map(name).collect())
 }
 
-/// The time of every frame where the file tells, else its step, else its number.
+/// The times of all frames, or their steps, or their numbers, with the axis.
 fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
     let numbers = || (0..frames).map(|k| k as f64).collect();
     let Some(axis) = job.file.tree().frames().filter(|axis| axis.len() == frames) else {
@@ -104,8 +104,8 @@ fn axis(job: &Job<'_>, frames: u64) -> Result<(Vec<f64>, Axis)> {
     })
 }
 
-/// The unit of time, where the file has an array of that name.
+/// The unit of the array "time"; empty if there is none.
 fn unit_of_time(job: &Job<'_>) -> String {
     let tree = job.file.tree();
-    tree.find("time").map_or_else(|_| String::new(), |id| words::unit(tree.node(id)))
+    tree.find("time").map_or_else(|_| String::new(), |id| array_part::unit(tree.node(id)))
 }

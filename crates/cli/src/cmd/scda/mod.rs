@@ -1,4 +1,4 @@
-//! `spile scda`: files taken apart, put together and recoded.
+//! `spile scda`.
 
 mod manifest;
 mod pack;
@@ -19,7 +19,7 @@ use crate::print::{Output, text};
 
 /// Operations on scda files.
 ///
-/// Sections count from 0, as `spile cat FILE 3` does. What is written appears whole or not at all.
+/// Sections count from 0, as in `spile cat FILE 3`. Writes are atomic.
 #[derive(Debug, Args)]
 pub(crate) struct ScdaArgs {
     #[command(subcommand)]
@@ -29,11 +29,11 @@ pub(crate) struct ScdaArgs {
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Operation {
-    /// Make a file from a manifest and data files
+    /// Create a file from a manifest and data files
     Pack(pack::PackArgs),
-    /// Take a file apart: a manifest and a data file for each section
+    /// Write a manifest and one data file per section
     Unpack(unpack::UnpackArgs),
-    /// The same content compressed or not, with Unix or MIME line breaks
+    /// Compress or decompress a file, or change its line breaks
     Recode(recode::RecodeArgs),
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ScdaArgs, context: &Context, out: &mut Output) -> Resul
     }
 }
 
-/// The two line-break styles, as they are called on the command line and in manifests.
+/// Line-break styles on the command line and in manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Style {
@@ -68,14 +68,14 @@ fn open(path: &Path, decode: bool, context: &Context) -> Result<File> {
         .map_err(|e| e.with_path(path).with_format("scda"))
 }
 
-/// What was done, or would be.
+/// The result of an operation.
 #[derive(Serialize)]
 struct Done {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     output: String,
     sections: u64,
-    /// Bytes of all data, not compressed.
+    /// Uncompressed size of all data.
     data_bytes: u64,
     #[serde(flatten)]
     changes: Option<Changes>,
@@ -83,7 +83,7 @@ struct Done {
     dry_run: bool,
 }
 
-/// How many sections became what.
+/// Number of sections by kind of change.
 #[derive(Serialize)]
 struct Changes {
     kept: usize,
@@ -92,20 +92,20 @@ struct Changes {
 }
 
 impl Done {
-    /// Silence is success; what was only tried is told.
-    fn tell(&self, context: &Context, out: &mut Output) -> Result<Exit> {
+    /// Prints the result with --json, -v or --dry-run.
+    fn report(&self, context: &Context, out: &mut Output) -> Result<Exit> {
         use std::io::Write as _;
         if context.json {
             out.json(self)?;
         } else if context.verbose || self.dry_run && !context.quiet {
-            let output = text::clean(&self.output);
+            let output = text::one_line(&self.output);
             let sections = text::count(self.sections, "section");
             let data = text::size(self.data_bytes);
             let changes = self.changes.as_ref().map_or_else(String::new, |c| {
                 format!("; {} kept, {} encoded, {} decoded", c.kept, c.encoded, c.decoded)
             });
-            let note = if self.dry_run { " (nothing was written)" } else { "" };
-            writeln!(out, "{output}: {sections}, data of {data}{changes}{note}")?;
+            let note = if self.dry_run { " (dry run)" } else { "" };
+            writeln!(out, "{output}: {sections}, {data} of data{changes}{note}")?;
         }
         Ok(Exit::Yes)
     }

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::print::Output;
 
 const AFTER_HELP: &str = "\
-A manifest is JSON, as `spile scda unpack` writes it or written by hand:
+A manifest is JSON, written by `spile scda unpack` or by hand:
 
   {
     \"user\": \"a run\",
@@ -30,34 +30,34 @@ A manifest is JSON, as `spile scda unpack` writes it or written by hand:
 
 File names are relative to the manifest. FORMAT.md of scda describes every field.";
 
-/// Make a file from a manifest and data files.
+/// Create a file from a manifest and data files.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct PackArgs {
-    /// The manifest, or a folder with a manifest.json; - is standard input
+    /// Manifest, or folder with a manifest.json; - is standard input
     manifest: PathBuf,
-    /// The file to make
+    /// Output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Who writes the file, at most 20 bytes [default: as in the manifest, or spile]
+    /// Vendor string, at most 20 bytes [default: as in the manifest, or spile]
     #[arg(long, value_name = "TEXT")]
     vendor: Option<String>,
     /// Line breaks [default: as in the manifest, or unix]
     #[arg(long, value_name = "STYLE")]
     breaks: Option<Style>,
-    /// How hard to compress, 0 to 12 [default: as in the manifest, or 9]
+    /// Compression level, 0 to 12 [default: as in the manifest, or 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=12))]
     level: Option<u32>,
     /// Replace the output file if it exists
     #[arg(long)]
     overwrite: bool,
-    /// Check the manifest and its files; write nothing
+    /// Check the manifest and its files without writing
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "an scda file")?;
+    not_standard_output(&args.output, "the output")?;
     let mut path = args.manifest.clone();
     if path.is_dir() {
         path.push(MANIFEST);
@@ -74,7 +74,7 @@ pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Resul
         overwrite: overwrite(args.overwrite),
     };
     if args.dry_run {
-        // Started and dropped: whether the file could be written.
+        // Checks whether the file can be written.
         Sink::create(&args.output, options.overwrite)?;
     } else {
         write(&args.output, &manifest, options).map_err(|e| e.with_path(&path))?;
@@ -87,14 +87,14 @@ pub(super) fn run(args: &PackArgs, context: &Context, out: &mut Output) -> Resul
         changes: None,
         dry_run: args.dry_run,
     };
-    done.tell(context, out)
+    done.report(context, out)
 }
 
 fn write(path: &Path, manifest: &Manifest, options: Options) -> Result<()> {
     let mut writer = Writer::create(&Serial, path, &manifest.user, options)?;
     for (number, item) in manifest.sections.iter().enumerate() {
         let source = match &item.data {
-            Data::Here(bytes) => Source::memory(bytes.as_slice()),
+            Data::Inline(bytes) => Source::memory(bytes.as_slice()),
             Data::File(path, _) => Source::open(path)?,
         };
         section(&mut writer, item, &source)

@@ -14,15 +14,15 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// Write the content of a file anew: compressed or not, with Unix or MIME line breaks.
+/// Compress or decompress a file, or change its line breaks.
 ///
-/// Vendor and user strings and all data stay the same. Sections that have the wanted form already
-/// are kept, deflate streams and all; I sections have no compressed form.
+/// Vendor string, user strings and data are unchanged. Sections that already have the requested form are
+/// copied. I sections cannot be compressed.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(["encode", "decode", "breaks"]).required(true).multiple(true))]
-#[allow(clippy::struct_excessive_bools)] // They are switches of the command line.
+#[allow(clippy::struct_excessive_bools)] // Flags of the command line.
 pub(super) struct RecodeArgs {
-    /// An scda file; - is standard input
+    /// Input file (scda); - is standard input
     file: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
@@ -32,10 +32,10 @@ pub(super) struct RecodeArgs {
     /// Decompress all sections
     #[arg(long)]
     decode: bool,
-    /// Line breaks of all paddings and of compressed data [default: as they are]
+    /// Line breaks of padding and compressed data [default: unchanged]
     #[arg(long, value_name = "STYLE")]
     breaks: Option<Style>,
-    /// How hard to compress, 0 to 12
+    /// Compression level, 0 to 12
     #[arg(
         long,
         value_name = "N",
@@ -48,17 +48,17 @@ pub(super) struct RecodeArgs {
     /// Replace the output file if it exists
     #[arg(long)]
     overwrite: bool,
-    /// Tell what would be done; write nothing
+    /// Report what would be done without writing
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(args.output.path(), "an scda file")?;
+    not_standard_output(args.output.path(), "the output")?;
     let file = open(&args.file, true, context)?;
     if file.header().version != 0xa0 {
         let version = file.header().version;
-        context.warn(&args.file, &format!("is of version {version:02x}; version a0 is written"));
+        context.warn(&args.file, &format!("version {version:02x} is written as version a0"));
     }
     let how = Recode {
         coding: match (args.encode, args.decode) {
@@ -71,7 +71,7 @@ pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Res
         overwrite: overwrite(args.overwrite),
     };
     let done = if args.dry_run {
-        // Started and dropped: whether the file could be written.
+        // Checks whether the file can be written.
         Sink::create(args.output.path(), how.overwrite)?;
         changes(&file, how.coding)
     } else {
@@ -91,5 +91,5 @@ pub(super) fn run(args: &RecodeArgs, context: &Context, out: &mut Output) -> Res
         }),
         dry_run: args.dry_run,
     };
-    done.tell(context, out)
+    done.report(context, out)
 }

@@ -18,39 +18,39 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Output;
 
-/// Bytes copied at once.
-const COPY: u64 = 1 << 20;
+/// Size of the copy buffer in bytes.
+const COPY_BYTES: u64 = 1 << 20;
 
-/// Up to so many sizes stand in the manifest itself.
-const FEW: usize = 16;
+/// Maximum number of element sizes in the manifest; more are written to a file.
+const MAX_INLINE_SIZES: usize = 16;
 
-/// Take a file apart: a manifest and a data file for each section.
+/// Write a manifest and one data file per section.
 ///
-/// The folder gets `manifest.json`, which describes the file header and every section, the bytes
-/// of section 3 in `3.bin` and, of a V section with many elements, their sizes in `3.sizes`, a
-/// number a line. `spile scda pack` makes the same file of it again.
+/// The folder contains `manifest.json` with the file header and the sections, the data of section 3 in
+/// `3.bin` and, for a V section with many elements, their sizes in `3.sizes`, one number per line.
+/// `spile scda pack` restores the file.
 #[derive(Debug, Args)]
 pub(super) struct UnpackArgs {
-    /// An scda file; - is standard input
+    /// Input file (scda); - is standard input
     file: PathBuf,
-    /// The folder to make; it must be new, or empty
+    /// Output folder, which must be new or empty
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// Do not decode compressed sections: every section as it lies in the file
+    /// Do not decode compressed sections
     #[arg(long)]
     raw: bool,
 }
 
 pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "a folder")?;
+    not_standard_output(&args.output, "the output")?;
     let file = open(&args.file, !args.raw, context)?;
     if file.header().breaks == Breaks::Other {
-        context.warn(&args.file, "has line breaks of neither style; the manifest says unix");
+        context.warn(&args.file, "unknown line-break style; written as unix");
     }
     let folder = Folder::create(&args.output)?;
-    let wrote = |e: Error| e.with_path(&args.file).with_format("scda");
-    write_all(&file, folder.path()).map_err(wrote)?;
-    folder.appear()?;
+    let locate = |e: Error| e.with_path(&args.file).with_format("scda");
+    write_all(&file, folder.path()).map_err(locate)?;
+    folder.commit()?;
     let done = Done {
         file: Some(args.file.to_string_lossy().into_owned()),
         output: args.output.to_string_lossy().into_owned(),
@@ -59,10 +59,10 @@ pub(super) fn run(args: &UnpackArgs, context: &Context, out: &mut Output) -> Res
         changes: None,
         dry_run: false,
     };
-    done.tell(context, out)
+    done.report(context, out)
 }
 
-/// Writes manifest and data into a folder.
+/// Writes manifest and data files to a folder.
 fn write_all(file: &File, folder: &Path) -> Result<()> {
     let mut manifest = DataFile::create(folder, MANIFEST)?;
     let header = file.header();
@@ -88,7 +88,7 @@ fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value).map_err(io::Error::from)?)
 }
 
-/// Writes the data of a section and gives its line of the manifest.
+/// Writes the data of a section and returns its entry of the manifest.
 fn write_section(file: &File, section: &Section, folder: &Path, name: &str) -> Result<Row> {
     let data_name = format!("{name}.bin");
     let mut data = DataFile::create(folder, &data_name)?;
@@ -110,10 +110,10 @@ fn write_section(file: &File, section: &Section, folder: &Path, name: &str) -> R
 }
 
 fn copy(content: &Content, to: &mut DataFile) -> Result<()> {
-    let mut buffer = vec![0; content.len().min(COPY) as usize];
+    let mut buffer = vec![0; content.len().min(COPY_BYTES) as usize];
     let mut at = 0;
     while at < content.len() {
-        let piece = &mut buffer[..(content.len() - at).min(COPY) as usize];
+        let piece = &mut buffer[..(content.len() - at).min(COPY_BYTES) as usize];
         content.fetch(at, piece)?;
         to.write_all(piece)?;
         at += piece.len() as u64;
@@ -121,9 +121,9 @@ fn copy(content: &Content, to: &mut DataFile) -> Result<()> {
     Ok(())
 }
 
-/// The sizes of elements: in the manifest, or in a file of their own where they are many.
+/// Returns the sizes of elements for the manifest; many sizes are written to a file.
 fn write_sizes(sizes: &[u64], folder: &Path, name: &str) -> Result<Sizes> {
-    if sizes.len() <= FEW {
+    if sizes.len() <= MAX_INLINE_SIZES {
         return Ok(Sizes::List(sizes.to_vec()));
     }
     let mut file = DataFile::create(folder, name)?;
@@ -134,7 +134,7 @@ fn write_sizes(sizes: &[u64], folder: &Path, name: &str) -> Result<Sizes> {
     Ok(Sizes::File(name.into()))
 }
 
-/// A file in the folder that is being made.
+/// A file in the output folder.
 struct DataFile {
     path: PathBuf,
     writer: BufWriter<fs::File>,
@@ -164,7 +164,7 @@ impl Write for DataFile {
     }
 }
 
-/// A folder that appears whole: made beside its place, under a name that begins with a dot.
+/// An output folder that is written to a temporary folder and renamed when complete.
 struct Folder<'a> {
     target: &'a Path,
     temporary: tempfile::TempDir,
@@ -173,9 +173,9 @@ struct Folder<'a> {
 impl<'a> Folder<'a> {
     fn create(target: &'a Path) -> Result<Self> {
         let taken = || {
-            Error::new(ErrorKind::Exists, "", "exists already; nothing was written")
+            Error::new(ErrorKind::Exists, "", "already exists; nothing was written")
                 .with_path(target)
-                .hint("name a folder that does not exist yet")
+                .hint("specify a new folder")
         };
         match fs::read_dir(target) {
             Ok(entries) => {
@@ -189,13 +189,13 @@ impl<'a> Folder<'a> {
         }
         let name = target
             .file_name()
-            .ok_or_else(|| Error::argument("is not the name of a new folder").with_path(target))?;
-        let beside = target.parent().filter(|p| !p.as_os_str().is_empty());
+            .ok_or_else(|| Error::argument("the path has no folder name").with_path(target))?;
+        let parent = target.parent().filter(|p| !p.as_os_str().is_empty());
         let temporary = tempfile::Builder::new()
             .prefix(&format!(".{}.", name.to_string_lossy()))
             .suffix(".part")
             .permissions(fs::Permissions::from_mode(0o777))
-            .tempdir_in(beside.unwrap_or(Path::new(".")))
+            .tempdir_in(parent.unwrap_or(Path::new(".")))
             .map_err(|e| Error::io(target, e))?;
         Ok(Self { target, temporary })
     }
@@ -204,10 +204,10 @@ impl<'a> Folder<'a> {
         self.temporary.path()
     }
 
-    /// Gives the folder its name. What is there by now is replaced only if it is an empty folder.
-    fn appear(self) -> Result<()> {
+    /// Renames the temporary folder to the target. Only an empty folder is replaced.
+    fn commit(self) -> Result<()> {
         fs::rename(self.temporary.path(), self.target).map_err(|e| Error::io(self.target, e))?;
-        // There is nothing left to clean up.
+        // The temporary folder no longer exists.
         let _ = self.temporary.keep();
         Ok(())
     }

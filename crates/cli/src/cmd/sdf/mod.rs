@@ -1,4 +1,4 @@
-//! `spile sdf`: what EPOCH puts into its dumps beside data.
+//! `spile sdf`.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{Output, style, text};
 
-/// Decks and source code in SDF files.
+/// Input decks and source code stored in SDF files.
 #[derive(Debug, Args)]
 pub(crate) struct SdfArgs {
     #[command(subcommand)]
@@ -26,7 +26,7 @@ pub(crate) struct SdfArgs {
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Operation {
-    /// Print the input decks that a dump carries
+    /// Print the input decks stored in a dump
     Deck(DeckArgs),
     Source(SourceArgs),
 }
@@ -38,15 +38,14 @@ struct DeckArgs {
     files: Vec<PathBuf>,
 }
 
-/// Put the source code that a file carries into a new folder.
+/// Extract the source code stored in a file to a new folder.
 ///
-/// Nothing outside the folder is written: names that lead out of it, and links, are left out.
-/// Exit 3 if that happened.
+/// Links, and names that lead out of the folder, are skipped; the exit status is then 3.
 #[derive(Debug, Args)]
 struct SourceArgs {
-    /// The file
+    /// SDF file
     file: PathBuf,
-    /// The folder, which must not exist yet [default: NAME-source beside the file]
+    /// New output folder [default: NAME-source next to the file]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
@@ -88,8 +87,9 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
             decks.push(Deck { id: &block.header.id, name: &block.header.name, text });
         }
         if decks.is_empty() {
-            return Err(Error::argument("carries no input deck")
-                .hint("EPOCH writes decks into restart dumps, and where dump_input_decks is set"));
+            return Err(Error::argument("the file contains no input deck").hint(
+                "EPOCH stores decks in restart dumps, and in all dumps with dump_input_decks",
+            ));
         }
         if context.json {
             let mut document = out.document()?;
@@ -101,12 +101,12 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
         out.heading(entry)?;
         for deck in &decks {
             if decks.len() > 1 && !context.quiet {
-                let line = out.paint(style::FAINT, &format!("# {}", text::clean(deck.name)));
+                let line = out.paint(style::FAINT, &format!("# {}", text::one_line(deck.name)));
                 writeln!(out, "{line}")?;
             }
-            // Tabs are common in decks; everything else that moves the cursor is shown.
+            // Tabs are expanded, other control characters are escaped.
             for line in deck.text.lines() {
-                writeln!(out, "{}", text::clean(&line.replace('\t', "        ")))?;
+                writeln!(out, "{}", text::one_line(&line.replace('\t', "        ")))?;
             }
         }
         Ok(Exit::Yes)
@@ -115,7 +115,7 @@ fn deck(args: &DeckArgs, context: &Context, out: &mut Output) -> Result<Exit> {
 
 fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     if let Some(output) = &args.output {
-        not_standard_output(output, "a folder")?;
+        not_standard_output(output, "the output")?;
     }
     let file = open(&args.file, context)?;
     let is_source = |b: &&Block| match &b.meta {
@@ -127,22 +127,22 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
     for block in &blocks {
         let unpacked = archive::unpack(&bytes(&file, block)?, "source", &context.limits);
         let part = unpacked.map_err(|e| e.in_object(block.title()).with_path(&args.file))?;
-        // Several archives do not know of each other's names.
+        // Several archives may contain the same names.
         let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
-        let own: String = block.header.id.chars().map(plain).collect();
-        let below =
-            |path: PathBuf| if blocks.len() > 1 { Path::new(&own).join(path) } else { path };
-        found.files.extend(part.files.into_iter().map(|(path, data)| (below(path), data)));
+        let prefix: String = block.header.id.chars().map(plain).collect();
+        let target =
+            |path: PathBuf| if blocks.len() > 1 { Path::new(&prefix).join(path) } else { path };
+        found.files.extend(part.files.into_iter().map(|(path, data)| (target(path), data)));
         found.refused.extend(part.refused);
     }
     if found.files.is_empty() && found.refused.is_empty() {
-        return Err(Error::argument("carries no source code").with_path(&args.file));
+        return Err(Error::argument("the file contains no source code").with_path(&args.file));
     }
     let folder = args.output.clone().unwrap_or_else(|| {
         let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
         args.file.with_file_name(format!("{stem}-source"))
     });
-    // A folder of our own: nobody has put a link into it.
+    // A new folder contains no links.
     fs::create_dir(&folder).map_err(|e| Error::io(&folder, e))?;
     let mut written = Vec::new();
     for (path, data) in &found.files {
@@ -155,14 +155,14 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
         };
         match write() {
             Ok(()) => written.push(target.to_string_lossy().into_owned()),
-            // Two entries of one name, or a file where another wants a folder.
+            // Two entries with the same name, or a file with the name of a folder.
             Err(e)
                 if matches!(
                     e.kind(),
                     std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory
                 ) =>
             {
-                found.refused.push(format!("{}: its name is taken", path.display()));
+                found.refused.push(format!("{}: duplicate name", path.display()));
             }
             Err(e) => return Err(Error::io(&target, e)),
         }
@@ -176,11 +176,11 @@ fn source(args: &SourceArgs, context: &Context, out: &mut Output) -> Result<Exit
         document.end()?;
     } else if !context.quiet {
         for name in &written {
-            writeln!(out, "{}", text::clean(name))?;
+            writeln!(out, "{}", text::one_line(name))?;
         }
         out.flush()?;
         for what in &found.refused {
-            context.warn(&args.file, &format!("left out {what}"));
+            context.warn(&args.file, &format!("skipped: {what}"));
         }
     }
     Ok(if found.refused.is_empty() { Exit::Yes } else { Exit::Partial })

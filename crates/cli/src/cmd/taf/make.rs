@@ -1,11 +1,11 @@
-//! Operations that make files: create and convert.
+//! `spile taf`: create and convert.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use spile::Dataset;
 use spile::dtype::DType;
 use spile::error::{Error, Result};
-use spile::Dataset;
 use spile::layout::Coord;
 use spile::read::{Array, Axes};
 use spile::select::{Selection, Slice};
@@ -16,7 +16,7 @@ use spile_taf::ops::{self, Create};
 use spile_taf::wire::parse_type;
 
 use super::super::{not_standard_output, overwrite};
-use super::{Done, input, pair};
+use super::{Done, open_input, parse_range};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::hint;
@@ -27,22 +27,22 @@ pub(super) struct CreateArgs {
     /// NumPy array, text columns or any file with one array; - is standard input
     #[arg(required_unless_present = "example", value_name = "INPUT")]
     input: Option<PathBuf>,
-    /// The file to make
+    /// Output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Element type: uint8..uint64, int8..int64, flt32, flt64, or bits 8, 16, 32, 64
-    #[arg(short = 't', long = "type", default_value = "flt32", value_parser = named)]
+    #[arg(short = 't', long = "type", default_value = "flt32", value_parser = parse_dtype)]
     dtype: DType,
-    /// Grid of a dimension as START:STEP, once for each from the first on
+    /// Grid of a dimension as START:STEP; repeat for further dimensions
     #[arg(long, value_name = "START:STEP", allow_hyphen_values = true)]
     grid: Vec<String>,
-    /// The first column is the grid of dimension 1, not data
+    /// Use the first column as the grid of dimension 1
     #[arg(long, conflicts_with = "grid")]
     grid_column: bool,
-    /// A comment; may be given several times
+    /// Comment; can be repeated
     #[arg(long, value_name = "TEXT")]
     comment: Vec<String>,
-    /// Make one of the TAF report's examples, with 2 or 3 dimensions
+    /// Create an example of the TAF report with 2 or 3 dimensions
     #[arg(long, value_name = "N", conflicts_with_all = ["input", "grid", "grid_column", "comment"])]
     example: Option<u32>,
     /// Replace the output file if it exists
@@ -50,21 +50,21 @@ pub(super) struct CreateArgs {
     overwrite: bool,
 }
 
-fn named(text: &str) -> std::result::Result<DType, String> {
+fn parse_dtype(text: &str) -> std::result::Result<DType, String> {
     parse_type(text).map_err(|e| {
-        let hint = e.suggestion().map(hint::render).unwrap_or_default();
+        let hint = e.suggestion().map(|hint| hint::render(hint, None)).unwrap_or_default();
         format!("{}; {hint}", e.message())
     })
 }
 
 pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> Result<Exit> {
-    not_standard_output(&args.output, "a TAF file")?;
+    not_standard_output(&args.output, "the output")?;
     if let Some(dimensions) = args.example {
         ops::example(&args.output, dimensions, overwrite(args.overwrite))?;
-        return Done::new(&args.output).tell(context, out);
+        return Done::new(&args.output).report(context, out);
     }
     let source = args.input.as_deref().unwrap_or(Path::new("-"));
-    let (_, array) = input(source, context)?;
+    let (_, array) = open_input(source, context)?;
     let mut options = Create {
         dtype: args.dtype,
         grids: Vec::new(),
@@ -73,36 +73,38 @@ pub(super) fn create(args: &CreateArgs, context: &Context, out: &mut Output) -> 
     };
     let mut part = Selection::all();
     if args.grid_column {
-        options.grids = vec![grid_of(&array).map_err(|e| e.with_path(source))?];
+        options.grids = vec![grid_from_column(&array).map_err(|e| e.with_path(source))?];
         part = data_columns();
     }
     for text in &args.grid {
-        let (Some(start), Some(step)) = pair(text, "--grid")? else {
-            return Err(Error::argument("--grid needs a start and a step, for example 0:1e-9"));
+        let (Some(start), Some(step)) = parse_range(text, "--grid")? else {
+            return Err(Error::argument("--grid: expected START:STEP, for example 0:1e-9"));
         };
         options.grids.push((start, step));
     }
     let clipped = ops::create(&args.output, &array, &part, &options)?;
-    Done::new(&args.output).clipped(clipped).tell(context, out)
+    Done::new(&args.output).clipped(clipped).report(context, out)
 }
 
-/// Start and step of a first column that is evenly spaced.
-fn grid_of(array: &Array) -> Result<(f64, f64)> {
+/// Start and step of the first column, which must be evenly spaced.
+fn grid_from_column(array: &Array) -> Result<(f64, f64)> {
     let rank = array.shape().rank();
     if rank != 2 {
-        return Err(Error::argument(format!("a grid column needs two dimensions, not {rank}")));
+        return Err(Error::argument(format!(
+            "--grid-column requires an array with 2 dimensions, found {rank}"
+        )));
     }
     let grid = array.read_f64(&Selection(vec![Slice::ALL, Slice::Index(0)]), Axes::Stored)?;
     match grid[..] {
         [] => Ok((1.0, 1.0)),
         [only] => Ok((only, 1.0)),
         _ => Coord::spacing(&grid).map_err(|row| {
-            Error::argument(format!("the first column is not evenly spaced, row {}", row + 1))
+            Error::argument(format!("row {}: the first column is not evenly spaced", row + 1))
         }),
     }
 }
 
-/// All columns but the first.
+/// Selects all columns except the first.
 fn data_columns() -> Selection {
     Selection(vec![Slice::ALL, Slice::Range { start: Some(1), stop: None, step: 1 }])
 }
@@ -112,13 +114,13 @@ pub(super) struct ConvertArgs {
     /// Files or patterns
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The files are .dig with samples that have a sign
+    /// Samples of .dig files are signed
     #[arg(long)]
     dig_signed: bool,
-    /// The files are .dig with samples that begin with their most significant byte
+    /// Samples of .dig files are big-endian
     #[arg(long)]
     dig_big_endian: bool,
-    /// Replace files that exist
+    /// Replace output files that exist
     #[arg(long)]
     overwrite: bool,
 }
@@ -150,20 +152,20 @@ pub(super) fn convert(args: &ConvertArgs, context: &Context, out: &mut Output) -
                 entry.path.with_file_name(format!("{stem}-{}.taf", k + 1))
             };
             if target == entry.path {
-                return Err(Error::argument("is a TAF file already; nothing was written"));
+                return Err(Error::argument("the file is already TAF; nothing was written"));
             }
             let array = file.open_array(desc)?;
             let clipped = convert_one(args, &target, &array, node, &entry.name())?;
             some = true;
-            Done::new(&target).clipped(clipped).tell(context, out)?;
+            Done::new(&target).clipped(clipped).report(context, out)?;
         }
         Ok(Exit::Yes)
     })?;
-    // One bad file does not stop the rest.
+    // Some arrays of a file may have been written before it failed.
     Ok(if exit == Exit::Error && some { Exit::Partial } else { exit })
 }
 
-/// Writes one array with its grid; what is said about it becomes comments.
+/// Writes an array with its grid; attributes become comments. Returns the number of clipped values.
 fn convert_one(
     args: &ConvertArgs,
     target: &Path,
@@ -171,9 +173,10 @@ fn convert_one(
     node: &Node,
     file: &str,
 ) -> Result<u64> {
-    let desc = node.array.as_ref().ok_or_else(|| Error::argument("is a group"))?;
+    let desc =
+        node.array.as_ref().ok_or_else(|| Error::argument("expected an array, found a group"))?;
     let dtype = ops::type_for(array.dtype()).ok_or_else(|| {
-        Error::argument(format!("{} elements have no place in TAF", array.dtype()))
+        Error::argument(format!("TAF does not support {} elements", array.dtype()))
     })?;
     let grid = |coord: &Coord| match coord {
         Coord::Uniform { start, step } => (*start, *step),

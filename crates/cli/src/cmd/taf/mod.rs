@@ -1,4 +1,4 @@
-//! `spile taf`: the file operations of the report's Table 3-1, under its own names.
+//! `spile taf`: the file operations of Table 3-1 of the TAF report.
 
 mod change;
 mod make;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use spile::error::{Error, Result};
 use spile::Dataset;
+use spile::error::{Error, Result};
 use spile::read::Array;
 use spile_taf::ops::{Bounds, Target};
 
@@ -20,8 +20,7 @@ use crate::print::Output;
 
 /// Operations on TAF files.
 ///
-/// Dimensions and indices count from 1, as in the TAF report. What changes an array is written to
-/// a temporary file first and replaces the old one when it is whole.
+/// Dimensions and indices count from 1, as in the TAF report. Changes of arrays are atomic.
 #[derive(Debug, Args)]
 pub(crate) struct TafArgs {
     #[command(subcommand)]
@@ -31,41 +30,41 @@ pub(crate) struct TafArgs {
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Operation {
-    /// Show header, offsets and comments; reads no array bytes
+    /// Print header, offsets and comments; reads no array data
     Probe(show::FilesArgs),
-    /// Print grid values and elements, all or a window of dimension 1
+    /// Print grid values and elements
     Read(show::ReadArgs),
-    /// Statistics of the whole array and of every column
+    /// Print statistics of the array and of its columns
     Summarize(show::FilesArgs),
-    /// Where the elements lie, for programs that map the file
+    /// Print offset and type of the elements, for memory mapping
     Map(show::FilesArgs),
     /// Write grid, columns and comments of a two-dimensional array as text
     Export(show::ExportArgs),
-    /// Draw the columns
+    /// Plot the columns
     Plot(plot::PlotArgs),
-    /// Add a comment at the end
+    /// Append a comment
     #[command(alias = "addComment")]
     AddComment(change::CommentArgs),
-    /// Replace all comments; an empty text clears them
+    /// Replace all comments; an empty text removes them
     #[command(alias = "setComment")]
     SetComment(change::CommentArgs),
     /// Change the implicit grid of a dimension
     Adjust(change::AdjustArgs),
-    /// Add elements along the last dimension
+    /// Append elements along the last dimension
     Append(change::AppendArgs),
-    /// Put other elements of the same size into a file
+    /// Replace the elements
     Replace(change::ReplaceArgs),
-    /// Keep a part of one dimension
+    /// Crop a dimension
     Crop(change::CropArgs),
-    /// Put the dimensions in another order
+    /// Permute the dimensions
     Permute(change::PermuteArgs),
-    /// Swap rows and columns of a two-dimensional array
+    /// Transpose a two-dimensional array
     Transpose(change::TransposeArgs),
-    /// Copy a file to NAME-backup-K.taf beside it
+    /// Copy a file to NAME-backup-K.taf in the same folder
     Backup(show::FilesArgs),
-    /// Make a file from a NumPy array, text columns, or standard input
+    /// Create a file from a NumPy array, text columns, or standard input
     Create(make::CreateArgs),
-    /// Make NAME.taf of every array that spile can read
+    /// Convert the arrays of files of any format to NAME.taf
     Convert(make::ConvertArgs),
 }
 
@@ -91,10 +90,10 @@ pub(crate) fn run(args: &TafArgs, context: &Context, out: &mut Output) -> Result
     }
 }
 
-/// Where a changed file goes.
+/// Output options of an operation that modifies a file.
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// Write to this file instead of changing the one that was named
+    /// Output file [default: modify the input]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the output file if it exists
@@ -110,19 +109,19 @@ impl TargetArgs {
         }
     }
 
-    /// The file that was written.
+    /// The written file.
     fn written<'a>(&'a self, file: &'a Path) -> &'a Path {
         self.output.as_deref().unwrap_or(file)
     }
 }
 
-/// Bounds of one dimension, inclusive.
+/// Inclusive bounds of a dimension.
 #[derive(Debug, Args)]
 struct BoundsArgs {
-    /// Grid bounds, inclusive; an empty side is open: 0:1e-6, :5, -2:
+    /// Inclusive grid bounds: 0:1e-6, :5, -2:
     #[arg(long, value_name = "MIN:MAX", allow_hyphen_values = true)]
     grid: Option<String>,
-    /// Index bounds, inclusive, the first element is 1: 1:1000
+    /// Inclusive index bounds, counted from 1: 1:1000
     #[arg(long, value_name = "FROM:TO")]
     index: Option<String>,
 }
@@ -131,17 +130,17 @@ impl BoundsArgs {
     fn bounds(&self) -> Result<Bounds> {
         let grid = match &self.grid {
             Some(text) => {
-                let (low, high) = pair(text, "--grid")?;
+                let (low, high) = parse_range(text, "--grid")?;
                 Some((low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)))
             }
             None => None,
         };
         let index = match &self.index {
             Some(text) => {
-                let (Some(from), Some(to)) = pair(text, "--index")? else {
-                    return Err(Error::argument("--index needs both ends, for example 1:1000"));
+                let (Some(from), Some(to)) = parse_range(text, "--index")? else {
+                    return Err(Error::argument("--index: expected FROM:TO, for example 1:1000"));
                 };
-                Some((whole(from)?, whole(to)?))
+                Some((parse_index(from)?, parse_index(to)?))
             }
             None => None,
         };
@@ -149,10 +148,13 @@ impl BoundsArgs {
     }
 }
 
-/// `A:B`, either side of which may be missing.
-fn pair(text: &str, option: &str) -> Result<(Option<f64>, Option<f64>)> {
-    let bad =
-        || Error::argument(format!("{option} takes two numbers with a colon, not \"{text}\""));
+/// Parses `A:B`, where each side is optional.
+fn parse_range(text: &str, option: &str) -> Result<(Option<f64>, Option<f64>)> {
+    let bad = || {
+        Error::argument(format!(
+            "{option}: expected two numbers separated by a colon, found \"{text}\""
+        ))
+    };
     let side = |part: &str| match part.trim() {
         "" => Ok(None),
         number => number.parse::<f64>().map(Some).map_err(|_| bad()),
@@ -161,24 +163,24 @@ fn pair(text: &str, option: &str) -> Result<(Option<f64>, Option<f64>)> {
     Ok((side(a)?, side(b)?))
 }
 
-/// An index that may be written as 5e8.
-fn whole(number: f64) -> Result<u64> {
+/// Converts a number, which may be written as 5e8, to an index.
+fn parse_index(number: f64) -> Result<u64> {
     if number >= 0.0 && number.fract() == 0.0 && number < 9e15 {
         return Ok(number as u64);
     }
-    Err(Error::argument(format!("{number} is not an index")))
+    Err(Error::argument(format!("expected an index, found {number}")))
 }
 
-/// The only array of an input file.
-fn input(path: &Path, context: &Context) -> Result<(Dataset, Array)> {
+/// Opens a file with one array.
+fn open_input(path: &Path, context: &Context) -> Result<(Dataset, Array)> {
     let file = context.open(path)?;
     let tree = file.tree();
-    let (_, desc) = cat::only(tree).map_err(|e| e.with_path(path))?;
+    let (_, desc) = cat::only_array(tree).map_err(|e| e.with_path(path))?;
     let array = file.open_array(desc).map_err(|e| e.with_path(path))?;
     Ok((file, array))
 }
 
-/// What an operation that changed a file has to say.
+/// The result of an operation.
 #[derive(Serialize)]
 struct Done {
     file: String,
@@ -203,8 +205,8 @@ impl Done {
         self
     }
 
-    /// Silence is success; only what the user may not expect is told.
-    fn tell(&self, context: &Context, out: &mut Output) -> Result<Exit> {
+    /// Prints the result with --json or -v, and the number of clipped values.
+    fn report(&self, context: &Context, out: &mut Output) -> Result<Exit> {
         use std::io::Write as _;
         if context.json {
             out.json(self)?;

@@ -1,12 +1,12 @@
-//! Operations that leave the file alone: probe, read, summarize, map, export, backup.
+//! `spile taf`: operations that do not modify the file (probe, read, summarize, map, export, backup).
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use spile::error::Result;
 use spile::Dataset;
+use spile::error::Result;
 use spile::reduce::Stats;
 use spile::sink::Sink;
 use spile_ops::json::{Attr, Real};
@@ -28,7 +28,7 @@ pub(super) struct FilesArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ReadArgs {
-    /// A TAF file
+    /// TAF file
     file: PathBuf,
     #[command(flatten)]
     bounds: BoundsArgs,
@@ -36,9 +36,9 @@ pub(super) struct ReadArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// A TAF file
+    /// TAF file
     file: PathBuf,
-    /// Write to this file instead of standard output, which is also -
+    /// Output file; - is standard output [default: -]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the output file if it exists
@@ -85,7 +85,7 @@ pub(super) fn read(args: &ReadArgs, context: &Context, out: &mut Output) -> Resu
     Ok(Exit::Yes)
 }
 
-/// Lines of numbers with tabs between them, turned into lists as they come.
+/// Converts tab-separated lines to JSON lists.
 struct JsonRows<'a> {
     out: &'a mut dyn Write,
     line: Vec<u8>,
@@ -122,7 +122,7 @@ impl Write for JsonRows<'_> {
     }
 }
 
-/// One line of a summary; `column` counts from 1, and is absent for the whole array.
+/// A row of the summary; `column` counts from 1 and is `None` for the entire array.
 #[derive(Serialize)]
 struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ impl Line {
 pub(super) fn summarize(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
     context.each_file(&args.files, out, |entry, out| {
         let file = File::open(entry.path, &context.limits)?;
-        // One column is the whole array, and an array without elements has none to speak of.
+        // No rows per column if there is only one column or no element.
         let empty = file.header().shape().count() == Some(0);
         let columns = if file.columns() == 1 || empty { 0 } else { file.columns() };
         let lines = |each: &mut dyn FnMut(Line) -> Result<()>| -> Result<()> {
@@ -220,8 +220,8 @@ pub(super) fn map(args: &FilesArgs, context: &Context, out: &mut Output) -> Resu
         }
         out.heading(entry)?;
         let mut fields = vec![
-            ("elements".into(), format!("{shape} {dtype}, little-endian, first index fastest")),
-            ("at byte".into(), offset.to_string()),
+            ("elements".into(), format!("{shape} {dtype}, little-endian, Fortran order")),
+            ("offset".into(), offset.to_string()),
         ];
         if let Some(map) = header.map() {
             let float = |x: f64| spile::tree::Value::Float(x).to_string();
@@ -245,7 +245,7 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Output) -> 
     ops::export(&file, &mut buffered).map_err(|e| e.with_path(&args.file))?;
     let sink = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
     sink.commit()?;
-    Done::new(path).shape(&file.header().shape()).tell(context, out)
+    Done::new(path).shape(&file.header().shape()).report(context, out)
 }
 
 pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> Result<Exit> {
@@ -259,7 +259,7 @@ pub(super) fn backup(args: &FilesArgs, context: &Context, out: &mut Output) -> R
             document.field("backup", &copy.to_string_lossy())?;
             document.end()?;
         } else if !context.quiet {
-            writeln!(out, "{}", text::clean(&copy.to_string_lossy()))?;
+            writeln!(out, "{}", text::one_line(&copy.to_string_lossy()))?;
         }
         Ok(Exit::Yes)
     })

@@ -1,20 +1,20 @@
-//! Which graphics the terminal offers, by the words it leaves in the environment.
+//! Detection of the graphics protocol of the terminal from environment variables.
 //!
-//! A terminal could also be asked, but its answer would come in between what the user is typing.
+//! Querying the terminal would mix its response with the input of the user.
 
-/// What a terminal can show besides characters.
+/// Graphics protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Graphics {
     Kitty,
     Sixel,
 }
 
-/// The graphics that the variables of the environment promise. Konsole understands kitty's protocol since
-/// version 22.04; it counts as 220400.
-pub(super) fn graphics(variable: impl Fn(&str) -> Option<String>) -> Option<Graphics> {
+/// The graphics protocol according to environment variables. Konsole supports the kitty protocol since
+/// version 22.04, which is `KONSOLE_VERSION` 220400.
+pub(super) fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Graphics> {
     let set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
     let term = variable("TERM").unwrap_or_default();
-    // Multiplexers hand on the variables of the terminal they were started in, but not its pictures.
+    // Multiplexers inherit the variables of their terminal but do not pass graphics through.
     if set("TMUX") || set("STY") || term.starts_with("screen") || term.starts_with("tmux") {
         return None;
     }
@@ -41,12 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_known_by_their_words_and_multiplexers_hide_them() {
-        let offered = |words: &[(&str, &str)]| {
-            graphics(|name| words.iter().find(|w| w.0 == name).map(|w| w.1.to_string()))
+    fn terminals_are_detected_and_multiplexers_have_no_graphics() {
+        let detected = |variables: &[(&str, &str)]| {
+            detect(|name| variables.iter().find(|v| v.0 == name).map(|v| v.1.to_string()))
         };
         let (kitty, sixel) = (Some(Graphics::Kitty), Some(Graphics::Sixel));
-        for (words, expected) in [
+        for (variables, expected) in [
             (&[("TERM", "xterm-kitty")][..], kitty),
             (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")], kitty),
             (&[("TERM", "xterm-256color"), ("KONSOLE_VERSION", "230800")], kitty),
@@ -62,7 +62,7 @@ mod tests {
             (&[("TERM", "screen.xterm-256color"), ("MLTERM", "3.9")], None),
             (&[], None),
         ] {
-            assert_eq!(offered(words), expected, "{words:?}");
+            assert_eq!(detected(variables), expected, "{variables:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Two dimensions of an array as colours.
+//! Heat maps of two dimensions of an array.
 
 use spile::error::{Error, Result};
 use spile::layout::{ArrayDesc, Coord};
@@ -7,38 +7,39 @@ use spile::reduce::raster;
 use spile::select::{Selection, Slice, Span};
 use spile_plot::{Axis, Figure, HeatMap};
 
+use super::array_part::ArrayPart;
 use super::grid::Grid;
-use super::words::Chosen;
-use super::{Job, MOST_SERIES, PlotArgs, index, short};
+use super::{Job, MAX_SERIES, PlotArgs, index, short};
 
-/// Bytes that a cell of the picture takes on its way, generously.
+/// Estimated memory per cell in bytes.
 const CELL_BYTES: u64 = 128;
 
-/// This many columns are lines whatever they are.
-const FEW_COLUMNS: u64 = 4;
+/// Arrays with at most this number of columns are line plots.
+const MAX_LINE_COLUMNS: u64 = 4;
 
-/// Whether the selection is better drawn as colours than as lines: it has two dimensions with
-/// coordinates, or more columns than lines can be told apart, or is not much longer than wide.
-pub(super) fn suits(args: &PlotArgs, desc: &ArrayDesc, spans: &[Span]) -> bool {
+/// Whether the selection is drawn as a heat map by default: it has two dimensions with coordinates, or more
+/// columns than a line plot supports, or a similar number of rows and columns.
+pub(super) fn is_suitable(args: &PlotArgs, desc: &ArrayDesc, spans: &[Span]) -> bool {
     let kept: Vec<usize> = (0..spans.len()).filter(|k| !spans[*k].dropped).collect();
     if args.heatmap || args.lines || kept.len() < 2 {
         return args.heatmap;
     }
     let columns = kept[1..].iter().map(|k| spans[*k].count).fold(1, u64::saturating_mul);
-    // A grid of 1, 2, 3 counts columns, it does not place them.
-    let counts = Coord::Uniform { start: 1.0, step: 1.0 };
-    let placed = |k: &&usize| match desc.coords.get(**k) {
+    // The coordinates 1, 2, 3, ... only number the columns.
+    let numbering = Coord::Uniform { start: 1.0, step: 1.0 };
+    let has_coordinates = |k: &&usize| match desc.coords.get(**k) {
         None | Some(Coord::None) => false,
-        Some(coord) => *coord != counts,
+        Some(coord) => *coord != numbering,
     };
-    let both = kept.iter().take(2).filter(placed).count() == 2 && columns > FEW_COLUMNS;
-    let wide = columns > FEW_COLUMNS && columns > spans[kept[0]].count / 4;
-    args.symmetric || columns > MOST_SERIES || both || wide
+    let both =
+        kept.iter().take(2).filter(has_coordinates).count() == 2 && columns > MAX_LINE_COLUMNS;
+    let wide = columns > MAX_LINE_COLUMNS && columns > spans[kept[0]].count / 4;
+    args.symmetric || columns > MAX_SERIES || both || wide
 }
 
 pub(super) fn draw(
     job: &Job<'_>,
-    chosen: &Chosen<'_>,
+    chosen: &ArrayPart<'_>,
     array: &Array,
     mut spans: Vec<Span>,
     frame: Option<u64>,
@@ -46,15 +47,17 @@ pub(super) fn draw(
     let args = job.args;
     let kept: Vec<usize> = (0..spans.len()).filter(|k| !spans[*k].dropped).collect();
     let &[first, second, ref more @ ..] = &kept[..] else {
-        let error = Error::argument("a map of colours needs two dimensions");
-        return Err(error.hint("without --heatmap it is drawn as a line"));
+        let error = Error::argument("a heat map requires two dimensions");
+        return Err(error.hint("without --heatmap the array is drawn as a line"));
     };
     if spans.iter().any(|s| s.count == 0) {
-        let error =
-            Error::argument(format!("there is nothing to draw in {} elements", array.shape()));
-        return Err(error.hint("`spile ls -l` shows the lengths"));
+        let error = Error::argument(format!(
+            "the selection of an array of {} elements is empty",
+            array.shape()
+        ));
+        return Err(error.hint("`spile ls -l` prints the shape"));
     }
-    // Of further dimensions the middle is shown.
+    // The middle index of further dimensions is used.
     for k in more {
         let span = &mut spans[*k];
         *span = Span { start: index(*span, span.count / 2), count: 1, step: 1, dropped: true };
@@ -67,9 +70,9 @@ pub(super) fn draw(
         (Grid::new(job, chosen, x, spans[x]), Grid::new(job, chosen, y, spans[y]));
     let mut figure = job.figure(&job.in_frame(what, frame), 600);
     let (x_range, y_range) = (figure.x.range, figure.y.range);
-    figure.x = Axis { range: x_range, ..named(&x_grid, x) };
-    figure.y = Axis { range: y_range, ..named(&y_grid, y) };
-    let (columns, rows) = fitting(job, &figure);
+    figure.x = Axis { range: x_range, ..labelled_axis(&x_grid, x) };
+    figure.y = Axis { range: y_range, ..labelled_axis(&y_grid, y) };
+    let (columns, rows) = cell_counts(job, &figure);
     let (x_cuts, y_cuts) = (x_grid.cuts(columns), y_grid.cuts(rows));
     let values = raster(array, &selection, (x, &x_cuts), (y, &y_cuts))?;
     figure.map = Some(HeatMap {
@@ -80,26 +83,26 @@ pub(super) fn draw(
         diverging: args.symmetric,
         sparse: false,
     });
-    // A distance looks the same both ways where both axes measure the same.
-    let alike = x_grid.real == y_grid.real && figure.x.unit == figure.y.unit;
-    let measured = !(x_grid.real && figure.x.unit.is_empty());
-    if job.paper.picture == Some((None, None)) && alike && measured {
+    // Equal aspect ratio if both axes have the same unit.
+    let alike = x_grid.has_coordinates == y_grid.has_coordinates && figure.x.unit == figure.y.unit;
+    let measured = !(x_grid.has_coordinates && figure.x.unit.is_empty());
+    if job.canvas.pixels == Some((None, None)) && alike && measured {
         return Ok(figure.with_equal_aspect());
     }
     Ok(figure)
 }
 
-/// The most cells that are worth it and within the budget.
-fn fitting(job: &Job<'_>, figure: &Figure) -> (usize, usize) {
-    let (columns, rows) = job.paper.spots(figure);
+/// The number of cells along x and y, limited by resolution and memory.
+fn cell_counts(job: &Job<'_>, figure: &Figure) -> (usize, usize) {
+    let (columns, rows) = job.canvas.resolution(figure);
     let most = (job.context.limits.memory / CELL_BYTES).max(64) as f64;
     let less = (most / (columns as f64 * rows as f64)).sqrt().min(1.0);
     let fit = |n: usize| ((n as f64 * less) as usize).max(1);
     (fit(columns), fit(rows))
 }
 
-/// The axis of a dimension; one that has only numbers says which it is.
-fn named(grid: &Grid, dimension: usize) -> Axis {
+/// The axis of a dimension; axes without a name are numbered.
+fn labelled_axis(grid: &Grid, dimension: usize) -> Axis {
     const ORDER: [&str; 3] = ["first", "second", "third"];
     let mut axis = grid.axis.clone();
     if axis.label == "index" {
@@ -111,8 +114,8 @@ fn named(grid: &Grid, dimension: usize) -> Axis {
     axis
 }
 
-/// The array and the part of it that is shown, where that is not all of it.
-fn part_name(job: &Job<'_>, chosen: &Chosen<'_>, spans: &[Span], middle: bool) -> String {
+/// The name of the array with the displayed part; empty if all of it is displayed.
+fn part_name(job: &Job<'_>, chosen: &ArrayPart<'_>, spans: &[Span], middle: bool) -> String {
     if !spans.iter().any(|s| s.dropped) {
         return String::new();
     }
@@ -121,7 +124,7 @@ fn part_name(job: &Job<'_>, chosen: &Chosen<'_>, spans: &[Span], middle: bool) -
     let mut name = format!("{}[{}]", chosen.node.name, part.join(", "));
     for (k, span) in spans.iter().enumerate().filter(|(_, s)| s.dropped) {
         let grid = Grid::new(job, chosen, k, *span);
-        if grid.real {
+        if grid.has_coordinates {
             let Axis { label, unit, .. } = &grid.axis;
             let value = short(grid.point(0));
             name.push_str(format!(", {label} = {value} {unit}").trim_end());
@@ -139,7 +142,7 @@ fn slice(span: Span) -> Slice {
         return Slice::Index(span.start as i64);
     }
     let stop = span.start as i64 + span.count as i64 * span.step;
-    // A negative stop would count from the end.
+    // A negative stop counts from the end.
     Slice::Range {
         start: Some(span.start as i64),
         stop: (stop >= 0).then_some(stop),

@@ -1,0 +1,108 @@
+//! Resolves the arguments to arrays and selections.
+
+use spile::error::Result;
+use spile::layout::ArrayDesc;
+use spile::select::Selection;
+use spile::tree::{Node, Tree, Value};
+
+use super::super::cat;
+use super::{Job, PlotArgs};
+
+/// An array and a selection.
+pub(super) struct ArrayPart<'a> {
+    pub(super) node: &'a Node,
+    pub(super) desc: &'a ArrayDesc,
+    pub(super) selection: Selection,
+    /// The selection as written in NAME[SELECTION].
+    part: Option<String>,
+}
+
+impl ArrayPart<'_> {
+    /// The last two components of the path, for example `Px/electron`, with the selection.
+    pub(super) fn label(&self) -> String {
+        let mut parts: Vec<&str> = self.node.path.rsplit('/').take(2).collect();
+        parts.reverse();
+        let part = self.part.as_ref().map_or_else(String::new, |part| format!("[{part}]"));
+        parts.join("/") + &part
+    }
+}
+
+/// The array to plot, and the second array if there is one.
+pub(super) fn from_args<'a>(job: &Job<'a>) -> Result<(ArrayPart<'a>, Option<ArrayPart<'a>>)> {
+    let (args, tree) = (job.args, job.file.tree());
+    let PlotArgs { name, second, .. } = args;
+    match (name.as_deref(), second.as_deref()) {
+        (None, _) => Ok((all_of(main_array(tree)?), None)),
+        (Some(arg), None) => match parse(tree, arg) {
+            Ok(chosen) => Ok((chosen, None)),
+            // A single argument may be a selection of the main array. A number that is not an id of a file
+            // with several arrays is reported as a missing object.
+            Err(missing) => match (arg.parse::<Selection>(), main_array(tree)) {
+                (Ok(selection), Ok((node, desc))) => {
+                    Ok((ArrayPart { node, desc, selection, part: None }, None))
+                }
+                (Ok(_), Err(ambiguous)) if arg.parse::<u64>().is_err() => Err(ambiguous),
+                _ => Err(missing),
+            },
+        },
+        (Some(first), Some(second)) => {
+            let first = parse(tree, first)?;
+            match second.parse::<Selection>() {
+                Ok(selection) => Ok((ArrayPart { selection, ..first }, None)),
+                // With these characters it is an invalid selection rather than a name.
+                Err(invalid) if second.contains([':', ',']) && parse(tree, second).is_err() => {
+                    Err(invalid)
+                }
+                Err(_) => Ok((first, Some(parse(tree, second)?))),
+            }
+        }
+    }
+}
+
+/// Parses `NAME` or `NAME[SELECTION]`.
+pub(super) fn parse<'a>(tree: &'a Tree, arg: &str) -> Result<ArrayPart<'a>> {
+    let Err(missing) = tree.find(arg) else {
+        let (node, desc, selection) = cat::resolve(tree, Some(arg), None)?;
+        return Ok(ArrayPart { node, desc, selection, part: None });
+    };
+    let part = arg.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+    let (name, part) = part.ok_or(missing)?;
+    tree.find(name)?;
+    let (node, desc, selection) = cat::resolve(tree, Some(name), Some(part))?;
+    Ok(ArrayPart { node, desc, selection, part: Some(part.to_string()) })
+}
+
+fn all_of<'a>((node, desc): (&'a Node, &'a ArrayDesc)) -> ArrayPart<'a> {
+    ArrayPart { node, desc, selection: Selection::all(), part: None }
+}
+
+/// The only array of a file, or the only one with several dimensions.
+fn main_array(tree: &Tree) -> Result<(&Node, &ArrayDesc)> {
+    cat::only_array(tree).or_else(|ambiguous| {
+        let mut arrays = tree.arrays().filter(|(_, _, desc)| desc.shape.rank() > 1);
+        match (arrays.next(), arrays.next()) {
+            (Some((_, node, desc)), None) => Ok((node, desc)),
+            _ => Err(ambiguous),
+        }
+    })
+}
+
+/// The name of a column of a table.
+pub(super) fn column_name(chosen: &ArrayPart<'_>, at: &[String]) -> Option<String> {
+    let [number] = at else { return None };
+    let names = match chosen.node.attrs.get("columns") {
+        Some(Value::List(names)) if chosen.desc.is_table() => names,
+        _ => return None,
+    };
+    Some(names.get(number.parse::<usize>().ok()?)?.to_string())
+}
+
+/// The unit of an array; empty if unknown.
+pub(super) fn unit(node: &Node) -> String {
+    attribute(node, "units")
+}
+
+/// The text of an attribute; empty if missing.
+pub(super) fn attribute(node: &Node, name: &str) -> String {
+    node.attrs.get_str(name).unwrap_or_default().to_string()
+}
