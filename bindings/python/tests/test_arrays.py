@@ -110,7 +110,7 @@ def test_streams_are_the_array_in_pieces():
             for chunk in (1, 300, 1 << 30):
                 parts = list(array.stream(chunk))
                 if array.ndim:
-                    axis = -1 if array._about[8] else 0
+                    axis = -1 if array._info.fortran else 0
                     np.testing.assert_array_equal(np.concatenate(parts, axis), array[...])
                 else:
                     assert parts[0] == array[()]
@@ -161,5 +161,5 @@ def test_sums_of_what_python_reads_are_those_of_the_files():
         for row in spile.hash(file)["arrays"]:
             array = file[row["path"]].stored
             little = array[...].astype(array.dtype.newbyteorder("<"))
-            content = little.tobytes("F" if array._about[8] else "C")
+            content = little.tobytes("F" if array._info.fortran else "C")
             assert hashlib.sha256(content).hexdigest() == row["sha256"], row["path"]

@@ -182,7 +182,9 @@ class Array(Node):
         >>> field.coords["X"].units
         'm'
         """
-        points: dict[str, Array | np.ndarray] = {}
+        points: dict[str, Array | np.ndarray] = dict(self._positions())
+        if points:
+            return points
         for name, coord, length in zip(self._info.dims, self._info.coords, self._info.shape):
             if isinstance(coord, tuple):
                 start, step = coord
@@ -336,7 +338,19 @@ class Array(Node):
     def __reduce__(self) -> tuple[Any, ...]:
         return restored, (self._handle.how, self._number, self._at, self._raw)
 
-    # How that is done.
+    # Implementation.
+
+    def _positions(self) -> dict[str, Array]:
+        """The position arrays of values on points, if the mesh is a group of such arrays."""
+        mesh = self._info.mesh
+        if self._info.role != "points" or mesh is None:
+            return {}
+        paths, is_array, children = self._handle.tree
+        number = self._handle.open.find(mesh)
+        if is_array[number]:
+            return {}
+        arrays = [Array(self._handle, k, self._at) for k in children.get(number, ()) if is_array[k]]
+        return {array.name: array for array in arrays if array._info.role == "mesh"}
 
     @property
     def _mapped(self) -> bool:

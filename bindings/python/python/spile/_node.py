@@ -38,9 +38,9 @@ class Handle:
             self._tree = paths, arrays, children
         return self._tree
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+    def steps_and_times(self) -> tuple[np.ndarray, np.ndarray]:
         """Steps and times of all frames."""
-        steps, times = self.open.moments()
+        steps, times = self.open.steps_and_times()
         whole = [-1 if step is None else step for step in steps]
         # Steps are 64 bits without a sign, which hardly anybody needs.
         wide = any(step > np.iinfo("i8").max for step in whole)

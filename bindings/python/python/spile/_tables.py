@@ -9,9 +9,10 @@ def series(array):
 
     if array.ndim != 1 or array.ragged:
         raise ArgumentError(f"{array.path} is no column: its shape is {array.shape}")
-    index = array.coords.get(array.dims[0])
-    if index is not None:
-        index = pd.Index(getattr(index, "values", index), name=array.dims[0])
+    index = None
+    if len(array.coords) == 1:
+        ((name, points),) = array.coords.items()
+        index = pd.Index(getattr(points, "values", points), name=name)
     return pd.Series(array.read(native=True), index=index, name=array.name)
 
 

@@ -157,12 +157,12 @@ class File(Group):
     @property
     def steps(self) -> np.ndarray:
         """The step of each frame; -1 where it is not told."""
-        return self._handle.moments()[0]
+        return self._handle.steps_and_times()[0]
 
     @property
     def times(self) -> np.ndarray:
         """The time of each frame; NaN where it is not told."""
-        return self._handle.moments()[1]
+        return self._handle.steps_and_times()[1]
 
     @property
     def hoomd(self) -> Trajectory:
