@@ -69,7 +69,7 @@ pub(crate) fn render(hint: &Hint) -> String {
         Hint::ChooseFormat(names) => {
             let names = names.join(", ");
             format!("specify the format with to= (convert) or format= (create): {names}")
-        },
+        }
         Hint::Operation { name, effect } => {
             match FUNCTIONS.iter().find(|(operation, _)| operation == name) {
                 Some((_, call)) => format!("{call} {effect}"),

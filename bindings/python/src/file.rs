@@ -208,7 +208,8 @@ impl File {
             return Err(Error::argument("the array has no frames").into());
         };
         let (rows, even) = py.detach(|| -> spile::error::Result<_> {
-            let mut rows = Vec::with_capacity(self.dataset.limits().allow(table.len() * 8, "frames")? / 8);
+            let mut rows =
+                Vec::with_capacity(self.dataset.limits().allow(table.len() * 8, "frames")? / 8);
             let mut even = true;
             for frame in 0..table.len() {
                 let cell = table.cell(frame).map_err(|e| e.in_frame(frame))?;

@@ -47,7 +47,8 @@ pub(crate) fn source(
     data: Option<&Bound<'_, PyAny>>,
 ) -> Result<Source> {
     let Some(data) = data else {
-        let path = path.ok_or_else(|| Error::argument("expected a path, bytes or a file object"))?;
+        let path =
+            path.ok_or_else(|| Error::argument("expected a path, bytes or a file object"))?;
         return Ok(py.detach(|| Source::open(path))?);
     };
     if let Ok(bytes) = data.cast::<PyBytes>() {

@@ -74,8 +74,7 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> Result<Value> {
 
 /// A Python dictionary as attributes.
 pub(crate) fn to_attrs(dict: &Bound<'_, PyDict>) -> Result<Attrs> {
-    let attrs = dict.iter().map(|(name, value)| {
-        Ok((name.extract::<String>()?, from_python(&value)?))
-    });
+    let attrs =
+        dict.iter().map(|(name, value)| Ok((name.extract::<String>()?, from_python(&value)?)));
     attrs.collect()
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use spile::error::{Error, Result as Done};
 use spile::Dataset;
+use spile::error::{Error, Result as Done};
 use spile::format::{HEAD_BYTES, Head};
 use spile::sink::{Overwrite, Sink};
 use spile::source::Source;
@@ -235,13 +235,13 @@ impl How {
                 loss.kind.name(),
                 loss.path
             );
-            return Err(Error::argument(message).hint("dry_run=True lists all of them, strict=False omits them"));
+            return Err(Error::argument(message)
+                .hint("strict=False writes the file without them and lists them in \"lost\""));
         }
         let mut differences = Vec::new();
         if !self.dry_run {
             let replace = overwrite(self.overwrite);
-            let found =
-                spile_ops::convert(format, content, &plan, output, replace, self.strict)?;
+            let found = spile_ops::convert(format, content, &plan, output, replace, self.strict)?;
             plan.losses.extend(found);
             if self.verify {
                 let found = conversion::verify(format, content, &plan, output)?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use spile::Dataset;
 use spile::dtype::DType;
 use spile::error::Error;
-use spile::Dataset;
 use spile::frames::{Cells, FrameCell, Moments};
 use spile::layout::{ArrayDesc, Coord, Layout};
 use spile::limits::Limits;
@@ -49,9 +49,8 @@ pub(crate) enum Points {
 
 impl Block<'_> {
     pub(crate) fn cell(&self) -> Result<(DType, FrameCell)> {
-        let dtype = DType::from_numpy(&self.0).ok_or_else(|| {
-            Error::argument(format!("cannot write elements of type {}", self.0))
-        })?;
+        let dtype = DType::from_numpy(&self.0)
+            .ok_or_else(|| Error::argument(format!("cannot write elements of type {}", self.0)))?;
         let shape = Shape::new(self.1.clone());
         if shape.bytes(dtype.size())? != self.2.len() as u64 {
             return Err(Error::argument("the number of bytes does not match type and shape").into());
@@ -76,7 +75,9 @@ impl Node<'_> {
                     return Err(Error::argument("no frame contains the array").into());
                 };
                 if cells.iter().flatten().any(|(other, _)| *other != dtype) {
-                    return Err(Error::argument("an array must have the same type in all frames").into());
+                    return Err(
+                        Error::argument("an array must have the same type in all frames").into()
+                    );
                 }
                 let cells = cells.into_iter().map(|cell| cell.map(|(_, cell)| cell)).collect();
                 (dtype, first.shape, Layout::PerFrame(Arc::new(Cells(cells))))

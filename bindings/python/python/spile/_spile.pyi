@@ -1,4 +1,4 @@
-"""The compiled half of the package."""
+"""The extension module."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike

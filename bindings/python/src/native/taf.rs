@@ -120,9 +120,11 @@ pub(crate) fn taf_grid(
         ("step", [by]) => Adjust::Step(*by),
         ("span", [from, to]) => Adjust::Span(*from, *to),
         _ => {
-            return Err(
-                Error::argument(format!("invalid change of the grid: {how} with {} numbers", numbers.len())).into()
-            );
+            return Err(Error::argument(format!(
+                "invalid change of the grid: {how} with {} numbers",
+                numbers.len()
+            ))
+            .into());
         }
     };
     let new = py.detach(|| ops::adjust(&path, dimension, adjust, &limits(None)))?;
