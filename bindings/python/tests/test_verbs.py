@@ -73,7 +73,7 @@ def test_progress_is_told_and_its_errors_come_out(tmp_path):
 
 @pytest.fixture
 def endless(tmp_path):
-    """A file of a terabyte that takes no room: no verb is through with it in a minute."""
+    """A sparse file of one terabyte, which no operation can process within a minute."""
     path = tmp_path / "endless.npy"
     np.lib.format.open_memmap(path, mode="w+", dtype="u1", shape=(1 << 40,))
     return path
@@ -98,7 +98,7 @@ def test_an_error_in_progress_ends_the_work(endless, tmp_path):
 def test_control_c_ends_the_work(endless):
     code = """
 import signal, sys, spile
-# Who runs in the background has this signal ignored.
+# Background processes ignore this signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("go", flush=True)
 spile.hash(sys.argv[1])

@@ -1,4 +1,4 @@
-"""The engine, and that switching from sdf-xarray is one word."""
+"""The xarray engine, and its compatibility with sdf-xarray."""
 
 import functools
 import pathlib
@@ -20,8 +20,8 @@ EPOCH = sorted(path.name for path in (GOLDEN / "sdf").glob("epoch*.sdf"))
 
 @functools.cache
 def peer(path):
-    """The variables of sdf-xarray, without particles and with; it runs in a process of its own, because
-    some files bring it down."""
+    """Variables read by sdf-xarray, without and with particles. It runs in a separate process, because
+    some files crash it."""
     code = (
         "import sys, pickle, xarray as xr, sdf_xarray\n"
         "def read(particles):\n"
@@ -49,7 +49,7 @@ def test_dumps_equal_what_sdf_xarray_reads(name):
             mine = ours[variable]
             np.testing.assert_array_equal(mine.values, values, variable)
             assert mine.attrs.get("units", "") == units and (variable in ours.coords) == coord
-            # It calls the dimension of probes after the quantity, and cuts long names.
+            # sdf-xarray names the dimension of probes after the quantity, and truncates long names.
             if not mine.attrs.get("point_data") and values.ndim and mine.dims != dims:
                 assert all(dim.startswith("dim_") for dim in dims), (variable, mine.dims, dims)
 
