@@ -153,7 +153,7 @@ def test_frames_are_the_first_dimension_or_stand_alone():
 
 
 def test_sums_of_what_python_reads_are_those_of_the_files():
-    """The digests of `spile.hash`, which the golden manifests confirm, equal those of the values read."""
+    """The digests of `spile.hash`, confirmed by the golden manifests, equal those of the values read."""
     import hashlib
 
     for name in ("sdf/epoch2d_4ranks_id4_0002.sdf", "taf/good/example_3d_101x3x2.taf"):

@@ -208,13 +208,13 @@ def coordinates(variable):
     return {n: c.values for n, c in own if c.ndim and n not in ("step", "time")}
 
 
-def tree_variable(tree, file, array):
+def tree_variable(tree, arrays, array):
     """The variable of an array; arrays below an array ``a`` are in the group ``a_``."""
-    place, path, is_array = tree, "", file.arrays()
+    place, path = tree, ""
     *groups, own = array.path.split("/")
     for name in groups:
         path = f"{path}/{name}" if path else name
-        place = place.children[f"{name}_" if path in is_array else name]
+        place = place.children[f"{name}_" if path in arrays else name]
     return place.dataset[own]
 
 
@@ -225,6 +225,7 @@ def test_a_variable_has_the_same_coordinates_through_every_interface(name):
     engine = xr.open_dataset(path, engine="spile", keep_particles=True)
     exported = file.to_xarray(keep_particles=True)
     tree = xr.open_datatree(path, engine="spile")
+    arrays = file.arrays()
     fields = points = 0
     for array in arrays_of(file).values():
         if array.role not in ("field", "points"):
@@ -232,7 +233,7 @@ def test_a_variable_has_the_same_coordinates_through_every_interface(name):
         reference = "derived" in array.attrs  # not in the flat datasets, as in sdf-xarray
         native = {label: np.asarray(points) for label, points in array.coords.items()}
         name = plain_name(array.attrs.get("sdf_name", array.path))
-        others = [tree_variable(tree, file, array)]
+        others = [tree_variable(tree, arrays, array)]
         if not reference:
             others += [engine[name], exported[name]]
         flat = others[-1]
@@ -304,6 +305,7 @@ def test_every_file_becomes_a_tree_with_each_array_at_its_path():
         except spile.SpileError:
             continue
         count += 1
-        for array in file.arrays().values():
-            assert tree_variable(tree, file, array).name == array.name, path
+        arrays = file.arrays()
+        for array in arrays.values():
+            assert tree_variable(tree, arrays, array).name == array.name, path
     assert count > 200
