@@ -1,15 +1,15 @@
-//! Errors as Python exceptions: the kind chooses the class, the place is in its attributes.
+//! Errors as Python exceptions: the kind determines the class, the location is in its attributes.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use spile::error::{Error, ErrorKind, Hint};
 
-/// What a function of this module fails with.
+/// Error of a function of the module.
 pub(crate) enum Failure {
-    /// The library's own error.
+    /// An error of spile.
     Spile(Error),
-    /// One that Python raised.
+    /// An exception raised by Python.
     Python(PyErr),
 }
 
@@ -38,24 +38,43 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// The classes are written in Python, where they have the bases that people catch.
+/// An exception class of `spile.errors`.
 fn class(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || py.import("spile.errors").map(Bound::unbind))?;
     Ok(module.bind(py).getattr(name)?.unbind())
 }
 
-/// A hint in the terms of Python.
+/// Operations that are functions of the Python package, by their names on the command line.
+const FUNCTIONS: [(&str, &str); 9] = [
+    ("check", "spile.check(path)"),
+    ("convert", "spile.convert(path, output)"),
+    ("info", "spile.info(path)"),
+    ("salvage", "spile.salvage(path)"),
+    ("taf adjust", "spile.taf.grid(path, dimension, ...)"),
+    ("taf crop", "spile.taf.crop(path, dimension, ...)"),
+    ("taf permute", "spile.taf.permute(path, order)"),
+    ("taf read", "spile.open(path)[\"data\"][...]"),
+    ("taf transpose", "spile.taf.transpose(path)"),
+];
+
+/// A hint in Python terms.
 pub(crate) fn render(hint: &Hint) -> String {
     match hint {
-        Hint::ListObjects => "list(file) gives the names; file.arrays() all arrays".into(),
+        Hint::ListObjects => "list(file) returns the names, file.arrays() all arrays".into(),
         Hint::RaiseMemory => "raise the limit with max_memory=, or select less".into(),
-        Hint::SelectArrays => "choose arrays with select=".into(),
-        Hint::SelectFrames => "choose frames with frames=, or index the first dimension".into(),
+        Hint::SelectArrays => "select arrays with select=".into(),
+        Hint::SelectFrames => "select frames with frames=, or index the first dimension".into(),
         Hint::Overwrite => "overwrite=True replaces it".into(),
-        Hint::ChooseFormat(names) => format!("name the format with to=: {}", names.join(", ")),
+        Hint::ChooseFormat(names) => {
+            let names = names.join(", ");
+            format!("specify the format with to= (convert) or format= (create): {names}")
+        }
         Hint::Operation { name, effect } => {
-            format!("spile.{}(path) {effect}", name.replace(' ', ".").replace('-', "_"))
+            match FUNCTIONS.iter().find(|(operation, _)| operation == name) {
+                Some((_, call)) => format!("{call} {effect}"),
+                None => format!("`python -m spile {name} FILE` {effect}"),
+            }
         }
         other => other.to_string(),
     }
@@ -74,18 +93,18 @@ fn raised(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         (ErrorKind::Exists, _) => "ExistsError",
     };
     let hint = error.suggestion().map(render);
-    let words = match &hint {
+    let message = match &hint {
         Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
     };
-    let place = PyDict::new(py);
-    place.set_item("code", Some(error.code()).filter(|code| !code.is_empty()))?;
-    place.set_item("path", error.path().map(|path| path.to_string_lossy().into_owned()))?;
-    place.set_item("format", error.format())?;
-    place.set_item("object", error.object())?;
-    place.set_item("frame", error.frame())?;
-    place.set_item("offset", error.offset())?;
-    place.set_item("hint", hint)?;
-    let raised = class(py, name)?.bind(py).call((words,), Some(&place))?;
+    let location = PyDict::new(py);
+    location.set_item("code", Some(error.code()).filter(|code| !code.is_empty()))?;
+    location.set_item("path", error.path().map(|path| path.to_string_lossy().into_owned()))?;
+    location.set_item("format", error.format())?;
+    location.set_item("object", error.object())?;
+    location.set_item("frame", error.frame())?;
+    location.set_item("offset", error.offset())?;
+    location.set_item("hint", hint)?;
+    let raised = class(py, name)?.bind(py).call((message,), Some(&location))?;
     Ok(PyErr::from_value(raised))
 }

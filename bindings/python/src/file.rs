@@ -27,14 +27,14 @@ use crate::object::source;
 use crate::select::selection;
 use crate::value;
 
-/// An open file. Groups and arrays are known by their numbers; 0 is the root.
+/// An open file. Groups and arrays are identified by node numbers; 0 is the root.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct File {
     pub(crate) dataset: Dataset,
     ids: Vec<NodeId>,
 }
 
-/// Limits with the caller's budget.
+/// The default limits, with `max_memory` bytes if given.
 pub(crate) fn limits(max_memory: Option<u64>) -> Limits {
     let limits = Limits::default();
     max_memory.map_or(limits, |bytes| limits.with_memory(bytes))
@@ -42,7 +42,8 @@ pub(crate) fn limits(max_memory: Option<u64>) -> Limits {
 
 #[pymethods]
 impl File {
-    /// Opens a path, or bytes, or a file of Python. With `mmap` arrays can be seen without a copy.
+    /// Opens a path, a bytes object or a Python file object. `mmap` maps the file into memory, which
+    /// allows zero-copy views.
     #[staticmethod]
     #[pyo3(signature = (path, data=None, *, derived=false, mmap=false, max_memory=None))]
     fn open(
@@ -64,7 +65,7 @@ impl File {
         py.detach(|| Ok(Self::new(spile::REGISTRY.open(source, &options)?)))
     }
 
-    /// Opens many files of one run as frames of one dataset.
+    /// Opens the files of a run as one dataset; each file is a frame.
     #[staticmethod]
     #[pyo3(signature = (name, paths, *, max_memory=None))]
     fn series(
@@ -98,18 +99,18 @@ impl File {
         self.dataset.source().len()
     }
 
-    /// Bytes that have been read so far.
+    /// Number of bytes read so far.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.dataset.source().bytes_read()
     }
 
-    /// What a person wants to know first.
+    /// Key facts about the file, for display.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         value::attrs(py, self.dataset.summary())
     }
 
-    /// What was noticed while the file was opened: `(severity, code, object, message)`.
+    /// Warnings collected while opening: `(severity, code, object, message)`.
     fn findings(&self) -> Vec<(&'static str, &'static str, Option<String>, String)> {
         let findings = self.dataset.warnings().iter();
         let row =
@@ -117,7 +118,7 @@ impl File {
         row.collect()
     }
 
-    /// Of all nodes at once: paths, numbers of their groups, whether they are arrays.
+    /// Three lists over all nodes: paths, parent numbers, and whether the node is an array.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let tree = self.dataset.tree();
         let nodes = || self.ids.iter().map(|id| tree.node(*id));
@@ -127,8 +128,8 @@ impl File {
         PyTuple::new(py, [paths, parents, arrays])
     }
 
-    /// The dimensions that arrays share, each with a name of its own, its length and its points; and
-    /// by the number of an array, which of them it has.
+    /// The dimensions shared by arrays as `(unique name, length, coordinate)`, and a dictionary from
+    /// array number to the indices of its dimensions in that list.
     fn dimensions<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let tree = self.dataset.tree();
         let dimensions = Dimensions::of(tree);
@@ -144,22 +145,22 @@ impl File {
         Ok((list, arrays).into_pyobject(py)?)
     }
 
-    /// The number of what has this path, or this name of the format's own.
+    /// Number of the node with this path or native identifier.
     fn find(&self, path: &str) -> Result<usize> {
         Ok(self.number(self.dataset.tree().find(path)?))
     }
 
-    /// What is said about a node.
+    /// Attributes of a node.
     fn attrs<'py>(&self, py: Python<'py>, number: usize) -> Result<Bound<'py, PyDict>> {
         Ok(value::attrs(py, &self.node(number)?.attrs)?)
     }
 
-    /// The format's own name for a node.
+    /// Native identifier of a node.
     fn id(&self, number: usize) -> Result<Option<&str>> {
         Ok(self.node(number)?.id.as_deref())
     }
 
-    /// Everything about an array but its values.
+    /// Description of an array.
     fn array(&self, py: Python<'_>, number: usize) -> Result<ArrayInfo> {
         let (own, real) = self.desc(number)?;
         let coords = own.coords.iter().map(|coord| self.points(py, coord).map(Bound::unbind));
@@ -188,15 +189,15 @@ impl File {
         })
     }
 
-    /// The lengths of an array in a frame; nothing where the frame does not have it.
+    /// Shape of an array in a frame; `None` if the frame does not contain it.
     fn shape(&self, number: usize, frame: u64) -> Result<Option<Vec<u64>>> {
         let (own, _) = self.desc(number)?;
         let array = self.dataset.open_array_in_frame(own, frame)?;
         Ok(array.map(|array| array.shape().lengths().to_vec()))
     }
 
-    /// The first length of an array in every frame, -1 where a frame does not have it, and whether the
-    /// other lengths are the same everywhere.
+    /// Length of the first dimension in every frame (-1 if a frame does not contain the array), and
+    /// whether the lengths of the other dimensions are the same in all frames.
     fn rows<'py>(
         &self,
         py: Python<'py>,
@@ -204,10 +205,11 @@ impl File {
     ) -> Result<(Bound<'py, PyArray1<i64>>, bool)> {
         let (_, real) = self.desc(number)?;
         let Layout::PerFrame(table) = &real.layout else {
-            return Err(Error::argument("this array has no frames").into());
+            return Err(Error::argument("the array has no frames").into());
         };
         let (rows, even) = py.detach(|| -> spile::error::Result<_> {
-            let mut rows = Vec::with_capacity(self.dataset.limits().allow(table.len() * 8, "frames")? / 8);
+            let mut rows =
+                Vec::with_capacity(self.dataset.limits().allow(table.len() * 8, "frames")? / 8);
             let mut even = true;
             for frame in 0..table.len() {
                 let cell = table.cell(frame).map_err(|e| e.in_frame(frame))?;
@@ -223,9 +225,9 @@ impl File {
         Ok((PyArray1::from_vec(py, rows), even))
     }
 
-    /// Reads a part of an array: its bytes, its shape, whether the first index runs fastest. `physical`
-    /// values are `float64`, with the linear map; `native` bytes are in the machine's order, others in
-    /// the file's. Nothing where the frame does not have the array.
+    /// Reads a selection of an array: bytes, shape, and whether the first index runs fastest. With
+    /// `physical` the values are scaled `float64`. Bytes are in native byte order with `native`,
+    /// otherwise in that of the file. `None` if the frame does not contain the array.
     #[pyo3(signature = (number, key, *, frame=None, physical=false, native=false))]
     fn read<'py>(
         &self,
@@ -251,28 +253,27 @@ impl File {
             let values = py.detach(|| physical_values(&array, &selection, bytes))?;
             return Ok(Some((PyArray1::from_vec(py, values).into_any(), shape, fortran)));
         }
-        let room = py.import("numpy")?.call_method1("empty", (bytes, "u1"))?;
+        let buffer = py.import("numpy")?.call_method1("empty", (bytes, "u1"))?;
         {
-            let room = room.cast::<PyArray1<u8>>().map_err(PyErr::from)?;
-            let mut room = room.try_readwrite().map_err(PyErr::from)?;
-            let room = room.as_slice_mut().map_err(PyErr::from)?;
+            let buffer = buffer.cast::<PyArray1<u8>>().map_err(PyErr::from)?;
+            let mut buffer = buffer.try_readwrite().map_err(PyErr::from)?;
+            let buffer = buffer.as_slice_mut().map_err(PyErr::from)?;
             let order =
                 if native { ByteOrder::NATIVE } else { stored_type(self.desc(number)?.1).order() };
             let word = array.dtype().word();
             py.detach(|| -> spile::error::Result<()> {
-                selected.read_into(room)?;
+                selected.read_into(buffer)?;
                 if word > 1 && order == ByteOrder::Big {
-                    convert::swap(room, word);
+                    convert::swap(buffer, word);
                 }
                 Ok(())
             })
-            .map_err(|e| self.place(e, number, frame))?;
+            .map_err(|e| self.with_location(e, number, frame))?;
         }
-        Ok(Some((room, shape, fortran)))
+        Ok(Some((buffer, shape, fortran)))
     }
 
-    /// The bytes of an array where they lie, read-only; nothing where they do not lie together in
-    /// memory.
+    /// Read-only view of the bytes of an array; `None` if they are not contiguous in memory.
     #[pyo3(signature = (number, *, frame=None))]
     #[allow(unsafe_code)]
     fn view<'py>(
@@ -286,21 +287,21 @@ impl File {
         let Some(bytes) = view.get().0.view() else { return Ok(None) };
         let bytes = ArrayView1::from(bytes);
         // SAFETY: `view` owns the array, which owns the memory or the map that `bytes` lie in, and is
-        // frozen; NumPy keeps it alive as long as the new array, which is made read-only below.
+        // frozen. NumPy keeps it alive as long as the new array, which is made read-only below.
         let seen = unsafe { PyArray1::borrow_from_array(&bytes, view.clone().into_any()) };
         seen.readwrite().make_nonwriteable();
         Ok(Some(seen))
     }
 
-    /// Bytes before each element and the total at the end, where elements have lengths of their own.
+    /// Byte offsets of the elements of a ragged array, followed by the total length.
     fn offsets<'py>(&self, py: Python<'py>, number: usize) -> Result<Bound<'py, PyArray1<u64>>> {
         let (_, real) = self.desc(number)?;
-        let starts = real.ragged().ok_or_else(|| Error::argument("all elements are as long"))?;
+        let starts = real.ragged().ok_or_else(|| Error::argument("the array is not ragged"))?;
         Ok(PyArray1::from_slice(py, starts))
     }
 
-    /// Steps and times of all frames, nothing where the file does not tell any.
-    fn moments(&self, py: Python<'_>) -> Result<(Vec<Option<u64>>, Vec<Option<f64>>)> {
+    /// Steps and times of all frames; `None` where unknown.
+    fn steps_and_times(&self, py: Python<'_>) -> Result<(Vec<Option<u64>>, Vec<Option<f64>>)> {
         let Some(axis) = self.dataset.tree().frames() else {
             return Ok((Vec::new(), Vec::new()));
         };
@@ -312,19 +313,19 @@ impl File {
         })?)
     }
 
-    /// Number of frames; nothing where the file has no such axis.
+    /// Number of frames; `None` for files without frames.
     #[getter]
     fn frames(&self) -> Option<u64> {
         self.dataset.tree().frames().map(|axis| axis.len())
     }
 
-    /// The file as a trajectory of the HOOMD schema.
+    /// The file as a trajectory in the HOOMD schema.
     fn hoomd(&self, py: Python<'_>) -> Result<Trajectory> {
         py.detach(|| Ok(Trajectory::new(self.dataset.source(), self.dataset.limits())?))
     }
 }
 
-/// Everything about an array but its values.
+/// Description of an array.
 #[pyclass(frozen, get_all, module = "spile._spile")]
 pub(crate) struct ArrayInfo {
     /// Element type as stored.
@@ -335,7 +336,7 @@ pub(crate) struct ArrayInfo {
     dims: Py<PyTuple>,
     /// Per dimension `None`, `(start, step)` or the number of an array.
     coords: Py<PyTuple>,
-    /// Intercept and slope from stored to physical values.
+    /// Linear scaling: value = intercept + slope * stored, as `(intercept, slope)`.
     scaling: Option<(f64, f64)>,
     /// Number of frames; `None` for an array without frames.
     frames: Option<u64>,
@@ -350,7 +351,7 @@ pub(crate) struct ArrayInfo {
     /// Name of the vector and number of the component.
     component: Option<(String, u8)>,
     point_set: Option<String>,
-    /// Some stored values mean missing.
+    /// Some stored values denote missing data.
     has_missing: bool,
 }
 
@@ -361,12 +362,12 @@ impl File {
         Self { dataset, ids }
     }
 
-    /// Numbers follow the order of the tree, and so do the tree's own names for nodes.
+    /// Number of a node. `ids` is in tree order and therefore sorted.
     fn number(&self, id: NodeId) -> usize {
         self.ids.binary_search(&id).unwrap_or_default()
     }
 
-    /// Points of a dimension: nothing, `(start, step)` or the number of an array.
+    /// Coordinate of a dimension: `None`, `(start, step)` or the number of an array.
     fn points<'py>(&self, py: Python<'py>, coord: &Coord) -> Result<Bound<'py, PyAny>> {
         Ok(match coord {
             Coord::None => py.None().into_bound(py),
@@ -377,11 +378,12 @@ impl File {
 
     fn node(&self, number: usize) -> Result<&Node> {
         let id = self.ids.get(number);
-        let id = id.ok_or_else(|| Error::argument(format!("there is no node {number}")))?;
+        let id = id.ok_or_else(|| Error::argument(format!("no node with number {number}")))?;
         Ok(self.dataset.tree().node(*id))
     }
 
-    /// An array as it is told, and the one whose bytes it has.
+    /// Description of an array, and the description of the array it refers to (itself, unless it is a
+    /// reference).
     fn desc(&self, number: usize) -> Result<(&ArrayDesc, &ArrayDesc)> {
         let node = self.node(number)?;
         let own = node.array.as_ref();
@@ -395,10 +397,10 @@ impl File {
             Some(frame) => self.dataset.open_array_in_frame(own, frame),
             None => self.dataset.open_array(own).map(Some),
         };
-        Ok(array.map_err(|e| self.place(e, number, frame))?)
+        Ok(array.map_err(|e| self.with_location(e, number, frame))?)
     }
 
-    fn place(&self, error: Error, number: usize, frame: Option<u64>) -> Error {
+    fn with_location(&self, error: Error, number: usize, frame: Option<u64>) -> Error {
         let error = match self.node(number) {
             Ok(node) => error.in_object(format!("\"{}\"", node.path)),
             Err(_) => error,
@@ -408,8 +410,8 @@ impl File {
         self.dataset.source().path().into_iter().fold(error, Error::with_path)
     }
 
-    /// Whatever the file holds may be read; a few bytes that stand for very many must not take the
-    /// machine down.
+    /// Checks the size of a result. Data stored in the file are always allowed; results much larger
+    /// than the file (fill values, compressed data) are subject to the memory limit.
     fn allow(&self, bytes: u64) -> Result<()> {
         let most = self.dataset.limits().memory.max(self.nbytes().saturating_mul(8));
         self.dataset.limits().with_memory(most).allow(bytes, "the selection")?;
@@ -417,18 +419,18 @@ impl File {
     }
 }
 
-/// Keeps alive what a zero-copy array shows.
+/// Owner of the memory of a zero-copy array.
 #[pyclass(frozen, module = "spile._spile")]
 struct View(Array);
 
 #[allow(unsafe_code)]
 fn map(path: &std::path::Path) -> Result<Source> {
-    // SAFETY: `mmap=True` is documented as the caller's word that nobody shortens or rewrites the file
-    // while arrays of it are in use; the default is to read.
+    // SAFETY: the documentation of `mmap=True` requires that the file is not truncated or modified
+    // while its arrays are in use; the default is to read.
     Ok(unsafe { Source::map(path) }?)
 }
 
-/// The type of an array's bytes; what is not in the file as it is, is little-endian.
+/// Element type of the bytes of an array. Decoded and generated values are little-endian.
 fn stored_type(array: &ArrayDesc) -> DType {
     match array.layout {
         Layout::Inline(..) | Layout::EncodedWhole { .. } | Layout::Fill(_) => {
@@ -438,16 +440,16 @@ fn stored_type(array: &ArrayDesc) -> DType {
     }
 }
 
-/// The type that NumPy gets the stored bytes as; nothing where only numbers of `float64` will do.
+/// NumPy type of the stored bytes; `None` if only `float64` can represent the values.
 fn numpy_type(array: &ArrayDesc) -> Option<String> {
     if array.ragged().is_some() {
         return Some("|u1".into());
     }
     let dtype = stored_type(array);
     match (dtype.kind(), dtype.size()) {
-        // Single bytes are for reading, not for wondering at.
+        // Opaque single bytes are more useful as numbers.
         (Kind::Opaque, 1) => Some("|u1".into()),
-        // True unless zero: the package compares.
+        // The Python layer converts to bool: non-zero is true.
         (Kind::Bool, size) => {
             DType::new(Kind::UInt, size as u32, dtype.order()).and_then(DType::numpy)
         }
@@ -457,7 +459,7 @@ fn numpy_type(array: &ArrayDesc) -> Option<String> {
     }
 }
 
-/// The selection as `float64`, whose bytes have been allowed.
+/// The selection as physical values. The caller has checked `bytes` against the limits.
 fn physical_values(array: &Array, selection: &Selection, bytes: u64) -> Result<Vec<f64>> {
     let selected = array.select(selection, Axes::Stored)?;
     let mut out = Vec::with_capacity(bytes as usize / 8);

@@ -1,4 +1,4 @@
-//! Frames and logs of the HOOMD schema, in the words of `gsd.hoomd`.
+//! Frames and logs in the HOOMD schema, with the names of `gsd.hoomd`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use spile_gsd::wire::Type;
 
 use crate::failure::Result;
 
-/// A file of the HOOMD schema.
+/// A trajectory in the HOOMD schema.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Trajectory {
     inner: Arc<semantics::Trajectory>,
@@ -32,13 +32,14 @@ impl Trajectory {
         Ok(usize::try_from(self.inner.len()?).unwrap_or(usize::MAX))
     }
 
-    /// A frame with everything filled in: what it lacks is that of frame 0, or the default.
+    /// Reads a frame. Chunks that it lacks are taken from frame 0 or from the defaults of the schema.
     fn read(&self, py: Python<'_>, frame: u64) -> Result<Frame> {
         let snapshot = py.detach(|| self.inner.read(frame))?;
         Ok(Frame(Arc::new(Read { trajectory: self.inner.clone(), number: frame, snapshot })))
     }
 
-    /// All logged quantities over all frames, in the order of the file; `None` marks frames without.
+    /// Steps and logged quantities of all frames, in file order; a logged quantity is
+    /// `(values, frames without a value)`.
     fn log<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let log = py.detach(|| self.inner.read_log())?;
         let dict = PyDict::new(py);
@@ -61,7 +62,7 @@ impl Trajectory {
     }
 }
 
-/// A frame that has been read, and where.
+/// A frame with its number and trajectory.
 struct Read {
     trajectory: Arc<semantics::Trajectory>,
     number: u64,
@@ -69,7 +70,7 @@ struct Read {
 }
 
 impl Read {
-    /// Rows of `width` real numbers, in the precision that the file has.
+    /// Rows of `width` floating-point numbers, in the precision of the file.
     fn reals<'py>(
         &self,
         py: Python<'py>,
@@ -86,7 +87,7 @@ impl Read {
     }
 }
 
-/// A frame.
+/// A frame of a trajectory.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Frame(Arc<Read>);
 
@@ -102,7 +103,7 @@ impl Frame {
         self.0.snapshot.dimensions
     }
 
-    /// `gsd.hoomd` keeps step, dimensions and box there.
+    /// The frame itself: in `gsd.hoomd`, step, dimensions and box are attributes of `configuration`.
     #[getter]
     fn configuration(this: Bound<'_, Self>) -> Bound<'_, Self> {
         this
@@ -155,7 +156,7 @@ impl Frame {
         self.0.reals(py, "constraints/value", &self.0.snapshot.constraint_value, 1)
     }
 
-    /// Logged quantities; what has no value here is left out.
+    /// Logged quantities that have a value in this frame.
     #[getter]
     fn log<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -167,7 +168,7 @@ impl Frame {
         Ok(dict)
     }
 
-    /// State of integrators.
+    /// State of integrators (`state/...`).
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -262,7 +263,7 @@ impl Particles {
     }
 }
 
-/// Bonds, angles and all else that joins particles.
+/// Bonds, angles, dihedrals, impropers, pairs or constraints.
 #[pyclass(frozen, module = "spile._spile")]
 pub(crate) struct Links {
     frame: Arc<Read>,
@@ -287,7 +288,7 @@ impl Links {
         PyArray1::from_slice(py, &(self.which)(&self.frame.snapshot).typeid)
     }
 
-    /// Particles of each.
+    /// Particle indices of each link, one row per link.
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let group = PyArray1::from_slice(py, &(self.which)(&self.frame.snapshot).group);
@@ -295,7 +296,7 @@ impl Links {
     }
 }
 
-/// Rows of `width`; a plain column where that is one.
+/// Reshapes to rows of `width`; one-dimensional if `width` is 1.
 fn table<T: Element>(array: Bound<'_, PyArray1<T>>, width: usize) -> Result<Bound<'_, PyAny>> {
     if width == 1 {
         return Ok(array.into_any());
@@ -304,7 +305,7 @@ fn table<T: Element>(array: Bound<'_, PyArray1<T>>, width: usize) -> Result<Boun
     Ok(array.reshape([rows, width])?.into_any())
 }
 
-/// The elements of a chunk.
+/// The elements of a chunk as an array.
 fn elements<'py>(py: Python<'py>, values: &Values) -> Result<Bound<'py, PyAny>> {
     let mut bytes = values.bytes.clone();
     if cfg!(target_endian = "big") {

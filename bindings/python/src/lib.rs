@@ -1,24 +1,24 @@
-//! The compiled half of the Python package `spile`; the other half is `python/spile`.
+//! The extension module `spile._spile` of the Python package; the Python layer is in `python/spile`.
 //!
-//! This half says what only Rust can say, with plain tuples, dictionaries and arrays of NumPy. What
-//! people touch (mappings, pictures in notebooks, xarray, dask) is Python over it.
+//! The extension module opens, reads and writes files, and returns tuples, dictionaries and NumPy
+//! arrays. The public classes, notebook representations and the xarray and dask integration are
+//! written in Python.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
-//! | `file` | an open file: its tree, its arrays, zero-copy views |
-//! | `object` | paths, bytes and Python's own files as sources |
-//! | `select` | Python's indices as selections |
-//! | `value` | attributes both ways |
-//! | `failure` | errors as the classes of `spile.errors` |
+//! | `file` | open files: tree, arrays, zero-copy views |
+//! | `object` | paths, bytes and Python file objects as sources |
+//! | `select` | Python indices to selections |
+//! | `value` | attributes to and from Python |
+//! | `failure` | errors as exceptions of `spile.errors` |
 //! | `verbs` | info, check, diff, hash, convert, salvage; the command line |
-//! | `hoomd` | frames and logs of GSD files with the HOOMD schema |
+//! | `hoomd` | frames and logs of GSD files in the HOOMD schema |
 //! | `write` | new files from arrays |
-//! | `native` | scda sections, TAF operations, GSD frames, in their formats' own words |
+//! | `native` | native writers: scda sections, TAF operations, GSD frames |
 //!
-//! Python is let go (`detach`) wherever a file is read or written.
+//! The GIL is released (`detach`) during I/O.
 #![deny(unsafe_code)]
-// Arguments are what Python's objects are turned into; there is nobody to borrow them from. And the
-// tuples that go back are taken apart by a line of Python each.
+// PyO3 passes converted arguments by value. Tuples returned to the Python layer are unpacked there.
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
 mod failure;

@@ -1,4 +1,4 @@
-//! Writers in the formats' own words.
+//! Native writers of scda, GSD and TAF.
 
 mod gsd;
 mod scda;

@@ -1,4 +1,4 @@
-//! What `spile.open` takes as a source: a path, bytes, or a file of Python that can go to any byte.
+//! Sources of `spile.open`: a path, a bytes object or a seekable Python file object.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,21 +13,21 @@ use spile::source::{ReadAt, Source};
 
 use crate::failure::Result;
 
-/// Most bytes that are asked for at once: they are in memory twice.
+/// Maximum number of bytes per call of `read`, which are copied once.
 const PIECE: usize = 16 << 20;
 
-/// A file of Python: it has one position, so that threads take turns.
+/// A Python file object. It has one position; `lock` serialises access from several threads.
 struct Object {
     file: Py<PyAny>,
-    turn: Mutex<()>,
+    lock: Mutex<()>,
 }
 
 impl ReadAt for Object {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(PIECE);
         let read = Python::attach(|py| -> PyResult<usize> {
-            // Who waits lets Python go: the other thread needs it to come to an end.
-            let _turn = self.turn.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            // Waiting releases the GIL, which the other thread needs to finish.
+            let _guard = self.lock.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
             let file = self.file.bind(py);
             file.call_method1("seek", (offset,))?;
             let bytes = file.call_method1("read", (wanted,))?;
@@ -40,20 +40,21 @@ impl ReadAt for Object {
     }
 }
 
-/// The source that `path` names, or that `data` is: bytes, or a file.
+/// The source at `path`, or the bytes or file object `data`.
 pub(crate) fn source(
     py: Python<'_>,
     path: Option<PathBuf>,
     data: Option<&Bound<'_, PyAny>>,
 ) -> Result<Source> {
     let Some(data) = data else {
-        let path = path.ok_or_else(|| Error::argument("a path or bytes are needed"))?;
+        let path =
+            path.ok_or_else(|| Error::argument("expected a path, bytes or a file object"))?;
         return Ok(py.detach(|| Source::open(path))?);
     };
     if let Ok(bytes) = data.cast::<PyBytes>() {
         return Ok(Source::memory(bytes.as_bytes()));
     }
     let len = data.call_method1("seek", (0, 2))?.extract()?;
-    let object = Object { file: data.clone().unbind(), turn: Mutex::new(()) };
+    let object = Object { file: data.clone().unbind(), lock: Mutex::new(()) };
     Ok(Source::foreign(path, len, Box::new(object)))
 }

@@ -1,4 +1,4 @@
-//! Attributes as Python objects, and back.
+//! Conversion of attributes to and from Python objects.
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use spile::tree::{Attrs, Value};
 
 use crate::failure::Result;
 
-/// A value of Python.
+/// An attribute value as a Python object.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Bool(v) => v.into_bound_py_any(py),
@@ -25,7 +25,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     }
 }
 
-/// Attributes as a dictionary; a second one of the same name is `name~2`.
+/// Attributes as a dictionary. A repeated name becomes `name~2`, `name~3`, and so on.
 pub(crate) fn attrs<'py>(py: Python<'py>, attrs: &Attrs) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in attrs {
@@ -40,7 +40,7 @@ pub(crate) fn attrs<'py>(py: Python<'py>, attrs: &Attrs) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// A value for a file. Scalars of NumPy come as Python's own: the package calls `tolist`.
+/// A Python object as an attribute value. The Python layer has converted NumPy values with `tolist`.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> Result<Value> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Bool(value.extract()?));
@@ -67,15 +67,14 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> Result<Value> {
         return Ok(Value::List(items.iter().map(from_python).collect::<Result<_>>()?));
     }
     let kind = value.get_type().name()?.to_string();
-    Err(Error::argument(format!("an attribute cannot be a {kind}"))
-        .hint("numbers, texts, bytes and lists of them can")
+    Err(Error::argument(format!("cannot store an attribute of type {kind}"))
+        .hint("supported are numbers, str, bytes and lists of them")
         .into())
 }
 
-/// A dictionary as attributes.
+/// A Python dictionary as attributes.
 pub(crate) fn to_attrs(dict: &Bound<'_, PyDict>) -> Result<Attrs> {
-    let attrs = dict.iter().map(|(name, value)| {
-        Ok((name.extract::<String>()?, from_python(&value)?))
-    });
+    let attrs =
+        dict.iter().map(|(name, value)| Ok((name.extract::<String>()?, from_python(&value)?)));
     attrs.collect()
 }

@@ -1,5 +1,5 @@
-//! The verbs of the command line, with its words and options. Results are the documents of
-//! `docs/json.md` without their heads; the package makes dictionaries of them.
+//! The operations of the command line. Results are the JSON documents of `docs/json.md` without their
+//! common header; the Python layer converts them to dictionaries.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use spile::error::{Error, Result as Done};
 use spile::Dataset;
+use spile::error::{Error, Result as Done};
 use spile::format::{HEAD_BYTES, Head};
 use spile::sink::{Overwrite, Sink};
 use spile::source::Source;
@@ -19,15 +19,15 @@ use spile_ops::convert::{self as conversion, LossRow, target};
 use spile_ops::diff::Rules;
 use spile_ops::subset::subset;
 
-use crate::failure::Result;
+use crate::failure::{Result, render};
 use crate::file::{File, limits};
 use crate::object::source;
 
-/// How often a caller who wants to know hears about the progress.
+/// Interval between calls of `progress`.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Does `work` without Python. Meanwhile `progress` is called with the bytes read so far and the
-/// bytes of the file. What it raises, and Ctrl-C, stop the work.
+/// Runs `work` in another thread without the GIL. Meanwhile `progress` is called with the number of
+/// bytes read so far and the size of the file. An exception raised by it, or Ctrl-C, cancels the work.
 fn watched<T: Send>(
     py: Python<'_>,
     source: &Source,
@@ -42,12 +42,12 @@ fn watched<T: Send>(
         })
     };
     let (raised, done) = py.detach(|| {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         std::thread::scope(|threads| {
-            threads.spawn(move || tell.send(work()));
+            threads.spawn(move || sender.send(work()));
             let mut raised = Ok(());
             loop {
-                match told.recv_timeout(TICK) {
+                match receiver.recv_timeout(TICK) {
                     Err(RecvTimeoutError::Timeout) if raised.is_ok() => {
                         raised = call();
                         source.stop(raised.is_err());
@@ -55,7 +55,7 @@ fn watched<T: Send>(
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(done) => return (raised.and_then(|()| call()), done),
                     Err(RecvTimeoutError::Disconnected) => {
-                        let broken = Error::unsupported("core-panic", "a mistake in spile");
+                        let broken = Error::unsupported("core-panic", "internal error in spile");
                         return (raised, Err(broken.hint("please report it")));
                     }
                 }
@@ -71,7 +71,7 @@ fn text(value: &impl Serialize) -> Done<String> {
     serde_json::to_string(value).map_err(|e| Error::argument(e.to_string()))
 }
 
-/// Collects what a verb hands out one by one.
+/// Collects the rows of an operation that returns them one by one.
 fn rows<T: Serialize>(
     verb: impl FnOnce(&mut dyn FnMut(T) -> Done<()>) -> Done<()>,
 ) -> Done<Vec<Json>> {
@@ -112,13 +112,17 @@ pub(crate) fn check(
     let source = source(py, path, data)?;
     let limits = limits(max_memory);
     watched(py, &source, progress, || {
-        text(&spile_ops::check(&spile::REGISTRY, &source, &limits, strict)?)
+        let mut result = spile_ops::check(&spile::REGISTRY, &source, &limits, strict)?;
+        for finding in &mut result.findings {
+            finding.hint = finding.hint.take().map(|hint| render(&hint).into());
+        }
+        text(&result)
     })
 }
 
 /// `spile diff`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // They are the options of the command.
+#[allow(clippy::too_many_arguments)] // The options of the command.
 #[pyo3(signature = (first, second, *, atol, rtol, ulp, nan_differs, values, select, ignore, map, frames, progress))]
 pub(crate) fn diff(
     py: Python<'_>,
@@ -136,7 +140,7 @@ pub(crate) fn diff(
     progress: Option<Py<PyAny>>,
 ) -> Result<String> {
     if !(atol >= 0.0 && atol.is_finite() && rtol >= 0.0 && rtol.is_finite()) {
-        return Err(Error::argument("atol and rtol are numbers from 0 on").into());
+        return Err(Error::argument("atol and rtol must be finite and not negative").into());
     }
     let rules = Rules {
         atol,
@@ -181,7 +185,7 @@ pub(crate) fn hash(
 
 /// `spile convert`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // As the command has them.
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // The options of the command.
 #[pyo3(signature = (file, output, *, to, dry_run, strict, verify, overwrite, select, frames, slice, progress))]
 pub(crate) fn convert(
     py: Python<'_>,
@@ -208,8 +212,8 @@ pub(crate) fn convert(
     })
 }
 
-/// How a new file is written.
-#[allow(clippy::struct_excessive_bools)] // They are options of the command.
+/// Options of a conversion.
+#[allow(clippy::struct_excessive_bools)] // The options of the command.
 pub(crate) struct How {
     pub(crate) to: Option<String>,
     pub(crate) dry_run: bool,
@@ -226,15 +230,18 @@ impl How {
             && let Some(loss) = plan.losses.first()
         {
             let (lost, name) = (plan.losses.len(), format.info().name);
-            let message =
-                format!("{lost} would be lost in {name}, first {} of {}", loss.kind.name(), loss.path);
-            return Err(Error::argument(message).hint("dry_run=True lists all of them"));
+            let message = format!(
+                "{lost} items cannot be written to {name}, first {} of {}",
+                loss.kind.name(),
+                loss.path
+            );
+            return Err(Error::argument(message)
+                .hint("strict=False writes the file without them and lists them in \"lost\""));
         }
         let mut differences = Vec::new();
         if !self.dry_run {
             let replace = overwrite(self.overwrite);
-            let found =
-                spile_ops::convert(format, content, &plan, output, replace, self.strict)?;
+            let found = spile_ops::convert(format, content, &plan, output, replace, self.strict)?;
             plan.losses.extend(found);
             if self.verify {
                 let found = conversion::verify(format, content, &plan, output)?;
@@ -276,7 +283,7 @@ pub(crate) fn salvage(
         let saved = salvager
             .salvage(&source, &mut sink, &limits)
             .map_err(|e| e.with_path(&path).with_format(format.info().name))?;
-        // To salvage what cannot be read is lost; who stopped it wants no such file.
+        // Salvaging skips what cannot be read, so a cancelled run would end like a complete one.
         source.ensure_running()?;
         sink.commit()?;
         text(&json!({
@@ -293,8 +300,8 @@ pub(crate) fn formats() -> Result<String> {
     Ok(text(&spile_ops::formats(&spile::REGISTRY))?)
 }
 
-/// The format that a file begins like, and how sure that is; its name is not looked at. One small
-/// read.
+/// The format that recognises the first bytes of a file, and its score from 1 to 100; `None` if there
+/// is none. The file name is ignored.
 #[pyfunction]
 pub(crate) fn probe(py: Python<'_>, path: PathBuf) -> Result<Option<(&'static str, u8)>> {
     Ok(py.detach(|| -> Done<_> {
@@ -308,8 +315,8 @@ pub(crate) fn probe(py: Python<'_>, path: PathBuf) -> Result<Option<(&'static st
     })?)
 }
 
-/// The program `spile`.
+/// The command line `spile`; returns the exit status.
 #[pyfunction]
-pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    py.detach(|| spile_cli::main(words))
+pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    py.detach(|| spile_cli::main(args))
 }

@@ -1,4 +1,4 @@
-//! New files from arrays in memory.
+//! Writing arrays in memory as new files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use spile::Dataset;
 use spile::dtype::DType;
 use spile::error::Error;
-use spile::Dataset;
 use spile::frames::{Cells, FrameCell, Moments};
 use spile::layout::{ArrayDesc, Coord, Layout};
 use spile::limits::Limits;
@@ -20,13 +20,12 @@ use crate::failure::{Failure, Result};
 use crate::value;
 use crate::verbs::How;
 
-/// Elements that lie in memory, as the package hands them over: type in NumPy's words
-/// (little-endian), lengths, C order, bytes.
+/// Elements in memory: NumPy type (little-endian), shape, bytes in C order.
 #[derive(FromPyObject)]
 pub(crate) struct Block<'py>(String, Vec<u64>, PyReadonlyArray1<'py, u8>);
 
-/// A group, or an array: path, its block or one block a frame (nothing where a frame has none),
-/// names of its dimensions, points along each (a path, `(start, step)` or nothing), attributes.
+/// A group or an array: path, elements (one block, or one per frame), dimension names, coordinate of
+/// each dimension (a path, `(start, step)` or `None`), attributes.
 #[derive(FromPyObject)]
 pub(crate) struct Node<'py>(
     String,
@@ -50,12 +49,11 @@ pub(crate) enum Points {
 
 impl Block<'_> {
     pub(crate) fn cell(&self) -> Result<(DType, FrameCell)> {
-        let dtype = DType::from_numpy(&self.0).ok_or_else(|| {
-            Error::argument(format!("elements of type {} have no place in files", self.0))
-        })?;
+        let dtype = DType::from_numpy(&self.0)
+            .ok_or_else(|| Error::argument(format!("cannot write elements of type {}", self.0)))?;
         let shape = Shape::new(self.1.clone());
         if shape.bytes(dtype.size())? != self.2.len() as u64 {
-            return Err(Error::argument("the bytes do not fit type and shape").into());
+            return Err(Error::argument("the number of bytes does not match type and shape").into());
         }
         let bytes = self.2.as_slice().map_err(PyErr::from)?;
         Ok((dtype, FrameCell { shape, layout: Layout::Inline(Arc::from(bytes), Order::C) }))
@@ -74,10 +72,12 @@ impl Node<'_> {
                 let cells = blocks.iter().map(|b| b.as_ref().map(Block::cell).transpose());
                 let cells = cells.collect::<Result<Vec<_>>>()?;
                 let Some((dtype, first)) = cells.iter().flatten().next().cloned() else {
-                    return Err(Error::argument("no frame has this array").into());
+                    return Err(Error::argument("no frame contains the array").into());
                 };
                 if cells.iter().flatten().any(|(other, _)| *other != dtype) {
-                    return Err(Error::argument("an array has one type in all frames").into());
+                    return Err(
+                        Error::argument("an array must have the same type in all frames").into()
+                    );
                 }
                 let cells = cells.into_iter().map(|cell| cell.map(|(_, cell)| cell)).collect();
                 (dtype, first.shape, Layout::PerFrame(Arc::new(Cells(cells))))
@@ -91,9 +91,9 @@ impl Node<'_> {
     }
 }
 
-/// Writes a tree of arrays as a new file and tells what the format could not hold.
+/// Writes a tree of arrays as a new file. Returns the JSON document of `spile convert`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // The package names them.
+#[allow(clippy::too_many_arguments)] // Called with keywords.
 #[pyo3(signature = (path, nodes, attrs, moments, *, to, overwrite, strict))]
 pub(crate) fn write(
     py: Python<'_>,
@@ -108,7 +108,7 @@ pub(crate) fn write(
     let limits = Limits::default();
     let mut tree = Tree::new(&limits);
     tree.node_mut(ROOT).attrs = value::to_attrs(attrs)?;
-    let mut places: Vec<(NodeId, &Node<'_>)> = Vec::with_capacity(nodes.len());
+    let mut added: Vec<(NodeId, &Node<'_>)> = Vec::with_capacity(nodes.len());
     for node in &nodes {
         let id = match node.array().map_err(|e| named(e, &node.0))? {
             None => tree.group_at(&node.0)?,
@@ -119,20 +119,20 @@ pub(crate) fn write(
             }
         };
         tree.node_mut(id).attrs = value::to_attrs(&node.4)?;
-        places.push((id, node));
+        added.push((id, node));
     }
-    // Arrays that come later are known only now.
-    for (id, node) in places {
+    // A coordinate can be an array that comes later.
+    for (id, node) in added {
         for (k, points) in node.3.iter().enumerate() {
             let coord = match points {
                 None => Coord::None,
                 Some(Points::Uniform(start, step)) => Coord::Uniform { start: *start, step: *step },
                 Some(Points::Path(path)) => Coord::Node(tree.find(path)?),
             };
-            if let Some(place) =
+            if let Some(slot) =
                 tree.node_mut(id).array.as_mut().and_then(|array| array.coords.get_mut(k))
             {
-                *place = coord;
+                *slot = coord;
             }
         }
     }

@@ -1,7 +1,7 @@
-"""Run by a Python that has nothing but NumPy and the wheel: it imports at once, the command line is
-there, and no file of the corpus, however damaged, brings the process down.
+"""Checks an installation with NumPy only: import time, command line, and that no file of the corpus,
+however damaged, crashes the process.
 
-The same is run by pytest as a process of its own; it ends with 0 if all went well.
+pytest runs it too, as a separate process. Exit status 0 means success.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "tests" / "golden"
 
 
 def import_time():
-    """Milliseconds that importing spile takes beyond NumPy; the best of a few."""
+    """Time to import spile after NumPy in milliseconds; the minimum of five runs."""
     code = (
         "import time, numpy; t = time.perf_counter(); import spile;"
         "print(1e3 * (time.perf_counter() - t))"
@@ -24,7 +24,7 @@ def import_time():
 
 
 def corpus():
-    """Opens, looks at and reads everything; what spile refuses, it refuses with its own errors."""
+    """Opens and reads all files. All errors must be exceptions of spile."""
     import spile
 
     opened = refused = 0
@@ -70,14 +70,16 @@ def look(spile, file):
 def main():
     for name in ("xarray", "pandas", "dask"):
         if "--with-others" not in sys.argv:
-            assert importlib.util.find_spec(name) is None, f"{name} is here: this is not alone"
+            assert importlib.util.find_spec(name) is None, (
+                f"{name} is installed, expected NumPy only"
+            )
     start = time.time()
     milliseconds = import_time()
     assert milliseconds < 50, f"importing takes {milliseconds:.0f} ms"
-    told = subprocess.run(
+    listed = subprocess.run(
         [sys.executable, "-m", "spile", "formats"], capture_output=True, text=True
     )
-    assert told.returncode == 0 and "iotk" in told.stdout, told
+    assert listed.returncode == 0 and "iotk" in listed.stdout, listed
     opened, refused = corpus()
     assert opened > 300 and refused > 100, (opened, refused)
     seconds = time.time() - start

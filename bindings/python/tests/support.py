@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Helpers shared by all tests."""
 
 import pathlib
 
@@ -7,12 +7,12 @@ GOLDEN = ROOT / "tests" / "golden"
 
 
 def golden(name):
-    """A golden file, or a pattern for some."""
+    """Path of a golden file, or a glob pattern."""
     path = GOLDEN / name
     assert "*" in name or path.exists(), path
     return str(path)
 
 
 def arrays_of(file):
-    """Arrays that can be read as they are."""
+    """Arrays that are not ragged, by path."""
     return {path: array for path, array in file.arrays().items() if not array.ragged}

@@ -1,4 +1,4 @@
-"""Nothing of the corpus brings a process down."""
+"""No file of the corpus crashes the process."""
 
 import pathlib
 import subprocess

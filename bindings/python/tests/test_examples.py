@@ -29,7 +29,9 @@ def blocks(page):
 
 
 def copy_samples(folder):
-    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", (ROOT / "docs/samples.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| `([^`]+)` \| `([^`]+)` \|", (ROOT / "docs/samples.md").read_text(), re.M
+    )
     assert rows
     for name, source in rows:
         target = folder / name

@@ -36,7 +36,7 @@ def test_fsspec_addresses_are_read():
 
 
 class Counted(io.BytesIO):
-    """Counts the bytes that are read, one reader at a time."""
+    """Counts the bytes read, and asserts that only one thread reads at a time."""
 
     count = 0
     busy = False
@@ -112,7 +112,7 @@ def test_file_objects_of_every_sort(tmp_path):
         spile.hash(io.BytesIO(content[:-1000]))
 
     class Once:
-        """A pipe: it cannot go back."""
+        """A stream that cannot seek."""
 
         def __init__(self):
             self.inner = io.BytesIO(content)

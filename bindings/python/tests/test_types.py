@@ -1,4 +1,4 @@
-"""What the package says about its types is true, and its code looks as it should."""
+"""Type checking, stubs, formatting and linting."""
 
 import subprocess
 import sys

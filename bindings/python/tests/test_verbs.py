@@ -73,7 +73,7 @@ def test_progress_is_told_and_its_errors_come_out(tmp_path):
 
 @pytest.fixture
 def endless(tmp_path):
-    """A file of a terabyte that takes no room: no verb is through with it in a minute."""
+    """A sparse file of one terabyte, which no operation can process within a minute."""
     path = tmp_path / "endless.npy"
     np.lib.format.open_memmap(path, mode="w+", dtype="u1", shape=(1 << 40,))
     return path
@@ -98,7 +98,7 @@ def test_an_error_in_progress_ends_the_work(endless, tmp_path):
 def test_control_c_ends_the_work(endless):
     code = """
 import signal, sys, spile
-# Who runs in the background has this signal ignored.
+# Background processes ignore this signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("go", flush=True)
 spile.hash(sys.argv[1])
@@ -128,3 +128,28 @@ def test_nothing_that_the_package_says_is_printed(capfd):
     with pytest.raises(spile.SpileError):
         spile.open(golden("sdf/hand_truncated.sdf"))
     assert capfd.readouterr() == ("", "")
+
+
+def test_losses_are_listed_with_reasons(tmp_path):
+    path = golden("taf/good/example_2d_101x3.taf")
+    done = spile.convert(path, tmp_path / "a.npy", dry_run=True)
+    assert done["lost"]
+    for row in done["lost"]:
+        assert {"path", "what", "reason"} <= set(row) <= {"path", "what", "name", "reason"}
+        assert row["reason"]
+
+
+def test_hints_are_in_terms_of_python(tmp_path):
+    with pytest.raises(spile.errors.TruncatedError) as caught:
+        spile.open(golden("sdf/hand_truncated.sdf"))
+    assert caught.value.hint.startswith("spile.salvage(path) ")
+    findings = spile.check(golden("sdf/hand_truncated.sdf"))["findings"]
+    hints = [finding["hint"] for finding in findings if "hint" in finding]
+    assert hints and not any("operation" in hint or "--" in hint for hint in hints)
+    with pytest.raises(spile.errors.LimitError, match="max_memory="):
+        spile.open(golden("sdf/epoch3d_0001.sdf"), max_memory=100)
+    spile.create(tmp_path / "a.npy", {"x": np.zeros(2)})
+    with pytest.raises(spile.errors.ExistsError, match="overwrite=True"):
+        spile.create(tmp_path / "a.npy", {"x": np.zeros(2)})
+    with pytest.raises(spile.errors.ArgumentError, match="to="):
+        spile.convert(golden("sdf/epoch3d_0001.sdf"), tmp_path / "a.unknown")

@@ -1,4 +1,4 @@
-"""The engine, and that switching from sdf-xarray is one word."""
+"""The xarray engine, and its compatibility with sdf-xarray."""
 
 import functools
 import pathlib
@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 import spile
-from support import GOLDEN, golden
+from support import GOLDEN, arrays_of, golden
 
 xr = pytest.importorskip("xarray")
+from spile._xarray import plain_name  # noqa: E402
 
 EPOCH = sorted(path.name for path in (GOLDEN / "sdf").glob("epoch*.sdf"))
 
 
 @functools.cache
 def peer(path):
-    """The variables of sdf-xarray, without particles and with; it runs in a process of its own, because
-    some files bring it down."""
+    """Variables read by sdf-xarray, without and with particles. It runs in a separate process, because
+    some files crash it."""
     code = (
         "import sys, pickle, xarray as xr, sdf_xarray\n"
         "def read(particles):\n"
@@ -48,7 +49,7 @@ def test_dumps_equal_what_sdf_xarray_reads(name):
             mine = ours[variable]
             np.testing.assert_array_equal(mine.values, values, variable)
             assert mine.attrs.get("units", "") == units and (variable in ours.coords) == coord
-            # It calls the dimension of probes after the quantity, and cuts long names.
+            # sdf-xarray names the dimension of probes after the quantity, and truncates long names.
             if not mine.attrs.get("point_data") and values.ndim and mine.dims != dims:
                 assert all(dim.startswith("dim_") for dim in dims), (variable, mine.dims, dims)
 
@@ -99,7 +100,7 @@ def test_options_leave_out_and_keep():
 def test_trees_have_every_group():
     tree = xr.open_datatree(golden("sdf/epoch2d_4ranks_id4_0001.sdf"), engine="spile")
     field = tree["Electric Field"]["Ex"]
-    assert field.dims == ("X", "Y") or len(field.dims) == 2
+    assert field.dims == ("X_Grid_mid", "Y_Grid_mid") and set(field.dims) < set(field.coords)
     assert "Particles" in tree.children
 
 
@@ -198,4 +199,113 @@ def test_everything_that_opens_becomes_a_dataset():
             count += 1
         except spile.SpileError:
             continue
+    assert count > 200
+
+
+def coordinates(variable):
+    """Coordinate values of a variable by name, without those of frames and scalars."""
+    own = variable.coords.items()
+    return {n: c.values for n, c in own if c.ndim and n not in ("step", "time")}
+
+
+def tree_variable(tree, arrays, array):
+    """The variable of an array; arrays below an array ``a`` are in the group ``a_``."""
+    place, path = tree, ""
+    *groups, own = array.path.split("/")
+    for name in groups:
+        path = f"{path}/{name}" if path else name
+        place = place.children[f"{name}_" if path in arrays else name]
+    return place.dataset[own]
+
+
+@pytest.mark.parametrize("name", [*EPOCH, "hand_littleendian_all.sdf", "drv_all_blocks.sdf"])
+def test_a_variable_has_the_same_coordinates_through_every_interface(name):
+    path = golden(f"sdf/{name}")
+    file = spile.open(path)
+    engine = xr.open_dataset(path, engine="spile", keep_particles=True)
+    exported = file.to_xarray(keep_particles=True)
+    tree = xr.open_datatree(path, engine="spile")
+    arrays = file.arrays()
+    fields = points = 0
+    for array in arrays_of(file).values():
+        if array.role not in ("field", "points"):
+            continue
+        reference = "derived" in array.attrs  # not in the flat datasets, as in sdf-xarray
+        native = {label: np.asarray(points) for label, points in array.coords.items()}
+        name = plain_name(array.attrs.get("sdf_name", array.path))
+        others = [tree_variable(tree, arrays, array)]
+        if not reference:
+            others += [engine[name], exported[name]]
+        flat = others[-1]
+        if array.role == "field":
+            fields += len(native)
+            names = dict(zip(array.dims, flat.dims))
+        else:
+            points += len(native)
+            mesh = plain_name(array.mesh.removeprefix("Grid/")) if array.mesh else ""
+            names = {label: plain_name(f"{label}_{mesh}") for label in native}
+        for other in others:
+            found = coordinates(other)
+            assert set(found) == {names[label] for label in native}, array.path
+            for label, values in native.items():
+                np.testing.assert_array_equal(found[names[label]], values, array.path)
+                assert values.dtype == found[names[label]].dtype
+    assert fields > 0 or points > 0 or not name.startswith("epoch")
+
+
+def test_fields_of_a_two_dimensional_dump_have_cell_centres_and_particles_positions():
+    file = spile.open(golden("sdf/epoch2d_4ranks_id4_0001.sdf"))
+    nodes = file["Grid/Grid/X"][...]
+    for path in ("Electric Field/Ex", "Electric Field/Ey_averaged", "Magnetic Field/Bz"):
+        coords = file[path].coords
+        assert list(coords) == ["X", "Y"] and coords["X"].path == "Grid/Grid/X_mid"
+        np.testing.assert_array_equal(coords["X"][...], 0.5 * (nodes[1:] + nodes[:-1]))
+    coords = file["Particles/Px/electron"].coords
+    assert [c.path for c in coords.values()] == [f"Grid/Particles/electron/{k}" for k in "XY"]
+
+
+def test_coordinates_of_a_moving_window_depend_on_the_frame(tmp_path):
+    source = pathlib.Path(golden("sdf/epoch1d_normal_0001.sdf"))
+    content = source.read_bytes()
+    nodes = spile.open(source)["Grid/Grid/X"][...]
+    assert content.count(nodes.tobytes()) == 1
+    for k in range(3):
+        moved = content.replace(nodes.tobytes(), (nodes + k).tobytes())
+        (tmp_path / f"{k:04}.sdf").write_bytes(moved)
+    series = spile.open_series(tmp_path)
+    field = series.to_xarray()["Electric_Field_Ex"]
+    moving = field.coords["X_Grid_mid_moving"]
+    assert moving.dims == ("time", "X_Grid_mid")
+    for k in range(3):
+        expected = 0.5 * ((nodes + k)[1:] + (nodes + k)[:-1])
+        np.testing.assert_array_equal(moving[k], expected)
+        native = series["Electric Field/Ex"].frame(k).coords["X"]
+        np.testing.assert_array_equal(native[...], expected)
+
+
+def test_coordinates_without_a_mesh_reach_xarray(tmp_path):
+    x = np.linspace(0, 1, 5) ** 2
+    field = (("x", "y"), np.ones((5, 3)))
+    path = tmp_path / "a.sdf"
+    spile.create(path, {"Fields": {"n": field}}, coords={"x": x, "y": (2.0, 0.5)})
+    tree = xr.open_datatree(path, engine="spile")
+    assert list(spile.open(path)["Fields/n"].coords) == ["x", "y"]
+    for found in (xr.open_dataset(path, engine="spile")["Fields_n"], tree["Fields/n"]):
+        assert found.dims == ("x", "y")
+        np.testing.assert_array_equal(found.coords["x"], x)
+        np.testing.assert_array_equal(found.coords["y"], [2.0, 2.5, 3.0])
+
+
+def test_every_file_becomes_a_tree_with_each_array_at_its_path():
+    count = 0
+    for path in sorted(p for p in GOLDEN.rglob("*") if p.is_file() and "corrupt" not in str(p)):
+        try:
+            file = spile.open(path)
+            tree = xr.open_datatree(path, engine="spile")
+        except spile.SpileError:
+            continue
+        count += 1
+        arrays = file.arrays()
+        for array in arrays.values():
+            assert tree_variable(tree, arrays, array).name == array.name, path
     assert count > 200

@@ -1,14 +1,14 @@
-"""Opens the files that simulations and instruments leave behind.
+"""Reads, writes and converts simulation and instrument files: scda, SDF, TAF, GSD, IOTK and others.
 
 >>> import spile
 >>> file = spile.open(golden("sdf/epoch3d_0001.sdf"))
 >>> file["Electric Field/Ex"][2:4, ..., -1].shape
 (2, 10)
 
-`open` gives a lazy mapping of groups and arrays; nothing but metadata is read before an array is
-indexed. The verbs of the command line are functions of the same names: `info`, `check`, `diff`,
-`hash`, `convert`, `salvage`. `create` writes. ``xarray.open_dataset(path, engine="spile")`` works
-when xarray is installed; NumPy is all that spile itself needs.
+`open` returns a lazy mapping of names to groups and arrays; values are read when an array is indexed.
+The functions `info`, `check`, `diff`, `hash`, `convert` and `salvage` correspond to the operations of
+the command line. `create` writes files. If xarray is installed,
+``xarray.open_dataset(path, engine="spile")`` opens files as datasets. NumPy is the only dependency.
 """
 
 from . import errors

@@ -1,4 +1,4 @@
-"""``python -m spile``: the command line, which the wheel carries."""
+"""``python -m spile``: the command line."""
 
 import signal
 import sys
@@ -7,7 +7,8 @@ from ._spile import main as run
 
 
 def main():
-    # As the program itself does: an interrupt and a closed pipe end it at once.
+    """Runs the command line and returns its exit status."""
+    # Ctrl-C terminates the process at once, as in the program `spile`.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run(["spile", *sys.argv[1:]])
 

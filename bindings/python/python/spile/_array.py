@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Array", "evenly"]
 
-#: Bytes that `Array.stream` hands out at once unless told.
+#: Default size of the chunks of `Array.stream` in bytes.
 CHUNK = 16 << 20
 
-#: Evenly spaced points that are worth an array.
+#: Maximum length of computed uniform coordinates.
 MOST_POINTS = 1 << 26
 
-#: NumPy's word for whether the first index runs fastest.
+#: NumPy order by whether the first index runs fastest.
 _ORDER: Any = {False: "C", True: "F"}
 
 
 def evenly(start: float, step: float, length: int) -> np.ndarray:
-    """Evenly spaced points. A file may say that they begin at infinity."""
+    """Uniform coordinates. Damaged files can contain infinite or NaN values; they cause no warning."""
     with np.errstate(all="ignore"):
         return start + step * np.arange(length)
 
 
 def restored(how: Any, number: int, at: int | None, raw: bool) -> Array:
-    """The other end of a pickle."""
+    """Restores a pickled array."""
     function, arguments = how
     return Array(function(*arguments)._handle, number, at, raw)
 
 
 class Array(Node):
-    """An array of a file. Reads when it is indexed, and only what was asked for.
+    """A lazy array of a file. Indexing reads the selected values.
 
     >>> field = spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"]
     >>> field.shape, field.dims, field.dtype
@@ -50,13 +50,14 @@ class Array(Node):
     >>> field[2, ..., ::-3].shape
     (10, 3)
 
-    Values are physical: scaled numbers (TAF mappings, SDF multipliers, CF scale factors) are
-    ``float64``, missing ones NaN; `stored` gives the numbers of the file. Where a file has frames, the first dimension
-    is ``frame``. Elements, or frames, of different lengths make an array `ragged`: it has one
-    dimension, its elements are arrays, and `offsets` and `values` have all of them end to end.
+    Values are physical: scaled values (TAF mappings, SDF multipliers, CF scale factors) are
+    ``float64``, missing values are NaN; `stored` is the array without scaling. In files with frames,
+    the first dimension is ``frame``. An array whose elements or frames have different lengths is
+    `ragged`: it has one dimension, its elements are arrays, and `offsets` and `values` contain the
+    concatenated elements.
     """
 
-    __slots__ = ("_info", "_at", "_raw", "_rows")
+    __slots__ = ("_at", "_info", "_raw", "_rows")
 
     def __init__(
         self, handle: Handle, number: int, at: int | None = None, raw: bool = False
@@ -67,52 +68,59 @@ class Array(Node):
         self._info = handle.open.array(number)
         self._rows: tuple[np.ndarray, tuple[int, ...] | None] | None = None
 
-    # What it is.
+    # Metadata.
 
     @property
     def units(self) -> str | None:
-        """Its units, where the file tells."""
+        """Units of the values, or `None` if unknown."""
         return self.attrs.get("units")
 
     @property
     def long_name(self) -> str | None:
-        """Descriptive name, where known."""
+        """Descriptive name, or `None` if unknown.
+
+        >>> spile.open(golden("sdf/epoch3d_0001.sdf"))["ex"].long_name
+        'Electric Field/Ex'
+        """
         return self.attrs.get("long_name")
 
     @property
     def role(self) -> str:
-        """What it is: ``field``, ``mesh``, ``points``, ``log``, ``trace``, ``table``, ``text``,
-        ``cell`` or ``data``."""
+        """Role of the array: ``field`` (values on a mesh), ``mesh`` (positions of nodes), ``points``
+        (values of particles or atoms), ``log`` (a quantity logged per frame), ``trace`` (an
+        instrument channel), ``table``, ``text``, ``cell`` (cell vectors) or ``data`` (unknown)."""
         return self._info.role
 
     @property
     def mesh(self) -> str | None:
-        """Path of the mesh of a field, or of the positions of points."""
+        """Path of the mesh of a field, or of the positions of points; otherwise `None`."""
         return self._info.mesh
 
     @property
     def centring(self) -> str | None:
-        """Where the values of a field are: ``node``, ``cell``, ``face`` or ``edge``."""
+        """Position of the values of a field on its mesh: ``node``, ``cell``, ``face`` or ``edge``;
+        `None` if unknown."""
         return self._info.centring
 
     @property
     def component(self) -> tuple[str, int] | None:
-        """Name of the vector and number of the component, for components of a vector."""
+        """Name of the vector and index of the component (0 is x) for components of a vector;
+        otherwise `None`."""
         return self._info.component
 
     @property
     def point_set(self) -> str | None:
-        """The species or other set of points that the values belong to."""
+        """Species or other set of points that the values belong to, or `None`."""
         return self._info.point_set
 
     @property
     def frames(self) -> int | None:
-        """Number of frames; `None` where the array is the same in all."""
+        """Number of frames; `None` for an array without frames."""
         return None if self._at is not None else self._info.frames
 
     @property
     def ragged(self) -> bool:
-        """Elements, or frames, have lengths of their own."""
+        """Whether elements or frames have different lengths."""
         if self._info.ragged:
             return True
         return self.frames is not None and self._lengths()[1] is None
@@ -126,7 +134,7 @@ class Array(Node):
         if self._at is not None and self._info.frames is not None:
             shape = self._handle.open.shape(self._number, self._at)
             if shape is None:
-                raise KeyError(f"{self.path} is not in frame {self._at}")
+                raise KeyError(f"frame {self._at} does not contain {self.path}")
             return tuple(shape)
         return self._info.shape
 
@@ -139,15 +147,17 @@ class Array(Node):
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """Number of elements; of a ragged array, its length."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements in memory."""
+        """Size of all elements in memory, in bytes."""
         return self.values.nbytes if self.ragged else self.size * self.dtype.itemsize
 
     @property
@@ -161,33 +171,46 @@ class Array(Node):
 
     @property
     def type(self) -> str:
-        """Element type in spile's words, such as ``float64-be`` or ``text[32]``."""
+        """Element type as stored, in spile notation, such as ``float64-be`` or ``text[32]``."""
         return self._info.dtype
 
     @property
-    def map(self) -> tuple[float, float] | None:
-        """``(intercept, slope)`` from stored to physical values, or `None`."""
+    def scaling(self) -> tuple[float, float] | None:
+        """Linear scaling ``(intercept, slope)``: value = intercept + slope * stored. `None` for
+        arrays without scaling."""
         return self._info.scaling
 
     @property
     def stored(self) -> Array:
-        """The same array without its linear map."""
+        """The array of stored values, without scaling and missing values."""
         return Array(self._handle, self._number, self._at, True)
 
     @property
     def coords(self) -> dict[str, Array | np.ndarray]:
-        """Points along the dimensions that have some: names to arrays.
+        """Coordinates. For fields and other arrays, by dimension name; dimensions without
+        coordinates are omitted. For values of particles, their positions by axis name.
 
-        >>> field = spile.open(golden("sdf/epoch1d_normal_0001.sdf"))["Electric Field/Ex"]
-        >>> field.coords["X"].units
-        'm'
+        Fields of SDF files have the coordinates of sdf-xarray: the cell centres, or the mesh nodes
+        where the field has as many points.
+
+        >>> file = spile.open(golden("sdf/epoch2d_4ranks_id4_0001.sdf"))
+        >>> file["Electric Field/Ex"].coords["X"]
+        <spile.Array 'Grid/Grid/X_mid' (X: 44) float64 [m]>
+        >>> list(file["Particles/Px/electron"].coords)
+        ['X', 'Y']
+
+        Raises `LimitError` for uniform coordinates of more than 2**26 points; see `grid`.
         """
-        points: dict[str, Array | np.ndarray] = {}
+        points: dict[str, Array | np.ndarray] = dict(self._positions())
+        if points:
+            return points
         for name, coord, length in zip(self._info.dims, self._info.coords, self._info.shape):
             if isinstance(coord, tuple):
                 start, step = coord
                 if length > MOST_POINTS:
-                    raise LimitError(f"{self.path} has {length} points along {name}: see grid")
+                    hint = "use the attribute grid"
+                    message = f"{self.path}: {length} coordinates along {name}"
+                    raise LimitError(f"{message}\nhint: {hint}", hint=hint)
                 points[name] = evenly(start, step, length)
             elif coord is not None:
                 points[name] = Array(self._handle, coord, self._at)
@@ -195,34 +218,36 @@ class Array(Node):
 
     @property
     def grid(self) -> dict[str, tuple[float, float]]:
-        """``(start, step)`` of the dimensions whose points are evenly spaced."""
+        """``(start, step)`` of the dimensions with uniform coordinates, by dimension name."""
         found = zip(self._info.dims, self._info.coords)
         return {name: coord for name, coord in found if isinstance(coord, tuple)}
 
     @property
     def below(self) -> Group:
-        """What is below the array, where something is."""
+        """The group of arrays below this array in the tree, often empty."""
         from ._tree import Group
 
         return Group(self._handle, self._number)
 
-    # What is in it.
+    # Values.
 
     def frame(self, number: int) -> Array:
-        """The array in one frame."""
+        """The array in frame `number`, counted from 0; negative numbers count from the end. An array
+        without frames is returned unchanged. Raises `IndexError` for other numbers."""
         if self.frames is None:
             return self
         index = number + self.frames if number < 0 else number
         if not 0 <= index < self.frames:
-            raise IndexError(f"there is no frame {number}; the file has {self.frames}")
+            raise IndexError(f"frame {number} is out of bounds for {self.frames} frames")
         return Array(self._handle, self._number, index, self._raw)
 
     def __getitem__(self, key: Any) -> Any:
         return self.read(key)
 
     def read(self, key: Any = (), *, native: bool = False) -> Any:
-        """What stands at `key`: whole numbers, slices, ``...``. With `native` in the byte order of the
-        machine, otherwise in that of the file."""
+        """The values selected by `key`: integers, slices, ``...`` or a tuple of them. The result has
+        the byte order of the file; with `native`, that of the machine. In a file with frames, the
+        result of a frame that does not contain the array is `None`."""
         if self._info.ragged:
             return self._elements(key)
         if self.frames is not None:
@@ -234,26 +259,25 @@ class Array(Node):
             array = self.view()
             return array if dtype is None else array.astype(dtype, copy=False)
         if self.ragged:
-            raise TypeError(
-                f"{self.path} has elements of different lengths: take offsets and values"
-            )
+            raise TypeError(f"{self.path} is ragged; use its offsets and values")
         array = self.read()
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def view(self) -> np.ndarray:
-        """The array without a copy, read-only: where its bytes lie together in memory or in a file
-        that was opened with ``mmap=True``, and mean what they say."""
+        """A read-only view of the values without a copy. The file must have been opened from bytes
+        or with ``mmap=True``, and the values must be contiguous, uncompressed and not scaled;
+        otherwise `ArgumentError` is raised."""
         changed = self._mapped or self._bool or self._info.numpy is None or self._info.ragged
         if not changed and self.frames is None and self.dtype.itemsize:
             seen = self._handle.open.view(self._number, frame=self._at)
             if seen is not None:
                 return seen.view(self.dtype).reshape(self.shape, order=_ORDER[self._info.fortran])
-        hint = "open(..., mmap=True) maps files; index the array for a copy"
-        raise ArgumentError(f"{self.path} cannot be had without a copy\nhint: {hint}", hint=hint)
+        hint = "open the file with mmap=True, or index the array for a copy"
+        raise ArgumentError(f"{self.path}: no view without a copy\nhint: {hint}", hint=hint)
 
     def __dlpack__(self, **options: Any) -> Any:
         try:
-            # Who does not know about read-only memory gets a copy.
+            # Consumers without support for read-only memory get a copy.
             return self.view().__dlpack__(**options)
         except (ArgumentError, BufferError):
             return self.read(native=True).__dlpack__(**options)
@@ -262,7 +286,7 @@ class Array(Node):
         return (1, 0)
 
     def stream(self, chunk: int = CHUNK) -> Iterator[Any]:
-        """The array in pieces of about `chunk` bytes, along the dimension that runs slowest.
+        """Iterates over chunks of about `chunk` bytes along the slowest dimension.
 
         >>> field = spile.open(golden("sdf/epoch3d_0001.sdf"))["Electric Field/Ex"]
         >>> sum(part.size for part in field.stream(1000)) == field.size
@@ -285,7 +309,7 @@ class Array(Node):
 
     @property
     def offsets(self) -> np.ndarray:
-        """Of a ragged array: where each element begins in `values`, and where the last one ends."""
+        """Offsets of the elements of a ragged array in `values`, followed by the total length."""
         if self._info.ragged:
             return self._handle.open.offsets(self._number)
         if self.frames is None:
@@ -295,7 +319,7 @@ class Array(Node):
 
     @property
     def values(self) -> np.ndarray:
-        """All elements; of a ragged array end to end."""
+        """All values as a NumPy array; the elements of a ragged array are concatenated."""
         if self._info.ragged:
             return self._part((), self._at, False)
         if not self.ragged:
@@ -304,20 +328,20 @@ class Array(Node):
         return np.concatenate(parts) if parts else np.empty(0, self.dtype)
 
     def to_dask(self, chunks: Any = "auto") -> dask.array.Array:
-        """The array as a dask array that reads when it is computed."""
+        """A lazy dask array; `chunks` as in `dask.array.from_array`."""
         from ._dask import array
 
         return array(self, chunks)
 
     def to_pandas(self) -> pandas.Series:
-        """An array of one dimension as a series, with its points as index."""
+        """A one-dimensional array as a series. A single coordinate becomes the index."""
         from ._tables import series
 
         return series(self)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a single value has no length")
+            raise TypeError("a scalar array has no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -336,7 +360,19 @@ class Array(Node):
     def __reduce__(self) -> tuple[Any, ...]:
         return restored, (self._handle.how, self._number, self._at, self._raw)
 
-    # How that is done.
+    # Implementation.
+
+    def _positions(self) -> dict[str, Array]:
+        """The position arrays of values on points, if the mesh is a group of such arrays."""
+        mesh = self._info.mesh
+        if self._info.role != "points" or mesh is None:
+            return {}
+        _, is_array, children = self._handle.tree
+        number = self._handle.open.find(mesh)
+        if is_array[number]:
+            return {}
+        arrays = [Array(self._handle, k, self._at) for k in children.get(number, ()) if is_array[k]]
+        return {array.name: array for array in arrays if array._info.role == "mesh"}
 
     @property
     def _mapped(self) -> bool:
@@ -348,7 +384,7 @@ class Array(Node):
         return self._info.dtype.startswith("bool")
 
     def _lengths(self) -> tuple[np.ndarray, tuple[int, ...] | None]:
-        """Rows in each frame, and the lengths all frames have, if they have the same."""
+        """Number of rows of each frame, and the common shape of all frames or `None`."""
         if self._rows is None:
             rows, even = self._handle.open.rows(self._number)
             shape = self._info.shape
@@ -358,7 +394,9 @@ class Array(Node):
 
     def _part(self, key: Any, frame: int | None, native: bool) -> Any:
         physical = self._mapped or self._info.numpy is None
-        found = self._handle.open.read(self._number, key, frame=frame, physical=physical, native=native)
+        found = self._handle.open.read(
+            self._number, key, frame=frame, physical=physical, native=native
+        )
         if found is None:
             return None
         data, shape, fortran = found
@@ -377,7 +415,7 @@ class Array(Node):
         return data[()] if not shape else data
 
     def _elements(self, key: Any) -> Any:
-        """Elements of different lengths, as bytes."""
+        """Elements of a ragged array, as bytes."""
         if isinstance(key, tuple):
             if key in ((), (Ellipsis,)):
                 key = slice(None)
@@ -389,11 +427,11 @@ class Array(Node):
             return [self._elements(k) for k in range(*key.indices(count))]
         index = key + count if key < 0 else key
         if not 0 <= index < count:
-            raise IndexError(f"there is no element {key}; there are {count}")
+            raise IndexError(f"index {key} is out of bounds for {count} elements")
         return self._part(slice(int(starts[index]), int(starts[index + 1])), self._at, False)
 
     def _stack(self, key: Any, native: bool) -> Any:
-        """Frames on top of each other."""
+        """Reads several frames."""
         parts = key if isinstance(key, tuple) else (key,)
         rank = 1 if self.ragged else len(self.shape)
         if Ellipsis in [part if part is Ellipsis else None for part in parts]:
@@ -405,13 +443,13 @@ class Array(Node):
             index = first.__index__()
             frame = index + self.frames if index < 0 else index
             if not 0 <= frame < self.frames:
-                raise IndexError(f"there is no frame {index}; the file has {self.frames}")
+                raise IndexError(f"frame {index} is out of bounds for {self.frames} frames")
             return self._part(rest, frame, native)
         numbers = range(*first.indices(self.frames or 0))
         if self.ragged:
             return [self._part(rest, frame, native) for frame in numbers]
         if not numbers:
-            # The shape and the type of what would be there.
+            # Shape and type of an empty selection.
             sample = self._part(rest, 0, native) if self.frames else np.empty(0, self.dtype)
             return np.empty((0, *np.shape(sample)), np.asarray(sample).dtype)
         return np.stack([self._part(rest, frame, native) for frame in numbers])

@@ -1,4 +1,4 @@
-"""Writing: trees of arrays as files of any format, scda sections, frames of GSD files."""
+"""Writing: trees of arrays in any format, scda sections, GSD frames."""
 
 from __future__ import annotations
 
@@ -30,27 +30,36 @@ def create(
     strict: bool = False,
     **options: Any,
 ) -> Any:
-    """Writes a new file, whole or not at all.
+    """Writes a new file. Writes are atomic.
 
     Parameters
     ----------
     path : path
-        Its ending chooses the format unless `format` does.
+        Output path. Its extension determines the format unless `format` is given.
     content : mapping, optional
-        Names to arrays, to ``(dims, array)`` or ``(dims, array, attrs)`` as xarray has them, to
-        mappings of the same kind, or to groups and arrays of other files; an ``xarray.Dataset`` too.
-        Without content there comes a writer: of sections (scda, `SectionWriter`) or frames (GSD,
-        `FrameWriter`), to be used in a ``with`` statement.
+        A mapping from names to arrays, to ``(dims, array)`` or ``(dims, array, attrs)`` as in xarray,
+        to mappings of the same kind, or to groups and arrays of other files; or an
+        ``xarray.Dataset``. Without content, a writer is returned: `SectionWriter` for scda,
+        `FrameWriter` for GSD; use it in a ``with`` statement.
+    format : str
+        Name of the format, see `formats`.
     attrs : mapping
-        What is said about the file.
+        Attributes of the file.
     coords : mapping
-        Points along dimensions by name: arrays, or ``(start, step)`` for evenly spaced ones.
+        Coordinates by dimension name: arrays, or ``(start, step)`` for uniform coordinates.
     steps, times : sequence
-        The frames of the file: arrays whose first dimension is called ``frame`` have one part each.
+        Steps and times of the frames. Arrays whose first dimension is ``frame`` are split into frames.
     overwrite : bool
         Replace the file if it exists.
     strict : bool
-        Fail where the format cannot hold something; otherwise it is listed in ``lost``.
+        Raise `ArgumentError` if the format cannot express something; otherwise it is listed in
+        ``lost``.
+
+    Returns
+    -------
+    dict
+        The result of `convert`: ``output``, ``format``, ``arrays``, ``lost`` and others. A writer if
+        there is no content.
 
     Examples
     --------
@@ -73,7 +82,7 @@ def create(
     if content is None:
         return _writer(path, format, overwrite, options)
     if options:
-        raise TypeError(f"create has no option {next(iter(options))!r}")
+        raise TypeError(f"create() got an unexpected keyword argument {next(iter(options))!r}")
     nodes = _Nodes(coords or {}, steps is not None or times is not None)
     nodes.group("", content)
     moments = nodes.moments(steps, times)
@@ -97,29 +106,30 @@ def _writer(path: str, format: str | None, overwrite: bool, options: dict[str, A
         return SectionWriter(path, overwrite=overwrite, **options)
     if (format or ending) == "gsd":
         return FrameWriter(path, overwrite=overwrite, **options)
-    raise ArgumentError("content is missing; only scda and gsd files are written piece by piece")
+    raise ArgumentError("content is missing; writers exist for scda and gsd only")
 
 
 def block(array: Any) -> tuple[str, list[int], np.ndarray]:
-    """Type, lengths and bytes, as the compiled half takes them: little-endian, in C order."""
+    """NumPy type, shape and bytes of an array, little-endian in C order."""
     array = np.asarray(array)
     if array.dtype.kind == "U":
         array = np.char.encode(array, "utf-8")
     if array.dtype.hasobject or array.dtype.kind in "mM":
-        raise ArgumentError(f"elements of type {array.dtype} have no place in files")
+        raise ArgumentError(f"cannot write elements of type {array.dtype}")
     shape = array.shape
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return array.dtype.str.replace("=", "<"), list(shape), array.reshape(-1).view("u1")
 
 
 def _plain(value: Any) -> Any:
-    """A value of Python, where NumPy has its own."""
+    """A NumPy value or a path as a built-in Python object."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return str(value) if isinstance(value, os.PathLike) else value
 
 
 def _plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as built-in Python objects, without `None` and dictionaries."""
     plain = {str(name): _plain(value) for name, value in attrs.items()}
     return {
         name: value
@@ -129,7 +139,7 @@ def _plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Nodes:
-    """The tree that is to be written, flat."""
+    """The tree to be written, as a list of nodes."""
 
     def __init__(self, coords: Mapping[str, Any], framed: bool) -> None:
         self.coords: dict[str, str | tuple[float, float]] = {}
@@ -147,7 +157,7 @@ class _Nodes:
         if hasattr(content, "data_vars") and hasattr(content, "coords"):
             content = {n: (v.dims, v.values, v.attrs) for n, v in content.variables.items()}
         if not isinstance(content, Mapping):
-            raise TypeError(f"content is a mapping of arrays, not {type(content).__name__}")
+            raise TypeError(f"expected a mapping of arrays, found {type(content).__name__}")
         if path:
             attrs = content.attrs if isinstance(content, Group) else {}
             self.nodes.append((path, None, (), _plain_attrs(attrs)))
@@ -171,7 +181,7 @@ class _Nodes:
         values = np.asarray(values)
         if len(dims) not in (0, values.ndim):
             raise ArgumentError(
-                f"{path} has {values.ndim} dimensions and {len(dims)} names for them"
+                f"{path}: expected {values.ndim} dimension names, found {len(dims)}"
             )
         dims = [str(name) for name in dims]
         if self.framed and dims[:1] == ["frame"]:
@@ -189,7 +199,7 @@ class _Nodes:
             return None
         count = len(steps if steps is not None else times)
         if self.frames not in (None, count):
-            raise ArgumentError(f"{count} steps or times for {self.frames} frames")
+            raise ArgumentError(f"expected {self.frames} steps or times, found {count}")
         steps = [None] * count if steps is None else [int(step) for step in steps]
         times = [None] * count if times is None else [float(time) for time in times]
         return list(zip(steps, times))
@@ -210,8 +220,8 @@ def _bytes(text: Any) -> bytes:
 
 
 class SectionWriter:
-    """Writes the sections of an scda file, in the words of its paper. The file appears when the writer
-    is closed; one that is left with an error never does."""
+    """Writes the sections of an scda file. The names are those of the scda specification. Writes are
+    atomic: the file appears when the writer is closed, and is discarded after an exception."""
 
     def __init__(
         self,
@@ -228,19 +238,20 @@ class SectionWriter:
         )
 
     def inline(self, data: bytes, *, user: str | bytes = "") -> None:
-        """A section of 32 bytes."""
+        """Writes an inline section of exactly 32 bytes."""
         self._inner.inline(_bytes(user), _bytes(data))
 
     def block(self, data: bytes, *, user: str | bytes = "", encode: bool = False) -> None:
-        """Bytes; with `encode`, compressed."""
+        """Writes a block of bytes, compressed with `encode`."""
         self._inner.block(_bytes(user), _bytes(data), encode)
 
     def array(self, data: Any, *, user: str | bytes = "", encode: bool = False) -> None:
-        """Elements of the same size: the first dimension of an array, or a list of bytes."""
+        """Writes an array of elements of equal size: the first dimension of a NumPy array, or a list of
+        bytes objects. Compressed with `encode`."""
         if isinstance(data, (list, tuple)):
             parts = [bytes(part) for part in data]
             if len({len(part) for part in parts}) > 1:
-                raise ArgumentError("elements have different sizes: use varray")
+                raise ArgumentError("the elements have different sizes; use varray")
             size = len(parts[0]) if parts else 0
             self._inner.array(_bytes(user), len(parts), size, b"".join(parts), encode)
             return
@@ -250,7 +261,8 @@ class SectionWriter:
         self._inner.array(_bytes(user), count, size, content.tobytes(), encode)
 
     def varray(self, data: Any, *, user: str | bytes = "", encode: bool = False) -> None:
-        """Elements of different sizes: a list of bytes or arrays."""
+        """Writes elements of different sizes: a list of bytes objects or arrays. Compressed with
+        `encode`."""
         parts = [
             bytes(part) if isinstance(part, (bytes, bytearray)) else block(part)[2].tobytes()
             for part in data
@@ -258,7 +270,7 @@ class SectionWriter:
         self._inner.varray(_bytes(user), [len(p) for p in parts], b"".join(parts), encode)
 
     def close(self) -> None:
-        """Finishes the file."""
+        """Completes and closes the file."""
         self._inner.close()
 
     def __enter__(self) -> SectionWriter:
@@ -296,11 +308,11 @@ def _flat(values: Any, dtype: str) -> np.ndarray:
 
 
 class FrameWriter:
-    """Adds frames of the HOOMD schema to a GSD file.
+    """Writes frames in the HOOMD schema to a GSD file.
 
-    A frame is whatever has the schema's names, as attributes or as keys: a frame of another file
-    (``spile.open(path).hoomd[0]``), one of ``gsd.hoomd``, or dictionaries. What it does not have is the
-    schema's default, and what frame 0 says already is not written again.
+    A frame is an object with the names of the schema as attributes or keys: a frame of another file
+    (``spile.open(path).hoomd[0]``), a frame of ``gsd.hoomd``, or a dictionary. Missing values are the
+    defaults of the schema. Values equal to those of frame 0 are not repeated.
 
     >>> with spile.create(here / "trajectory.gsd") as file:
     ...     for step in range(3):
@@ -335,7 +347,7 @@ class FrameWriter:
         )
 
     def append(self, frame: Any) -> None:
-        """Adds a frame."""
+        """Appends a frame."""
         about = _get(frame, "configuration") or frame
         particles = _get(frame, "particles")
         reals = {n: _get(particles, n) for n in _REALS}
@@ -382,16 +394,16 @@ class FrameWriter:
         )
 
     def extend(self, frames: Iterable[Any]) -> None:
-        """Adds frames."""
+        """Appends several frames."""
         for frame in frames:
             self.append(frame)
 
     def flush(self) -> None:
-        """Makes all frames so far visible to readers."""
+        """Flushes the frames to disk, so that readers see them."""
         self._inner.flush()
 
     def close(self) -> None:
-        """Finishes the file."""
+        """Completes and closes the file."""
         self._inner.close()
 
     def __enter__(self) -> FrameWriter:
@@ -402,11 +414,11 @@ class FrameWriter:
 
 
 def _chunk(values: Any) -> tuple[str, int, int, np.ndarray]:
-    """A logged quantity as a chunk: rows and columns."""
+    """A logged quantity as a chunk: NumPy type, rows, columns, bytes."""
     dtype, shape, content = block(values)
     if dtype[1] == "S":
         dtype, shape = "|S1", [content.size]
     if len(shape) > 2:
-        raise ArgumentError("a GSD chunk has at most two dimensions")
+        raise ArgumentError("a GSD chunk can have at most two dimensions")
     rows, columns = (*shape, 1, 1)[:2]
     return dtype, rows, columns, content

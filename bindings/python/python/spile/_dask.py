@@ -1,8 +1,8 @@
-"""Arrays for dask: chunks are read by whoever computes them, in other processes too."""
+"""Lazy dask arrays. Chunks are read by the worker that computes them, also in other processes."""
 
 
 class Lazy:
-    """What dask indexes: a picklable array in the byte order of the machine."""
+    """A picklable array in native byte order, to be indexed by dask."""
 
     __slots__ = ("array",)
 
@@ -21,9 +21,10 @@ class Lazy:
 
 
 def array(array, chunks):
+    """`array` as a dask array."""
     import dask.array as da
 
     if array.ragged:
-        raise TypeError(f"{array.path} has elements of different lengths; dask has no such arrays")
+        raise TypeError(f"{array.path} is ragged, which dask does not support")
     lazy = Lazy(array)
     return da.from_array(lazy, chunks=chunks, asarray=False, fancy=False, meta=None)

@@ -1,4 +1,4 @@
-"""Trajectories of the HOOMD schema."""
+"""Trajectories in the HOOMD schema."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["Trajectory"]
 
 
 class Trajectory(Sequence[Any]):
-    """The frames of a GSD file, each with everything filled in, in the words of ``gsd.hoomd``:
-    ``frame.particles.position``, ``frame.bonds.group``, ``frame.box``, ``frame.log``.
+    """The frames of a GSD file in the HOOMD schema, with the names of ``gsd.hoomd``:
+    ``frame.particles.position``, ``frame.bonds.group``, ``frame.box``, ``frame.log``. Values missing in
+    a frame are those of frame 0 or the defaults of the schema.
 
     >>> trajectory = spile.open(golden("gsd/py-5.0.1/hoomd_many_frames.gsd")).hoomd
     >>> trajectory[3].particles.N, sorted(trajectory.log())[0]
@@ -39,12 +40,12 @@ class Trajectory(Sequence[Any]):
             return [self._inner.read(k) for k in range(*index.indices(self._length))]
         frame = index + self._length if index < 0 else index
         if not 0 <= frame < self._length:
-            raise IndexError(f"there is no frame {index}; the file has {self._length}")
+            raise IndexError(f"frame {index} is out of bounds for {self._length} frames")
         return self._inner.read(frame)
 
     def log(self) -> dict[str, np.ndarray]:
-        """Steps and all logged quantities over all frames, by name, as ``gsd.hoomd.read_log`` gives
-        them. Where frames have no value, real numbers are NaN and others zero."""
+        """Steps and logged quantities of all frames by name, as in ``gsd.hoomd.read_log``. Missing
+        values are NaN for floating-point quantities, otherwise 0."""
         columns = {}
         for name, column in self._inner.log().items():
             if not isinstance(column, tuple):
@@ -57,7 +58,7 @@ class Trajectory(Sequence[Any]):
         return columns
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Steps and logged single values as a table; rows are frames."""
+        """Logged scalar quantities as a data frame, one row per frame; the index is the step."""
         import pandas as pd
 
         columns = self._columns()
@@ -65,16 +66,16 @@ class Trajectory(Sequence[Any]):
         return pd.DataFrame(columns, index=index)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The same as a table of Arrow."""
+        """Steps and logged scalar quantities as an Arrow table, one row per frame."""
         from ._tables import arrow
 
         return arrow(self._columns())
 
     def _columns(self) -> dict[str, np.ndarray]:
-        """Steps and logged single values."""
+        """Steps and logged scalar quantities."""
         found = self.log()
         single = {name.removeprefix("log/"): v for name, v in found.items() if v.ndim == 1}
         return {"step": single.pop("configuration/step"), **single}
 
     def __repr__(self) -> str:
-        return f"<spile trajectory of {self._length} frames>"
+        return f"<spile.Trajectory: {self._length} frames>"

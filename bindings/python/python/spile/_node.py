@@ -1,4 +1,4 @@
-"""An open file and its nodes, as groups and arrays share them."""
+"""Common base of groups and arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """The compiled file and its tree, shared by all groups and arrays."""
+    """An open file and its tree, shared by all its groups and arrays. `how` is the function that
+    opens the file again, with its arguments, for pickling."""
 
     __slots__ = ("_tree", "file", "how", "name")
 
@@ -29,7 +30,7 @@ class Handle:
 
     @property
     def tree(self) -> tuple[list[str], list[bool], dict[int, list[int]]]:
-        """Paths, whether arrays, and numbers of children; asked for in one call."""
+        """Paths of all nodes, whether they are arrays, and the numbers of their children."""
         if self._tree is None:
             paths, parents, arrays = self.open.nodes()
             children: dict[int, list[int]] = {}
@@ -38,11 +39,11 @@ class Handle:
             self._tree = paths, arrays, children
         return self._tree
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and times of all frames."""
-        steps, times = self.open.moments()
+    def steps_and_times(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps (-1 where unknown) and times (NaN where unknown) of all frames."""
+        steps, times = self.open.steps_and_times()
         whole = [-1 if step is None else step for step in steps]
-        # Steps are 64 bits without a sign, which hardly anybody needs.
+        # Steps are unsigned; signed integers are returned unless a step exceeds their range.
         wide = any(step > np.iinfo("i8").max for step in whole)
         numbers = (
             np.array([max(step, 0) for step in whole], "u8") if wide else np.array(whole, "i8")
@@ -51,7 +52,7 @@ class Handle:
 
 
 class Node:
-    """A group or an array: what is known of both."""
+    """A group or an array."""
 
     __slots__ = ("_handle", "_number")
 
@@ -61,20 +62,20 @@ class Node:
 
     @property
     def path(self) -> str:
-        """The whole path; empty for the file itself."""
+        """Path from the root; empty for the file itself."""
         return self._handle.tree[0][self._number]
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """Last part of the path."""
         return self.path.rpartition("/")[2]
 
     @property
     def id(self) -> str | None:
-        """The format's own name, where that differs."""
+        """Native identifier, such as the id of an SDF block, or `None`."""
         return self._handle.open.id(self._number)
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """What is said about it, as a new dictionary."""
+        """Attributes, as a new dictionary."""
         return self._handle.open.attrs(self._number)

@@ -1,4 +1,4 @@
-"""Opening: one file of any kind, or many of one run."""
+"""Opening files and series of files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["open", "open_series"]
 
 
 def source(file: Any) -> tuple[str | None, Any]:
-    """What the compiled half takes for `file`: a path, or bytes, or a file that can seek."""
+    """Converts `file` to a path, or to bytes or a seekable file object."""
     if isinstance(file, (bytes, bytearray, memoryview)):
         return None, bytes(file)
     if isinstance(file, (str, os.PathLike)):
@@ -27,9 +27,9 @@ def source(file: Any) -> tuple[str | None, Any]:
             path = os.fsdecode(path)
         return (path, _remote(path)) if "://" in path else (path, None)
     if not hasattr(file, "read"):
-        raise TypeError(f"spile opens paths, bytes and files, not {type(file).__name__}")
+        raise TypeError(f"expected a path, bytes or a file object, found {type(file).__name__}")
     if isinstance(file.read(0), str):
-        raise TypeError("the file gives text; open it in binary mode")
+        raise TypeError("the file object returns text; open it in binary mode")
     path = _path_of(file)
     if path is not None:
         return path, None
@@ -42,12 +42,12 @@ def _remote(url: str) -> Any:
     try:
         import fsspec
     except ImportError:
-        raise ImportError(f"{url} is opened with the package fsspec: pip install fsspec") from None
+        raise ImportError(f"opening {url} requires fsspec: pip install fsspec") from None
     return fsspec.open(url, "rb").open()
 
 
 def _path_of(file: Any) -> str | None:
-    """Where a plain file of this system is: by its path it is read faster, and from many threads."""
+    """Path of an ordinary file object. Reading by path is faster and allows several threads."""
     if not isinstance(getattr(file, "raw", file), io.FileIO) or file.writable():
         return None
     try:
@@ -60,26 +60,26 @@ def _path_of(file: Any) -> str | None:
 def open(
     file: Any, *, derived: bool = False, mmap: bool = False, max_memory: int | None = None
 ) -> File:
-    """Opens a file in whatever format it is, and reads its metadata.
+    """Opens a file and reads its metadata. The format is detected from the content.
 
     Parameters
     ----------
     file : path, bytes or file-like
-        A path (also of a folder with the dumps of a run), bytes, an object with ``read``, or an
-        address that fsspec knows (``s3://...``). Of the last two only what is needed is read, as
-        long as they can ``seek``; leave such an object open and alone while it is in use here.
+        A path (also of a folder with the files of a run), bytes, a binary file object, or a URL
+        supported by fsspec (``s3://...``). Seekable file objects and URLs are read on demand; do not
+        close a file object or move its position while it is in use.
     derived : bool
-        Also show arrays that are computed from others when they are read (SDF).
+        Include arrays that are computed from others on reading (SDF).
     mmap : bool
-        Map the file, so that `Array.view` needs no copy. Only for files that nobody shortens or
-        rewrites meanwhile: the system ends a program that looks behind the end of a file.
+        Map the file into memory, as required by `Array.view`. The file must not be truncated or
+        modified meanwhile: access beyond the end of a mapped file terminates the process.
     max_memory : int
-        Bytes that metadata and buffers may take; 512 MiB unless told.
+        Memory limit for metadata and buffers in bytes. The default is 512 MiB.
 
     Returns
     -------
     File
-        A lazy mapping, and a context manager.
+        A lazy mapping of names to groups and arrays, and a context manager.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def open(
 
 
 def reopened(path: str | None, data: Any, options: tuple[Any, ...]) -> File:
-    """The other end of a pickle: arrays of the same file share it."""
+    """Restores a pickled file. Arrays of the same file share one open file."""
     if path is None or "://" in path:
         return open(data if path is None else path, **dict(options))
     about = os.stat(path)
@@ -116,18 +116,19 @@ def open_series(
     errors: str = "warn",
     max_memory: int | None = None,
 ) -> File:
-    """Opens many files of one run as one dataset: a file is a frame.
+    """Opens the files of a run as one dataset; each file is a frame.
 
-    Frames are in the order of their times. Arrays may come and go and particles may change in
-    number; see `Array.frames`.
+    Frames are sorted by time. Arrays can be missing in some frames, and the number of particles can
+    change; see `Array.frames` and `Array.ragged`.
 
     Parameters
     ----------
     files : str or list of paths
-        A pattern such as ``"run/*.sdf"``, a folder, or paths.
+        A glob pattern such as ``"run/*.sdf"``, a folder, or a list of paths.
     errors : {"warn", "skip", "raise"}
-        What to do about files that cannot be opened: leave them out and warn, leave them out, or
-        fail.
+        Files that cannot be opened are skipped with a warning, skipped silently, or raise an error.
+    max_memory : int
+        Memory limit for metadata and buffers in bytes. The default is 512 MiB.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def open_series(
     (4, ('frame', 'X'))
     """
     if errors not in ("warn", "skip", "raise"):
-        raise ArgumentError(f'errors is "warn", "skip" or "raise", not {errors!r}')
+        raise ArgumentError(f'errors must be "warn", "skip" or "raise", found {errors!r}')
     paths = _paths(files)
     if not paths:
         raise ArgumentError(f"no file matches {files!r}")
@@ -155,10 +156,10 @@ def _paths(files: Any) -> list[str]:
 def _series(paths: tuple[str, ...], errors: str, max_memory: int | None) -> File:
     folder = os.path.dirname(paths[0])
     handle = _File.series(folder, list(paths), max_memory=max_memory)
-    left_out = [row for row in handle.findings() if row[0] == "error"]
-    if left_out and errors != "skip":
-        words = "; ".join(f"{name}: {message}" for _, _, name, message in left_out)
+    skipped = [row for row in handle.findings() if row[0] == "error"]
+    if skipped and errors != "skip":
+        message = "; ".join(f"{name}: {text}" for _, _, name, text in skipped)
         if errors == "raise":
-            raise SpileError(words, code=left_out[0][1], path=folder)
-        warnings.warn(words, stacklevel=3)
+            raise SpileError(message, code=skipped[0][1], path=folder)
+        warnings.warn(message, stacklevel=3)
     return File(handle, folder, (_series, (paths, "skip", max_memory)))

@@ -1,17 +1,20 @@
-"""What formats mean to xarray: SDF dumps as users of sdf-xarray know them, GSD trajectories."""
+"""Datasets of formats with a schema: SDF files as in sdf-xarray, GSD trajectories as in gsd.hoomd."""
 
+import functools
 import re
 
 import numpy as np
 import xarray as xr
 
+from ._array import MOST_POINTS, evenly
 from ._hoomd import Trajectory
+from ._tree import node
 from ._xarray import (
     Computed,
     Lazy,
     attrs_of,
+    frame_coordinates,
     lazy,
-    moments,
     plain,
     plain_name,
     ragged,
@@ -19,26 +22,32 @@ from ._xarray import (
 )
 from .errors import SpileError
 
-#: Kinds of SDF blocks that are about points.
+#: Types of SDF blocks with one value per point.
 POINTS = {"point_variable", "point_mesh", "point_derived"}
 
-#: A constant such as ``Total Field Energy in Simulation (J)``.
+#: Coordinates of the file, which cannot be names of dimensions.
+SCALARS = ("step", "time")
+
+#: Name of a constant with units, such as ``Total Field Energy in Simulation (J)``.
 _UNITS = re.compile(r"^(.*\S)\s*\(([^()]*)\)$")
 
 
 class _Mesh:
-    """The axes of a mesh, under the names that sdf-xarray gives them."""
+    """The axes of a mesh, with its name in sdf-xarray."""
 
     def __init__(self, path, kind):
         self.path = path
         self.name = plain_name(path.removeprefix("Grid/"))
         self.points = kind == "point_mesh"
         self.axes = {}
+        #: Computed cell centres, by the label of the axis.
+        self.centres = {}
 
 
-def sdf(builder, group, *, keep_particles=False, probe_names=None):
-    """A dump: variables as blocks are called, coordinates with units, particles with a dimension of
-    their own."""
+def sdf(builder, group, *, keep_particles=False, probe_names=None, derived=False):
+    """An SDF file with the names of sdf-xarray. Particle variables and their positions are included
+    with `keep_particles`, those of single probes with `probe_names`, computed arrays and references
+    with `derived`."""
     handle = group._handle
     series = handle.open.frames is not None
     lead = ("time",) if series else ()
@@ -56,26 +65,31 @@ def sdf(builder, group, *, keep_particles=False, probe_names=None):
         about = array.attrs
         parent, _, label = array.path.rpartition("/")
         mesh = meshes.get(parent)
-        if mesh is None and "derived" not in about:
+        if mesh is None and (derived or "derived" not in about):
             variables.append((array, about))
         elif mesh is not None and "derived" not in about and "sdf_type" not in about:
             mesh.axes[label] = array
+        elif mesh is not None and label.endswith("_mid"):
+            mesh.centres[label.removesuffix("_mid")] = array
     probes = {probe_names} if isinstance(probe_names, str) else set(probe_names or ())
     wanted = _Wanted(builder, meshes, by_id, lead, keep_particles, probes)
+    wanted.find_other_coordinates(variables)
     for array, about in variables:
-        wanted.variable(array, about)
+        if array._number not in wanted.other.values():
+            wanted.variable(array, about)
     wanted.coordinates()
+    wanted.other_coordinates(handle)
     if series:
-        moments(builder, handle, "time")
+        frame_coordinates(builder, handle, "time")
     else:
-        for name in ("step", "time"):
+        for name in SCALARS:
             value = group.attrs.get(name, handle.open.attrs(0).get(name))
             if value is not None:
                 builder.add(name, xr.Variable((), value), coord=True)
 
 
 class _Wanted:
-    """What of a dump becomes variables."""
+    """Adds the variables and coordinates of an SDF file to a dataset."""
 
     def __init__(self, builder, meshes, by_id, lead, particles, probes):
         self.builder = builder
@@ -84,8 +98,34 @@ class _Wanted:
         self.lead = lead
         self.particles = particles
         self.probes = probes
-        #: Dimensions by mesh, names and lengths: most variables have those of others.
+        #: Dimensions by mesh, labels and lengths, which many variables share.
         self.known = {}
+        #: Mesh of the points along each dimension.
+        self.point_dims = {}
+        #: Coordinates that are not axes of a mesh, by dimension: ``(start, step)`` or an array number.
+        self.other = {}
+
+    def find_other_coordinates(self, variables):
+        """Names the dimensions whose coordinates are not axes of a mesh, as in files written by
+        spile from other formats."""
+        for array, about in variables:
+            info = array._info
+            mesh = self.mesh_of(array, about)
+            if info.ragged or about.get("sdf_type") in POINTS:
+                continue
+            for label, length, coord in zip(info.dims, info.shape, info.coords):
+                if coord is not None and not (mesh and label in mesh.axes):
+                    self.other_dimension(label, length, coord)
+
+    def other_dimension(self, label, length, coord):
+        """The dimension with this coordinate."""
+        label = plain_name(label)
+        name = dim = self.builder.dim(f"{label}_{length}" if label in SCALARS else label, length)
+        count = 1
+        while self.other.setdefault(dim, coord) != coord:
+            count += 1
+            dim = self.builder.dim(f"{name}_{count}", length)
+        return dim
 
     def variable(self, array, about):
         kind = about.get("sdf_type", "")
@@ -98,7 +138,7 @@ class _Wanted:
             full, attrs["units"] = found[1], found[2]
         attrs["long_name"] = spaced(full)
         if kind in POINTS:
-            mesh = self.by_id.get(about.get("mesh"))
+            mesh = self.mesh_of(array, about)
             probe = full.partition("/")[0]
             if not self.particles and probe not in self.probes:
                 return
@@ -108,40 +148,54 @@ class _Wanted:
         self.add(self.builder.name(full), dims, array, attrs)
 
     def add(self, name, dims, array, attrs, coord=False):
+        values = array
         if self.lead and array.frames is not None:
             if array.ragged:
-                # Where frames only lack the array, its dimensions are what they are.
-                array, usual = Padded(array), array._info.shape
+                # Frames of different lengths are padded; missing frames do not change the dimensions.
+                padded, usual = Padded(array), array._info.shape
                 dims = [
                     dim if most == length else self.builder.dim(f"{dim}_most", most)
-                    for dim, most, length in zip(dims, array.shape[1:], usual)
+                    for dim, most, length in zip(dims, padded.shape[1:], usual)
                 ]
+                values = padded
             dims = (*self.lead, *dims)
-        self.builder.add(name, lazy(dims, array, attrs), coord)
+        self.builder.add(name, lazy(dims, values, attrs), coord, array)
 
     def points(self, mesh, array):
-        """The dimension of particles."""
+        """The dimension of the points of a species or probe."""
         length = array._info.shape[0] if array._info.shape else 1
         species = array._info.dims[0]
         other = f"ID_{mesh.name}" if mesh else None
-        return self.builder.dim(plain_name(f"ID_{species}"), length, other)
+        dim = self.builder.dim(plain_name(f"ID_{species}"), length, other)
+        if mesh and self.point_dims.setdefault(dim, mesh) is not mesh:
+            # Another set of points with the same species name and length.
+            dim = self.builder.dim(other, length)
+        return dim
 
     def grid(self, array, about):
-        """The dimensions of a variable on a mesh, or of anything else."""
-        place = about.get("mesh"), array._info.dims, array._info.shape
-        if place not in self.known:
-            self.known[place] = self.dimensions(array, self.by_id.get(place[0]))
-        return self.known[place]
+        """The dimensions of any other variable."""
+        mesh, info = self.mesh_of(array, about), array._info
+        key = mesh and mesh.path, info.dims, info.shape, info.coords
+        if key not in self.known:
+            self.known[key] = self.dimensions(array, mesh)
+        return self.known[key]
+
+    def mesh_of(self, array, about):
+        """The mesh of a variable, or `None`."""
+        return self.meshes.get(array._info.mesh) or self.by_id.get(about.get("mesh"))
 
     def dimensions(self, array, mesh):
         dims = []
-        for label, length in zip(array._info.dims, array._info.shape):
+        info = array._info
+        for label, length, coord in zip(info.dims, info.shape, info.coords):
             axis = mesh.axes.get(label) if mesh else None
             nodes = axis._info.shape[0] if axis is not None and len(axis._info.shape) == 1 else None
             if nodes == length:
                 name = f"{label}_{mesh.name}"
             elif nodes == length + 1:
                 name = f"{label}_{mesh.name}_mid"
+            elif coord is not None and axis is None:
+                name = self.other_dimension(label, length, coord)
             else:
                 name = f"{label}_{length}"
             dims.append(self.builder.dim(plain_name(name), length))
@@ -150,7 +204,7 @@ class _Wanted:
         return tuple(dims)
 
     def coordinates(self):
-        """The axes of all meshes: nodes, and the middles of cells."""
+        """Adds nodes and cell centres of all meshes, and positions of points."""
         for mesh in self.meshes.values():
             for label, axis in mesh.axes.items():
                 attrs = {**axis.attrs, "long_name": label, "full_name": mesh.path}
@@ -161,33 +215,53 @@ class _Wanted:
                         dim = self.points(mesh, axis)
                         self.add(name, (dim,), axis, {**attrs, "point_data": True}, True)
                     continue
-                self.axis(name, axis, {**attrs, "point_data": False})
+                self.axis(name, axis, mesh.centres.get(label), {**attrs, "point_data": False})
 
-    def axis(self, name, axis, attrs):
+    def other_coordinates(self, handle):
+        """Adds the coordinates that are not axes of a mesh."""
+        for dim, coord in self.other.items():
+            length = self.builder.sizes[dim]
+            if isinstance(coord, int):
+                array = node(handle, coord)
+                if array.frames is not None:
+                    self.moving(dim, array, attrs_of(array))
+                elif array.shape == (length,):
+                    self.builder.add(dim, lazy((dim,), array, attrs_of(array)), True, array)
+            elif length <= MOST_POINTS:
+                self.builder.add(dim, xr.Variable((dim,), evenly(*coord, length)), True)
+
+    def axis(self, name, axis, centres, attrs):
+        """Adds the nodes of an axis, and the cell centres."""
         builder = self.builder
+        mid = f"{name}_mid"
+        mid_attrs = {**attrs, "full_name": f"{attrs['full_name']}_mid"}
         if axis.frames is not None:
-            # A window that moves: nodes are other ones in each frame.
-            if not axis.ragged:
-                dims = (*self.lead, builder.dim(name, axis.shape[1]))
-                builder.add(f"{name}_moving", lazy(dims, axis, attrs), True)
+            # A moving window: the nodes differ between frames.
+            self.moving(name, axis, attrs)
+            if centres is not None and centres.frames is not None:
+                self.moving(mid, centres, mid_attrs)
             return
         if axis.ndim != 1:
             dims = [builder.dim(f"{name}_{k}", n) for k, n in enumerate(axis.shape)]
-            builder.add(name, lazy(dims, axis, attrs), True)
+            builder.add(name, lazy(dims, axis, attrs), True, axis)
             return
         nodes = axis.read(native=True)
         if builder.sizes.setdefault(name, nodes.size) == nodes.size:
-            builder.add(name, xr.Variable((name,), nodes, attrs), True)
+            builder.add(name, xr.Variable((name,), nodes, attrs), True, axis)
         middles = 0.5 * (nodes[1:] + nodes[:-1])
-        mid = f"{name}_mid"
         if nodes.size > 1 and builder.sizes.setdefault(mid, middles.size) == middles.size:
-            attrs = {**attrs, "full_name": f"{attrs['full_name']}_mid"}
-            builder.add(mid, xr.Variable((mid,), middles, attrs), True)
+            builder.add(mid, xr.Variable((mid,), middles, mid_attrs), True, centres)
+
+    def moving(self, name, axis, attrs):
+        """Adds coordinates that differ between frames."""
+        if not axis.ragged:
+            dims = (*self.lead, self.builder.dim(name, axis.shape[1]))
+            self.builder.add(f"{name}_moving", lazy(dims, axis, attrs), True, axis)
 
 
 class Padded(Lazy):
-    """Frames of different lengths, each filled up to the longest: with NaN, or with zeros where there
-    is no such number."""
+    """Frames of different lengths, padded to the longest with NaN, or with zeros if the type has no
+    NaN."""
 
     def __init__(self, array):
         self.array = array
@@ -202,7 +276,7 @@ class Padded(Lazy):
 
 
 def filled(key, shape, dtype, read):
-    """Frames on top of each other, each as far as it goes."""
+    """Selected frames as one array, padded with NaN or zeros."""
     frames, rest = key[0], key[1:]
     one = not isinstance(frames, slice)
     numbers = [int(frames)] if one else range(*frames.indices(shape[0]))
@@ -233,8 +307,8 @@ _WIDTH = {"xyz": 3, "quaternion": 4}
 
 
 def gsd(builder, group, **options):
-    """A trajectory of the HOOMD schema: frames by particles, with what frames take from the first one
-    filled in; and the logged quantities."""
+    """A trajectory in the HOOMD schema: particle properties with dimensions frame and particle, and the
+    logged quantities. Values missing in a frame are those of frame 0 or the defaults of the schema."""
     handle = group._handle
     try:
         trajectory = Trajectory(handle.open.hoomd())
@@ -265,7 +339,7 @@ def gsd(builder, group, **options):
             dims += [builder.dim(f"{plain_name(path)}_{k}", n) for k, n in enumerate(shape[1:])]
             values = Computed(shape, array.dtype, _Logged(log, path, shape))
             builder.add(path, lazy(dims, values, attrs_of(array)))
-    moments(builder, handle)
+    frame_coordinates(builder, handle)
 
 
 def _counts(array, frames):
@@ -284,7 +358,8 @@ def _counts(array, frames):
 
 
 def _log_shape(array, frames):
-    """As ``read_log`` has it: no dimensions for a single value."""
+    """Shape of a logged quantity over all frames, as in ``gsd.hoomd.read_log``: single values have no
+    dimension of their own."""
     rows = list(array._info.shape)
     if rows in ([1], [1, 1]):
         return (frames,)
@@ -294,7 +369,7 @@ def _log_shape(array, frames):
 
 
 class _Column:
-    """A column of the particles over frames."""
+    """A particle property over all frames."""
 
     def __init__(self, trajectory, name, shape, dtype):
         self.trajectory = trajectory
@@ -311,7 +386,7 @@ class _Column:
 
 
 class _Log:
-    """All logged quantities, read once."""
+    """The logged quantities, read at the first access."""
 
     def __init__(self, trajectory):
         self.trajectory = trajectory
@@ -324,6 +399,8 @@ class _Log:
 
 
 class _Logged:
+    """A logged quantity over all frames."""
+
     def __init__(self, log, name, shape):
         self.log = log
         self.name = name
@@ -333,4 +410,8 @@ class _Logged:
         return self.log[self.name].reshape(self.shape)[key]
 
 
+#: Datasets of formats with a schema.
 VIEWS = {"sdf": sdf, "gsd": gsd}
+
+#: Schemas whose variables are the arrays of the file, as needed for one dataset per group.
+TREE_VIEWS = {"sdf": functools.partial(sdf, derived=True)}

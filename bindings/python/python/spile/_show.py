@@ -1,14 +1,15 @@
-"""Groups and arrays for people: a tree in the terminal, a folded one in notebooks."""
+"""Representations of groups and arrays as text, and as HTML for notebooks."""
 
 from html import escape
 
 from ._tree import node as node_of
 
-#: Lines of a tree that anybody reads.
+#: Maximum number of lines of a tree.
 LINES = 60
 
 
 def _size(number):
+    """A number of bytes with a unit."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if number < 1024 or unit == "TiB":
             return f"{number} B" if unit == "B" else f"{number:.1f} {unit}"
@@ -16,7 +17,7 @@ def _size(number):
 
 
 def _shape(array):
-    """Names and lengths, without looking at every frame."""
+    """Dimension names and lengths, without reading the lengths of every frame."""
     about = array._info
     lengths = [f"{name}: {length}" for name, length in zip(about.dims, about.shape)]
     if array.frames is not None:
@@ -25,13 +26,13 @@ def _shape(array):
 
 
 def _line(array):
-    """An array in a line."""
+    """Shape, type and units of an array."""
     units = array.units
     return f"({_shape(array)}) {array.type}" + (f" [{units}]" if units else "")
 
 
 def tree(group):
-    """The group and all below it, a line each."""
+    """The tree of a group, one line per node."""
     handle = group._handle
     if handle.file is None:
         return f"<spile.File {handle.name} (closed)>"
@@ -62,7 +63,7 @@ def tree(group):
 
 
 def array(array):
-    """An array in a few lines."""
+    """An array as text."""
     if array._handle.file is None:
         return "<spile.Array of a closed file>"
     return f"<spile.Array {array.path!r} {_line(array)}>"
@@ -76,6 +77,7 @@ _STYLE = (
 
 
 def _attributes(attrs):
+    """Attributes as an HTML table."""
     rows = "".join(
         f"<tr><td class='t'>{escape(str(name))}</td><td>{escape(str(value)[:200])}</td></tr>"
         for name, value in list(attrs.items())[:30]
@@ -84,7 +86,7 @@ def _attributes(attrs):
 
 
 def html(group):
-    """The group for a notebook."""
+    """A group as HTML."""
     handle = group._handle
     if handle.file is None:
         return f"<div class='spile'>{escape(tree(group))}</div>"
@@ -116,7 +118,7 @@ def html(group):
 
 
 def html_array(node):
-    """An array for a notebook."""
+    """An array as HTML."""
     if node._handle.file is None:
         return f"<div class='spile'>{escape(array(node))}</div>"
     head = (

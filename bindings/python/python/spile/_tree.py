@@ -1,4 +1,4 @@
-"""Groups of an open file, and the file itself."""
+"""Files and groups."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ __all__ = ["File", "Group"]
 
 
 def node(handle: Handle, number: int) -> Group | Array:
-    """The group or array of that number."""
+    """The group or array with that number."""
     return Array(handle, number) if handle.tree[1][number] else Group(handle, number)
 
 
 def restored(how: Any, number: int) -> Group | Array:
-    """The other end of a pickle."""
+    """Restores a pickled group."""
     function, arguments = how
     return node(function(*arguments)._handle, number)
 
 
 class Group(Node, Mapping[str, "Group | Array"]):
-    """A group: names of what is in it, to groups and arrays. A path leads further down."""
+    """A group: a mapping from names to groups and arrays. Keys can be paths such as ``"a/b"`` and, in
+    the root group, native identifiers."""
 
     __slots__ = ()
 
@@ -62,7 +63,7 @@ class Group(Node, Mapping[str, "Group | Array"]):
         return True
 
     def arrays(self) -> dict[str, Array]:
-        """All arrays of the group and below it, by their paths from here.
+        """All arrays of the group and its subgroups, by path relative to the group.
 
         >>> file = spile.open(golden("sdf/epoch1d_normal_0001.sdf"))
         >>> [path for path in file.arrays() if path.startswith("Electric")][:2]
@@ -79,19 +80,20 @@ class Group(Node, Mapping[str, "Group | Array"]):
         return found
 
     def to_xarray(self, **options: Any) -> xarray.Dataset:
-        """The group as an `xarray.Dataset`; options are those of the engine."""
+        """The group as a lazy `xarray.Dataset`. Options: ``drop_variables``, ``keep_particles``,
+        ``probe_names`` as in ``xarray.open_dataset(..., engine="spile")``, and ``chunks``."""
         from ._xarray import dataset
 
         return dataset(self, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Arrays of one dimension and the same length, side by side."""
+        """The one-dimensional arrays of the most frequent length, as columns of a data frame."""
         from ._tables import frame
 
         return frame(self)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The same as a table of Arrow."""
+        """The one-dimensional arrays of the most frequent length, as columns of an Arrow table."""
         from ._tables import arrow, columns
 
         return arrow(columns(self))
@@ -111,7 +113,7 @@ class Group(Node, Mapping[str, "Group | Array"]):
 
 
 class File(Group):
-    """An open file: the root group, and what is known of the whole."""
+    """An open file: its root group, with properties of the whole file. A context manager."""
 
     __slots__ = ()
 
@@ -120,7 +122,7 @@ class File(Group):
 
     @property
     def filename(self) -> str:
-        """Where it came from."""
+        """Path or URL of the file; ``bytes`` for a file opened from memory."""
         return self._handle.name
 
     @property
@@ -135,38 +137,38 @@ class File(Group):
 
     @property
     def nbytes(self) -> int:
-        """Length of the file."""
+        """Size of the file in bytes."""
         return self._handle.open.nbytes
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What a person wants to know first, in the format's own words."""
+        """Key facts about the file; the keys depend on the format."""
         return self._handle.open.summary()
 
     @property
     def findings(self) -> list[str]:
-        """What was noticed while the file was opened, as sentences."""
+        """Warnings collected while opening the file."""
         rows = self._handle.open.findings()
         return [f"{where}: {what}" if where else what for _, _, where, what in rows]
 
     @property
     def frames(self) -> int | None:
-        """Number of frames; `None` where the file has no such axis."""
+        """Number of frames; `None` for files without frames."""
         return self._handle.open.frames
 
     @property
     def steps(self) -> np.ndarray:
-        """The step of each frame; -1 where it is not told."""
-        return self._handle.moments()[0]
+        """Step of each frame; -1 where unknown."""
+        return self._handle.steps_and_times()[0]
 
     @property
     def times(self) -> np.ndarray:
-        """The time of each frame; NaN where it is not told."""
-        return self._handle.moments()[1]
+        """Time of each frame; NaN where unknown."""
+        return self._handle.steps_and_times()[1]
 
     @property
     def hoomd(self) -> Trajectory:
-        """Frames and logs of the HOOMD schema, in the words of ``gsd.hoomd``.
+        """The trajectory of a GSD file in the HOOMD schema, with the names of ``gsd.hoomd``.
 
         >>> frame = spile.open(golden("gsd/py-5.0.1/hoomd_full.gsd")).hoomd[0]
         >>> frame.particles.position.shape, frame.bonds.N
@@ -177,11 +179,12 @@ class File(Group):
         return Trajectory(self._handle.open.hoomd())
 
     def close(self) -> None:
-        """Lets go of the file. Arrays that were read stay."""
+        """Closes the file. Values that were read and views remain valid."""
         self._handle.file = None
 
     @property
     def closed(self) -> bool:
+        """Whether the file is closed."""
         return self._handle.file is None
 
     def __enter__(self) -> File:

@@ -1,8 +1,8 @@
-"""The verbs of the command line, with its words and options.
+"""The operations of the command line as functions.
 
-Results are dictionaries as ``spile VERB --json`` prints them (``docs/json.md``). ``progress`` is
-called now and then with the bytes read so far and the bytes of the file; what it raises stops the
-work, and so does Ctrl-C.
+They return the documents of ``spile VERB --json`` (``docs/json.md``) as dictionaries. ``progress`` is
+called regularly with the number of bytes read so far and the size of the file; an exception raised by
+it, or Ctrl-C, cancels the operation.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from ._tree import File
 
 __all__ = ["check", "convert", "diff", "formats", "hash", "info", "salvage"]
 
-#: Called with the bytes read so far and the bytes of the file.
+#: Called with the number of bytes read so far and the size of the file.
 Progress = Callable[[int, int], object]
 
 
 def _opened(file: Any, max_memory: int | None = None, derived: bool = False) -> _spile.File:
-    """The compiled file of something that is open, or can be opened."""
+    """The open file of `file`, which is opened if necessary."""
     if not isinstance(file, File):
         file = open(file, max_memory=max_memory, derived=derived)
     return file._handle.open
 
 
-def _words(patterns: str | Iterable[str]) -> list[str]:
+def _list(patterns: str | Iterable[str]) -> list[str]:
+    """One pattern or several, as a list."""
     return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
 def _frames(frames: int | str | builtins.slice | None) -> str | None:
-    """``5``, ``"0:100:10"`` or a slice."""
+    """An index, a slice or a text such as ``"0:100:10"``, as text."""
     if isinstance(frames, builtins.slice):
         ends = (frames.start, frames.stop, frames.step)
         return ":".join("" if end is None else str(end) for end in ends)
@@ -43,7 +44,7 @@ def _frames(frames: int | str | builtins.slice | None) -> str | None:
 
 
 def info(file: Any, *, derived: bool = False, max_memory: int | None = None) -> dict[str, Any]:
-    """What a person wants to know first.
+    """Summary of a file and description of its arrays.
 
     >>> spile.info(golden("taf/good/type_flt64_mapped.taf"))["format"]
     'taf'
@@ -58,7 +59,8 @@ def check(
     max_memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Looks for everything that is wrong with a file: ``ok``, and the ``findings``.
+    """Checks a file against the rules of its format. The result has ``ok`` and a list of ``findings``,
+    each with ``severity``, ``code``, ``message`` and the location.
 
     >>> spile.check(golden("sdf/hand_truncated.sdf"))["ok"]
     False
@@ -83,7 +85,8 @@ def diff(
     max_memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """How two files differ, of whatever formats: an empty list of ``differences`` if they do not.
+    """Compares two files, which can have different formats. ``differences`` is empty if they are equal
+    within the tolerances `atol`, `rtol` and `ulp`.
 
     >>> one = golden("sdf/epoch1d_normal_0001.sdf")
     >>> spile.diff(one, one)["differences"]
@@ -98,8 +101,8 @@ def diff(
             ulp=ulp,
             nan_differs=nan_differs,
             values=values,
-            select=_words(select),
-            ignore=_words(ignore),
+            select=_list(select),
+            ignore=_list(ignore),
             map=list((map or {}).items()),
             frames=_frames(frames),
             progress=progress,
@@ -116,8 +119,8 @@ def hash(
     max_memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Sums (SHA-256) of the content, whatever its format (``digest``), and of each array; with
-    `native`, of the format's own objects.
+    """SHA-256 of the content, independent of the format (``digest``), and of each array (``arrays``);
+    with `native`, of the native objects of the format (``objects``).
 
     >>> len(spile.hash(golden("taf/good/type_flt64_mapped.taf"))["digest"])
     64
@@ -126,7 +129,7 @@ def hash(
         _spile.hash(
             _opened(file, max_memory),
             native=native,
-            select=_words(select),
+            select=_list(select),
             frames=_frames(frames),
             progress=progress,
         )
@@ -149,8 +152,11 @@ def convert(
     max_memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Writes a file as another format, told by the ending of `output` or by `to`. What that cannot
-    hold is in ``lost``; with `strict` it is an error. The new file appears whole or not at all.
+    """Converts a file to the format given by `to` or by the extension of `output`. Writes are atomic.
+
+    Everything that the format cannot express is listed in ``lost``, as dictionaries with ``path``,
+    ``what`` (array, attribute, ...), ``name`` and ``reason``; with `strict` it is an error instead.
+    With `verify` the output is compared with the source, and ``differences`` lists what differs.
 
     >>> done = spile.convert(golden("taf/good/type_flt64_mapped.taf"), here / "t.nc", verify=True)
     >>> done["format"], done["lost"], done["differences"]
@@ -167,9 +173,9 @@ def convert(
             strict=strict,
             verify=verify,
             overwrite=overwrite,
-            select=_words(select),
+            select=_list(select),
             frames=_frames(frames),
-            slice=_words(slice),
+            slice=_list(slice),
             progress=progress,
         )
     )
@@ -183,8 +189,8 @@ def salvage(
     max_memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Saves what can be read of a damaged file into a sound one: what was ``kept``, what ``lost``.
-    Without `output` that is NAME-salvaged beside the old one.
+    """Recovers the readable parts of a damaged file into a new file, by default NAME-salvaged in the
+    same folder. The result lists what was ``kept`` and what was ``lost``.
 
     >>> saved = spile.salvage(golden("sdf/hand_truncated.sdf"), here / "saved.sdf")
     >>> spile.check(here / "saved.sdf")["ok"], len(saved["lost"]) > 0
@@ -199,7 +205,7 @@ def salvage(
 
 
 def formats() -> list[dict[str, Any]]:
-    """The formats that spile knows, and how far.
+    """The supported formats, and whether they can be read, written, checked and salvaged.
 
     >>> [row["name"] for row in spile.formats()][:5]
     ['scda', 'sdf', 'taf', 'gsd', 'iotk']

@@ -1,4 +1,4 @@
-"""The engine ``spile`` of xarray.
+"""The xarray engine ``spile``.
 
 >>> import xarray as xr
 >>> ds = xr.open_dataset(golden("sdf/epoch2d_4ranks_id4_0001.sdf"), engine="spile")
@@ -22,13 +22,12 @@ from .errors import SpileError
 
 __all__ = ["SpileBackend", "dataset"]
 
-#: Formats that nobody else opens with xarray; the others are opened when the engine is named.
+#: Formats without another xarray engine. Other formats need ``engine="spile"``.
 OWN = {"scda", "sdf", "taf", "gsd", "iotk"}
 
 
 class Lazy(BackendArray):
-    """An array that reads what is asked for when it is asked for. Reads keep no state, so that any
-    number of threads may."""
+    """A lazily read array. Reads are stateless and can run in several threads."""
 
     def __init__(self, array):
         self.array = array
@@ -44,7 +43,7 @@ class Lazy(BackendArray):
 
 
 class Computed(BackendArray):
-    """Values that a function makes when they are asked for."""
+    """A lazily computed array: `make` is called with the index."""
 
     def __init__(self, shape, dtype, make):
         self.shape = tuple(shape)
@@ -57,7 +56,7 @@ class Computed(BackendArray):
 
 
 def lazy(dims, array, attrs=None):
-    """A variable of xarray that reads when it is used."""
+    """A lazy `xarray.Variable`."""
     backend = array if isinstance(array, BackendArray) else Lazy(array)
     data = indexing.LazilyIndexedArray(backend, _whole(len(backend.shape)))
     return xr.Variable(dims, data, attrs, fastpath=True)
@@ -65,21 +64,23 @@ def lazy(dims, array, attrs=None):
 
 @functools.cache
 def _whole(rank):
-    """All of an array; making this anew takes as long as all the rest."""
+    """The indexer of a whole array. Cached, because creating it dominates the time to open a file."""
     return indexing.BasicIndexer((slice(None),) * rank)
 
 
 class Builder:
-    """The variables of a dataset, each under a name of its own."""
+    """Collects the variables of a dataset under unique names."""
 
     def __init__(self, drop=()):
         self.drop = {drop} if isinstance(drop, str) else set(drop or ())
         self.variables = {}
         self.coords = set()
         self.sizes = {}
+        #: Names of the variables of each array, by node number. Ragged arrays have two.
+        self.names = {}
 
     def name(self, path):
-        """`path` as a name that other formats can hold, and that is free."""
+        """A unique variable name for `path`."""
         name = plain_name(path)
         free, count = name, 1
         while free in self.variables:
@@ -88,7 +89,7 @@ class Builder:
         return free
 
     def dim(self, name, length, other=None):
-        """A dimension called `name`, or something like it where that has another length."""
+        """The dimension `name`; if that has another length, `other` or a name derived from `name`."""
         for free in (name, other, f"{name}_{length}"):
             if free and self.sizes.setdefault(free, length) == length:
                 return free
@@ -97,17 +98,20 @@ class Builder:
             count += 1
         return f"{name}_{length}_{count}"
 
-    def add(self, name, variable, coord=False):
+    def add(self, name, variable, coord=False, array=None):
+        """Adds a variable; `array` is the array of the file that it represents."""
         if name in self.drop:
             return
         self.variables[name] = variable
         if coord:
             self.coords.add(name)
+        if array is not None:
+            self.names.setdefault(array._number, []).append(name)
 
     def dataset(self, group):
-        """Coordinates go through xarray's front door, where they get their indexes. Everything else is
-        known to fit: looking at thousands of variables once more would be most of the time that it
-        takes to open them."""
+        """The dataset. Only coordinates are passed to the constructor, which creates their indexes.
+        Data variables are consistent by construction; validating thousands of them would dominate the
+        time to open a file."""
         coords = {n: v for n, v in self.variables.items() if n in self.coords}
         data = {n: v for n, v in self.variables.items() if n not in self.coords}
         file = group._handle.open
@@ -122,34 +126,34 @@ class Builder:
 
 
 def plain_name(path):
-    """`path` as a name that other formats can hold."""
+    """`path` as a variable name without slashes, spaces and hyphens."""
     return path.replace("/", "_").replace(" ", "_").replace("-", "_")
 
 
 def spaced(path):
-    """`path` for people."""
+    """`path` as a descriptive name."""
     return path.replace("/", " ").replace("_", " ").replace("-", " ")
 
 
 def sizes(variables, known):
-    """Dimensions and their lengths; what does not agree is for xarray to complain about."""
+    """Lengths of all dimensions. Raises `TypeError` if a dimension has two lengths."""
     found = dict(known)
     for variable in variables.values():
         for dim, length in zip(variable.dims, variable.shape):
             if found.setdefault(dim, length) != length:
-                raise TypeError(f"{dim} has more than one length")
+                raise TypeError(f"dimension {dim} has more than one length")
     return found
 
 
 def plain(builder, group, **_):
-    """Any tree: dimensions get names that are their own, as in Zarr and NetCDF files of spile."""
+    """Any file. Dimensions have the same unique names as in Zarr and NetCDF files written by spile."""
     handle = group._handle
     dimensions, owned = handle.open.dimensions()
     used = {}
     for array in group.arrays().values():
         places = owned[array._number]
         used.update(dict.fromkeys(places))
-        # Points stand under the name of their dimension.
+        # Coordinate arrays are added below, under the name of their dimension.
         if not (len(places) == 1 and dimensions[places[0]][2] == array._number):
             variable(builder, builder.name(array.path), array, [dimensions[k][0] for k in places])
     for name, length, coord in (dimensions[k] for k in used):
@@ -159,48 +163,50 @@ def plain(builder, group, **_):
             array = node(handle, coord)
             label = name if array.frames is None else f"{name}_moving"
             variable(builder, label, array, [name], coord=True)
-    moments(builder, handle)
+    frame_coordinates(builder, handle)
 
 
 def variable(builder, name, array, dims, coord=False):
-    """An array along dimensions of these names."""
+    """Adds an array with dimensions `dims`."""
     if array._info.ragged:
         ragged(builder, name, array)
     elif array.frames is not None and array.ragged:
         by_frame(builder, name, array, dims)
     else:
         dims = dims if array.frames is None else ["frame", *dims]
-        builder.add(name, lazy(dims, array, attrs_of(array)), coord)
+        builder.add(name, lazy(dims, array, attrs_of(array)), coord, array)
 
 
 def attrs_of(array):
+    """Attributes of an array, with a long name."""
     attrs = array.attrs
     attrs.setdefault("long_name", spaced(array.path))
     return attrs
 
 
 def ragged(builder, name, array):
-    """Elements of different lengths, as bytes end to end and where each begins."""
+    """Adds an array with elements of different lengths: concatenated bytes, and their offsets."""
     offsets = array.offsets
     end = plain_name(array.path)
     rows = Computed((int(offsets[-1]),), "u1", lambda key: array._part(key, None, True))
-    builder.add(name, lazy((f"{end}_byte",), rows, attrs_of(array)))
+    builder.add(name, lazy((f"{end}_byte",), rows, attrs_of(array)), array=array)
     about = {"sample_dimension": f"{end}_byte"}
-    builder.add(f"{name}_offsets", xr.Variable((f"{end}_offset",), offsets, about))
+    builder.add(f"{name}_offsets", xr.Variable((f"{end}_offset",), offsets, about), array=array)
 
 
 def by_frame(builder, name, array, dims):
-    """Frames of different lengths end to end, and how many rows each has (CF's contiguous ragged
-    arrays)."""
+    """Adds an array with frames of different lengths as a CF contiguous ragged array: concatenated
+    rows, and the number of rows of each frame."""
     rows = np.maximum(array._lengths()[0], 0)
     row = f"{plain_name(array.path)}_row"
     joined = Joined(array, int(rows.sum()))
-    builder.add(name, lazy((row, *dims[1:]), joined, attrs_of(array)))
-    builder.add(f"{name}_rows", xr.Variable(("frame",), rows, {"sample_dimension": row}))
+    builder.add(name, lazy((row, *dims[1:]), joined, attrs_of(array)), array=array)
+    count = xr.Variable(("frame",), rows, {"sample_dimension": row})
+    builder.add(f"{name}_rows", count, array=array)
 
 
 class Joined(Lazy):
-    """Frames end to end; only those are read that have some of the rows."""
+    """Concatenated frames. Reads only the frames that contain selected rows."""
 
     def __init__(self, array, rows):
         self.array = array
@@ -220,11 +226,11 @@ class Joined(Lazy):
         return whole[(wanted - int(starts[begin]), *rest)]
 
 
-def moments(builder, handle, dim="frame"):
-    """Steps and times of the frames."""
+def frame_coordinates(builder, handle, dim="frame"):
+    """Adds steps and times of the frames as coordinates."""
     if handle.open.frames is None:
         return
-    steps, times = handle.moments()
+    steps, times = handle.steps_and_times()
     if (steps >= 0).any():
         builder.add("step", xr.Variable((dim,), steps), coord=True)
     if not np.isnan(times).all():
@@ -239,7 +245,7 @@ def dataset(
     probe_names=None,
     chunks=None,
 ):
-    """The dataset of a group, lazily."""
+    """A group as a lazy `xarray.Dataset`."""
     from . import _schemas
 
     builder = Builder(drop_variables)
@@ -251,7 +257,8 @@ def dataset(
 
 
 class SpileBackend(BackendEntrypoint):
-    """Opens scda, SDF, TAF, GSD and IOTK files, and whatever else spile reads."""
+    """Opens all formats that spile reads. Files in scda, SDF, TAF, GSD and IOTK format are recognised
+    without ``engine="spile"``."""
 
     description = "Open scda, SDF, TAF, GSD, IOTK and other files with spile"
     open_dataset_parameters = (
@@ -266,7 +273,8 @@ class SpileBackend(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj):
-        """By the first bytes of the file, which are read at once, and not by its name."""
+        """Whether the first bytes of the file are those of an scda, SDF, TAF, GSD or IOTK file. The file
+        name is ignored."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
         try:
@@ -300,31 +308,84 @@ class SpileBackend(BackendEntrypoint):
     def open_groups_as_dict(
         self, filename_or_obj, *, drop_variables=None, derived=False, mmap=False, **_
     ):
-        file = _file(filename_or_obj, derived, mmap)
-        handle = file._handle
-        paths, arrays, children = handle.tree
-        dimensions, owned = handle.open.dimensions()
-        found = {}
-        for number, path in enumerate(paths):
-            below = children.get(number, ())
-            if arrays[number] and not below:
-                continue
-            builder = Builder(drop_variables)
-            for array in (node(handle, child) for child in below if arrays[child]):
-                dims = [dimensions[k][0] for k in owned[array._number]]
-                variable(builder, builder.name(array.name), array, dims)
-            # What is below an array stands beside it.
-            place = f"/{path}_" if arrays[number] else f"/{path}"
-            found[place] = xr.Dataset(builder.variables, attrs=handle.open.attrs(number))
-        return found
+        return groups(_file(filename_or_obj, derived, mmap), drop_variables)
 
     def open_datatree(self, filename_or_obj, **options):
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def groups(file, drop=()):
+    """The datasets of all groups of a file, by path.
+
+    A variable has the dimensions and coordinates that it has in the dataset of the whole file. Arrays
+    below an array ``a`` are in the group ``a_``, because a DataTree node has either values or children.
+    """
+    from . import _schemas
+
+    handle = file._handle
+    builder = Builder()
+    _schemas.TREE_VIEWS.get(handle.open.format, plain)(builder, file, keep_particles=True)
+    dimensions, owned = handle.open.dimensions()
+    coords = {name: builder.variables[name] for name in builder.variables if name in builder.coords}
+    matching = {}
+
+    def coordinates(dims):
+        if dims not in matching:
+            matching[dims] = {n: c for n, c in coords.items() if set(c.dims) <= set(dims)}
+        return matching[dims]
+
+    def add(local, array):
+        if array._number not in builder.names:
+            lengths = zip([dimensions[k] for k in owned[array._number]], array._info.shape)
+            dims = [builder.dim(name, length) for (name, _, _), length in lengths]
+            variable(builder, builder.name(array.path), array, dims)
+        names = builder.names[array._number]
+        for name in names:
+            shown = builder.variables[name]
+            local.coordinates.update(coordinates(shown.dims))
+            own = array.name + name.removeprefix(names[0])
+            if own != name or name not in coords:
+                local.variables[own] = shown
+
+    paths, arrays, children = handle.tree
+    places = {0: ""}
+    found = {}
+    for number in range(len(paths)):
+        below = children.get(number, ())
+        for child in below:
+            name = paths[child].rpartition("/")[2]
+            places[child] = f"{places[number]}/{name}" + ("_" if arrays[child] else "")
+        if arrays[number] and not below:
+            continue
+        local = _GroupVariables({} if number else dict(coordinates(())))
+        for child in below:
+            if arrays[child]:
+                add(local, node(handle, child))
+        inner = {paths[child].rpartition("/")[2] for child in below if not arrays[child]}
+        dataset = local.dataset(handle.open.attrs(number), inner, drop)
+        found[places[number] or "/"] = dataset
+    return found
+
+
+class _GroupVariables:
+    """Variables and coordinates of one group."""
+
+    def __init__(self, coordinates):
+        self.coordinates = coordinates
+        self.variables = {}
+
+    def dataset(self, attrs, children, drop):
+        """The dataset, without `drop`. Names of child groups cannot be coordinates."""
+        dropped = {drop} if isinstance(drop, str) else set(drop or ())
+        data = {n: v for n, v in self.variables.items() if n not in dropped}
+        hidden = dropped | children | set(self.variables)
+        coords = {n: v for n, v in self.coordinates.items() if n not in hidden}
+        return xr.Dataset(data, coords, attrs)
 
 
 def _file(what, derived, mmap):
     if isinstance(what, File):
         return what
     if isinstance(what, Group):
-        raise TypeError("name the file, and the group with group=")
+        raise TypeError("expected a file; select a group with group=")
     return open(what, derived=derived, mmap=mmap)

@@ -1,12 +1,12 @@
-"""What goes wrong, by whose fault it is.
+"""Exceptions.
 
-Every class also is one of Python's own, so that ``except FileNotFoundError`` does what it says.
-The place is in attributes: ``path``, ``format``, ``object``, ``frame``, ``offset`` (byte of the
-file), ``code`` (the rule that was broken) and ``hint`` (a way out).
+Every class also derives from a built-in exception, so that for example ``except FileNotFoundError``
+works. The attributes ``path``, ``format``, ``object``, ``frame`` and ``offset`` (in bytes) give the
+location, ``code`` the rule that was violated, and ``hint`` a suggestion; each can be `None`.
 
 >>> import spile
 >>> try:
-...     spile.open(b"not a cask")
+...     spile.open(b"unknown content")
 ... except spile.errors.NotThisFormatError as error:
 ...     print(error.code)
 core-unknown
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class SpileError(Exception):
-    """Any failure of spile."""
+    """Base class of all exceptions of spile."""
 
     def __init__(
         self,
@@ -63,42 +63,43 @@ class SpileError(Exception):
 
 
 def _again(kind: type[SpileError], message: str, place: dict[str, Any]) -> SpileError:
+    """Restores a pickled exception."""
     error = kind(message)
     error.__dict__.update(place)
     return error
 
 
 class IoError(SpileError, OSError):
-    """The operating system refused: no permission, full disk."""
+    """An I/O error of the operating system, for example missing permission or a full disk."""
 
 
 class MissingError(IoError, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class NotThisFormatError(SpileError, ValueError):
-    """The bytes are of some other format."""
+    """The file format is not recognised, or not the expected one."""
 
 
 class MalformedError(SpileError, ValueError):
-    """The bytes break a rule of their format."""
+    """The content violates the specification of the format."""
 
 
 class TruncatedError(SpileError, EOFError):
-    """The bytes end before the structure they promise."""
+    """The file ends before the end of its content."""
 
 
 class UnsupportedError(SpileError, NotImplementedError):
-    """Legal, but not something this version can do."""
+    """Valid, but not supported by this version."""
 
 
 class LimitError(SpileError, MemoryError):
-    """Legal, but larger than the caller allowed."""
+    """The operation exceeds a limit such as ``max_memory``."""
 
 
 class ArgumentError(SpileError, ValueError, IndexError):
-    """The caller asked for something that makes no sense, or is not there."""
+    """An invalid argument, for example an unknown name or an index out of bounds."""
 
 
 class ExistsError(SpileError, FileExistsError):
-    """The target exists and the caller did not say to replace it."""
+    """The output file already exists and ``overwrite`` is not set."""

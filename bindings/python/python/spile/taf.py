@@ -1,5 +1,5 @@
-"""Operations on TAF files, as ``spile taf`` has them. Dimensions and indices count from one, as in the
-format's report; files change in place unless `output` names another.
+"""Operations on TAF files, as in ``spile taf``. Dimensions and indices count from 1, as in the TAF
+specification. Files are changed in place unless `output` is given.
 
 >>> from spile import taf
 >>> path = here / "ramp.taf"
@@ -35,9 +35,9 @@ def create(
     comment: str = "",
     overwrite: bool = False,
 ) -> int:
-    """Makes a file of `array`, whose first index runs along the first dimension. `dtype` is a type of
-    the format (``flt32``, ``int16``, ...); whole numbers that it cannot hold are mapped onto its
-    range. `grids` has ``(start, step)`` of the first dimensions. Gives the number of clipped values.
+    """Creates a file from `array`. `dtype` is a TAF type (``flt32``, ``int16``, ...); values outside
+    the range of an integer type are scaled to it. `grids` are ``(start, step)`` of the first
+    dimensions. Returns the number of clipped values.
     """
     spaced = [(float(start), float(step)) for start, step in grids]
     return _spile.taf_create(
@@ -51,8 +51,8 @@ def create(
 
 
 def append(path: str | os.PathLike[str], array: Any, *, safe: bool = False) -> int:
-    """Adds along the last dimension; with `safe` through a new file instead of in place. Gives the
-    number of clipped values."""
+    """Appends along the last dimension; with `safe`, atomically through a new file. Returns the number
+    of clipped values."""
     return _spile.taf_append(os.fspath(path), block(array), safe)
 
 
@@ -65,8 +65,8 @@ def crop(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> tuple[int, ...]:
-    """Keeps what lies within ``grid=(from, to)``, ``index=(first, last)`` or both. Gives the new
-    shape."""
+    """Crops along one dimension to the coordinates ``grid=(from, to)``, the indices
+    ``index=(first, last)``, or both; the ends are included. Returns the new shape."""
     return tuple(_spile.taf_crop(os.fspath(path), dimension, grid, index, output, overwrite))
 
 
@@ -77,7 +77,8 @@ def permute(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> tuple[int, ...]:
-    """Puts the dimensions into another order. Gives the new shape."""
+    """Permutes the dimensions: `order` lists the old dimensions in their new order. Returns the new
+    shape."""
     return tuple(_spile.taf_permute(os.fspath(path), list(order), output, overwrite))
 
 
@@ -87,22 +88,22 @@ def transpose(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> tuple[int, ...]:
-    """Swaps the dimensions of an array of two. Gives the new shape."""
+    """Transposes a two-dimensional array. Returns the new shape."""
     return tuple(_spile.taf_permute(os.fspath(path), None, output, overwrite))
 
 
 def grid(
     path: str | os.PathLike[str], dimension: int, **how: float | tuple[float, float]
 ) -> tuple[float, float]:
-    """Changes the grid of a dimension: one of ``shift=``, ``scale=``, ``start=``, ``step=`` or
-    ``span=(from, to)``. Gives the new ``(start, step)``."""
+    """Changes the grid of a dimension with one of ``shift=``, ``scale=``, ``start=``, ``step=`` or
+    ``span=(from, to)``. Returns the new ``(start, step)``."""
     if len(how) != 1:
-        raise TypeError("name one change of the grid: shift, scale, start, step or span")
+        raise TypeError("expected one of shift=, scale=, start=, step= and span=")
     ((word, value),) = how.items()
     numbers = [float(x) for x in (value if isinstance(value, (tuple, list)) else [value])]
     return _spile.taf_grid(os.fspath(path), dimension, word, numbers)
 
 
 def comment(path: str | os.PathLike[str], text: str, *, replace: bool = False) -> None:
-    """Adds a line to the comments, or replaces all of them."""
+    """Appends a line to the comments, or replaces them with `replace`."""
     _spile.taf_comment(os.fspath(path), text, replace)

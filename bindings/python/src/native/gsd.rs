@@ -1,4 +1,4 @@
-//! Frames of GSD files with the HOOMD schema.
+//! Writer of GSD frames in the HOOMD schema.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -16,21 +16,21 @@ use crate::file::limits;
 
 type Reals<'py> = PyReadonlyArray1<'py, f64>;
 
-/// A file that frames are added to.
+/// A GSD file open for writing.
 #[pyclass(module = "spile._spile")]
 pub(crate) struct Frames(Option<TrajectoryWriter>);
 
-/// Types, type of each, particles of each.
+/// Type names, type index of each link, particle indices, particles per link.
 #[derive(FromPyObject)]
 struct LinksGiven<'py>(Vec<String>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, usize);
 
-/// Type in NumPy's words, rows, columns, little-endian bytes.
+/// NumPy type, rows, columns, little-endian bytes.
 #[derive(FromPyObject)]
 struct ValuesGiven<'py>(String, u64, u64, PyReadonlyArray1<'py, u8>);
 
 #[pymethods]
 impl Frames {
-    /// Makes a new file, or opens one to `append` to.
+    /// Creates a file, or opens an existing one with `append`.
     #[new]
     #[pyo3(signature = (path, *, application, double=false, append=false, overwrite=false))]
     fn new(
@@ -51,7 +51,7 @@ impl Frames {
         Ok(Self(Some(writer)))
     }
 
-    /// Adds a frame. What is not given has the schema's default.
+    /// Appends a frame. Missing values are the defaults of the schema.
     #[allow(clippy::too_many_arguments)] // The parts of the schema.
     fn write(
         &mut self,
@@ -77,7 +77,7 @@ impl Frames {
             p.type_shapes = shapes;
         }
         for (name, values) in reals {
-            let place = match name.as_str() {
+            let field = match name.as_str() {
                 "mass" => &mut p.mass,
                 "charge" => &mut p.charge,
                 "diameter" => &mut p.diameter,
@@ -88,21 +88,21 @@ impl Frames {
                 "angmom" => &mut p.angmom,
                 _ => return Err(unknown(&name)),
             };
-            *place = numbers(&values)?.into();
+            *field = numbers(&values)?.into();
         }
         if let Some(values) = typeid {
             p.typeid = numbers(&values)?.into();
         }
         for (name, values) in signed {
-            let place = match name.as_str() {
+            let field = match name.as_str() {
                 "body" => &mut p.body,
                 "image" => &mut p.image,
                 _ => return Err(unknown(&name)),
             };
-            *place = numbers(&values)?.into();
+            *field = numbers(&values)?.into();
         }
         for (name, given) in links {
-            let place = match name.as_str() {
+            let field = match name.as_str() {
                 "bonds" => &mut frame.bonds,
                 "angles" => &mut frame.angles,
                 "dihedrals" => &mut frame.dihedrals,
@@ -113,7 +113,7 @@ impl Frames {
             };
             let (typeid, group) = (numbers(&given.1)?, numbers(&given.2)?);
             let n = u32::try_from(group.len() / given.3.max(1)).unwrap_or(u32::MAX);
-            *place = Links { n, types: given.0, typeid: typeid.into(), group: group.into() };
+            *field = Links { n, types: given.0, typeid: typeid.into(), group: group.into() };
         }
         if let Some(values) = constraint_value {
             frame.constraint_value = numbers(&values)?.into();
@@ -124,12 +124,12 @@ impl Frames {
         Ok(self.writer()?.write(&frame)?)
     }
 
-    /// Makes all frames so far visible to readers.
+    /// Flushes the frames to disk, so that readers see them.
     fn flush(&mut self) -> Result<()> {
         Ok(self.writer()?.writer().flush()?)
     }
 
-    /// Finishes the file.
+    /// Completes and closes the file.
     fn close(&mut self) -> Result<()> {
         self.0.take().map_or(Ok(()), |writer| Ok(writer.close()?))
     }
@@ -145,7 +145,7 @@ impl ValuesGiven<'_> {
     fn values(&self) -> Result<Values> {
         let kind = TYPES.into_iter().find(|kind| kind.dtype().numpy().as_ref() == Some(&self.0));
         let kind = kind.ok_or_else(|| {
-            Error::argument(format!("a GSD chunk cannot have elements of type {}", self.0))
+            Error::argument(format!("GSD has no type for elements of type {}", self.0))
         })?;
         Ok(Values { kind, n: self.1, m: self.2, bytes: numbers(&self.3)? })
     }
@@ -156,5 +156,5 @@ fn numbers<T: numpy::Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Result<
 }
 
 fn unknown(name: &str) -> crate::failure::Failure {
-    Error::argument(format!("the HOOMD schema has no \"{name}\"")).into()
+    Error::argument(format!("\"{name}\" is not part of the HOOMD schema")).into()
 }

@@ -1,4 +1,4 @@
-//! Sections of scda files, one after the other.
+//! Writer of scda sections.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use spile_scda::{Elements, Options, Writer};
 
 use crate::failure::Result;
 
-static ALONE: Serial = Serial;
+static SERIAL: Serial = Serial;
 
-/// A file being written; it appears when it is closed.
+/// An scda file open for writing. Writes are atomic: the file appears at its path on `close`.
 #[pyclass(unsendable, module = "spile._spile")]
 pub(crate) struct Sections(Option<Writer<'static>>);
 
@@ -34,12 +34,12 @@ impl Sections {
         if let Some(vendor) = vendor {
             options.vendor = vendor;
         }
-        Ok(Self(Some(Writer::create(&ALONE, &path, &user, options)?)))
+        Ok(Self(Some(Writer::create(&SERIAL, &path, &user, options)?)))
     }
 
     fn inline(&mut self, user: &[u8], data: &[u8]) -> Result<()> {
         let wrong =
-            || Error::argument(format!("an inline section has 32 bytes, not {}", data.len()));
+            || Error::argument(format!("an inline section has 32 bytes, found {}", data.len()));
         let data: &[u8; 32] = data.try_into().map_err(|_| wrong())?;
         Ok(self.writer()?.inline(user, 0, Some(data))?)
     }
@@ -64,12 +64,12 @@ impl Sections {
         Ok(self.writer()?.varray(user, &counts, &sizes, data, encode)?)
     }
 
-    /// Finishes the file.
+    /// Completes the file.
     fn close(&mut self) -> Result<()> {
         self.0.take().map_or(Ok(()), |writer| Ok(writer.close()?))
     }
 
-    /// Gives the file up.
+    /// Discards the file.
     fn abandon(&mut self) {
         self.0 = None;
     }

@@ -34,7 +34,7 @@ fn target(output: Option<PathBuf>, replace: bool) -> Target {
     output.map_or(Target::InPlace, |path| Target::File(path, overwrite(replace)))
 }
 
-/// Makes a file and tells how many values did not fit its type.
+/// Creates a file. Returns the number of clipped values.
 #[pyfunction]
 #[pyo3(signature = (path, block, *, dtype, grids, comment, overwrite_output))]
 pub(crate) fn taf_create(
@@ -56,7 +56,7 @@ pub(crate) fn taf_create(
     Ok(py.detach(|| ops::create(&path, &array, &Selection::all(), &options))?)
 }
 
-/// Adds along the last dimension, and tells how many values did not fit.
+/// Appends along the last dimension. Returns the number of clipped values.
 #[pyfunction]
 pub(crate) fn taf_append(
     py: Python<'_>,
@@ -68,7 +68,7 @@ pub(crate) fn taf_append(
     Ok(py.detach(|| ops::append(&path, &array, safe, &limits(None)))?)
 }
 
-/// Keeps a part of a dimension; dimensions and indices count from one.
+/// Crops along one dimension. Dimensions and indices count from 1. Returns the new shape.
 #[pyfunction]
 #[pyo3(signature = (path, dimension, grid, index, output, overwrite_output))]
 pub(crate) fn taf_crop(
@@ -85,7 +85,7 @@ pub(crate) fn taf_crop(
     Ok(shape.lengths().to_vec())
 }
 
-/// Puts dimensions into another order, counted from one; without one, turns it round.
+/// Permutes the dimensions, counted from 1; without `order`, transposes. Returns the new shape.
 #[pyfunction]
 #[pyo3(signature = (path, order, output, overwrite_output))]
 pub(crate) fn taf_permute(
@@ -103,7 +103,8 @@ pub(crate) fn taf_permute(
     Ok(shape.lengths().to_vec())
 }
 
-/// Changes the grid of a dimension in place: `shift`, `scale`, `start`, `step` or `span`.
+/// Changes the grid of a dimension in place: `shift`, `scale`, `start`, `step` or `span`. Returns start
+/// and step.
 #[pyfunction]
 pub(crate) fn taf_grid(
     py: Python<'_>,
@@ -119,16 +120,18 @@ pub(crate) fn taf_grid(
         ("step", [by]) => Adjust::Step(*by),
         ("span", [from, to]) => Adjust::Span(*from, *to),
         _ => {
-            return Err(
-                Error::argument(format!("a grid has no \"{how}\" of that many numbers")).into()
-            );
+            return Err(Error::argument(format!(
+                "invalid change of the grid: {how} with {} numbers",
+                numbers.len()
+            ))
+            .into());
         }
     };
     let new = py.detach(|| ops::adjust(&path, dimension, adjust, &limits(None)))?;
     Ok((new.start, new.step))
 }
 
-/// Adds to the comments, or replaces them.
+/// Appends to the comments, or replaces them.
 #[pyfunction]
 pub(crate) fn taf_comment(
     py: Python<'_>,
