@@ -162,7 +162,8 @@ fn problem(folder: &Path, example: &Example) -> Option<String> {
         .unwrap();
     let found = String::from_utf8_lossy(&done.stdout);
     let status = done.status.code();
-    let shows_error = example.output.iter().any(|line| line.starts_with("error"));
+    let is_error = |line: &String| line.starts_with("error") || line.contains("\"error\":{");
+    let shows_error = example.output.iter().any(is_error);
     let allowed: &[i32] = if shows_error {
         &[2, 3]
     } else if example.output.is_empty() {

@@ -135,8 +135,8 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
         LossKind::Shape => "shape",
         LossKind::Dimensions => "dimensions",
         LossKind::Coordinates => "coordinates",
-        LossKind::Scaling => "linear map",
-        LossKind::Meaning => "meaning",
+        LossKind::Scaling => "scaling",
+        LossKind::Meaning => "semantics",
         LossKind::Frames => "frames",
         _ => "values",
     };
@@ -149,7 +149,7 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
         })
         .collect();
     let changed = |path: &str| expected.contains(&format!("{path}: element type"));
-    let scaled = |path: &str| expected.contains(&format!("{path}: linear map"));
+    let scaled = |path: &str| expected.contains(&format!("{path}: scaling"));
     for difference in &found {
         let (path, what) = difference.split_once(": ").unwrap_or((difference, ""));
         let values = what.starts_with("values") && (changed(path) || scaled(path));
