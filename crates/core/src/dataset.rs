@@ -10,7 +10,7 @@ use crate::layout::{ArrayDesc, Layout};
 use crate::limits::Limits;
 use crate::metadata;
 use crate::read::Array;
-use crate::report::Finding;
+use crate::report::{Finding, Report};
 use crate::source::Source;
 use crate::tree::{Attrs, Node, NodeId, Tree};
 
@@ -97,7 +97,11 @@ impl Dataset {
             (None, Some(series)) => {
                 let files = series.members(folder);
                 let all = |files| crate::series::open(format, folder.path(), files, options);
-                if files.is_empty() { Ok(None) } else { all(&files).map(Some) }
+                if files.is_empty() {
+                    Ok(None)
+                } else {
+                    all(&files).map(|parsed| Some(warn_of_others(format, folder, &files, parsed)))
+                }
             }
             (None, None) => return Ok(None),
         };
@@ -285,6 +289,26 @@ impl Dataset {
                 .hint("open the files one by one")
         })
     }
+}
+
+/// Adds a warning if the folder has files of the format that are not members of the series.
+fn warn_of_others(
+    format: &dyn Format,
+    folder: &Folder,
+    members: &[PathBuf],
+    mut parsed: Parsed,
+) -> Parsed {
+    let same = |e: &&str| folder.with_extension(e).len();
+    let count: usize = format.info().extensions.iter().map(|e| same(&e)).sum();
+    if let Some(others) = count.checked_sub(members.len()).filter(|n| *n > 0) {
+        let mut report = Report::default();
+        let message = format!("{others} files of other series in this folder are ignored");
+        let finding = report.warn("core-series", message);
+        finding.in_object(folder.path().display().to_string());
+        finding.hint("name the files of the series to open it");
+        parsed.warnings.extend(report.findings);
+    }
+    parsed
 }
 
 /// Adds format and file to an error from opening.

@@ -19,7 +19,7 @@ use crate::format::{Format, OpenOptions, Parsed};
 use crate::frames::{FrameAxis, FrameCell, FrameTable};
 use crate::layout::{ArrayDesc, Coord, Extents, Layout};
 use crate::limits::Limits;
-use crate::report::Report;
+use crate::report::{Finding, Report};
 use crate::source::Source;
 use crate::tree::{Attrs, Node, NodeId, ROOT, Tree, Value};
 
@@ -30,6 +30,7 @@ const BATCH: usize = 64;
 const SHARED_BYTES: u64 = 1 << 20;
 
 /// Approximate size in bytes of a frame in the table of an array.
+const KNOWN_WARNINGS: usize = 1_000;
 const CELL_BYTES: u64 = 256;
 
 /// Number, step and time of a file.
@@ -87,6 +88,7 @@ fn skipped(error: &Error) -> String {
 struct Member {
     tree: Tree,
     summary: Attrs,
+    warnings: Vec<Finding>,
     /// What decides its coordinates, by path; nothing where that is known already.
     coordinates: Vec<(String, Option<Vec<u8>>)>,
 }
@@ -125,7 +127,8 @@ impl Member {
             let new = known.get(&node.path) != Some(&decides);
             coordinates.push((node.path.clone(), new.then_some(decides)));
         }
-        Ok(Self { tree: tree.clone(), summary: dataset.summary().clone(), coordinates })
+        let (summary, warnings) = (dataset.summary().clone(), dataset.warnings().to_vec());
+        Ok(Self { tree: tree.clone(), summary, warnings, coordinates })
     }
 
     fn moment(&self, file: usize) -> Moment {
@@ -213,7 +216,16 @@ impl Union {
     fn add(&mut self, file: usize, start: u64, name: &str, member: Member) -> Result<()> {
         let first = self.moments.is_empty();
         self.moments.push(member.moment(file));
-        let Member { tree, summary, coordinates } = member;
+        let Member { tree, summary, warnings, coordinates } = member;
+        // A run of thousands of files may repeat a warning in each: every object is reported once.
+        for finding in warnings {
+            let known = self.report.findings.iter().take(KNOWN_WARNINGS);
+            let same = |f: &Finding| f.code == finding.code && f.object == finding.object;
+            if self.report.findings.len() < KNOWN_WARNINGS && !known.into_iter().any(same) {
+                let message = format!("{name}: {}", finding.message);
+                self.report.findings.push(Finding { message, ..finding });
+            }
+        }
         if first {
             self.entries[0].attrs.clone_from(tree.attrs());
             self.summary = summary;
