@@ -155,9 +155,9 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     }
     let count = |grid: &Grid| grid.points.len() + grid.cells.len();
     grids.retain(|grid| count(grid) > 0);
-    let size = |grid: &Grid| match grid.has_field {
-        true => (true, count(grid), grid.axes.len()),
-        false => (false, grid.axes.len(), count(grid)),
+    let size = |grid: &Grid| {
+        let (rank, count) = (grid.axes.len(), count(grid));
+        if grid.has_field { (true, count, rank) } else { (false, rank, count) }
     };
     // The first of equal ones.
     let mut best = grids.into_iter().rev().max_by_key(size)?;
