@@ -74,7 +74,7 @@ fn is_declared(content: &Dataset, difference: &str, losses: &[Loss]) -> bool {
         // More than before is no loss.
         "new" => true,
         _ if difference.starts_with("None frames became") => true,
-        "lost" => {
+        "missing" => {
             let gone = |loss: &Loss| matches!(loss.kind, K::Array | K::Name | K::Group);
             losses.iter().any(|loss| gone(loss) && (loss.path == path || below(loss)))
         }

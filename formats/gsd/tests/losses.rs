@@ -40,7 +40,7 @@ fn amounts_to(difference: &str) -> Option<(String, Vec<LossKind>)> {
     }
     let (path, what) = difference.split_once(": ").unwrap();
     let kinds = match what {
-        "lost" => vec![Array, Group],
+        "missing" => vec![Array, Group],
         _ if what.starts_with("attributes") => return None,
         // The HOOMD schema names dimensions without a name.
         _ if what.starts_with("dimensions [\"dim1\"") && what.contains("value") => return None,

@@ -129,7 +129,7 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
     assert!(more.is_empty(), "{more:?}");
     let found = differences(content, &open(&path)).unwrap();
     let kind = |kind: LossKind| match kind {
-        LossKind::Array | LossKind::Group | LossKind::Name => "lost",
+        LossKind::Array | LossKind::Group | LossKind::Name => "missing",
         LossKind::Attribute => "attributes",
         LossKind::Type => "element type",
         LossKind::Shape => "shape",
@@ -163,7 +163,7 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
     for loss in &expected {
         // What else changes in a renamed node is not compared.
         let renamed = loss.split_once(": ").is_some_and(|(path, _)| {
-            found.iter().any(|difference| *difference == format!("{path}: lost"))
+            found.iter().any(|difference| *difference == format!("{path}: missing"))
         });
         let real = found.iter().any(|difference| {
             renamed
