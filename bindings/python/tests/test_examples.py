@@ -17,7 +17,8 @@ import spile
 from support import GOLDEN, ROOT, golden
 
 MODULES = sorted(m.name for m in pkgutil.iter_modules(spile.__path__) if m.name != "__main__")
-PAGES = [ROOT / "bindings/python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+READMES = [ROOT / "README.md", ROOT / "bindings/python/README.md"]
+PAGES = [*READMES, *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

@@ -93,6 +93,20 @@ fn a_rectilinear_grid_round_trips_with_its_metadata() {
 }
 
 #[test]
+fn the_grid_with_the_most_fields_is_written_even_if_another_has_more_dimensions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(&Limits::default());
+    for (name, shape) in [("ex", &[4, 3][..]), ("ey", &[4, 3]), ("distribution", &[4, 3, 5])] {
+        let mut desc = doubles(shape, Order::C).with_semantics(Semantics::role(Role::Field));
+        desc.coords = vec![Coord::Uniform { start: 0.0, step: 1.0 }; shape.len()];
+        tree.add_array(ROOT, name, desc).unwrap();
+    }
+    let back = again(&dataset(tree), folder.path(), "x.vti");
+    let found: Vec<&str> = back.arrays().map(|(_, node, _)| node.path.as_str()).collect();
+    assert_eq!(found, ["ex", "ey"]);
+}
+
+#[test]
 fn a_uniform_grid_round_trips_in_its_element_order_and_exactly() {
     for order in [Order::C, Order::F] {
         let folder = tempfile::tempdir().unwrap();

@@ -13,11 +13,12 @@ use serde_json::{Map, Value as Json, json};
 use spile_core::Dataset;
 use spile_core::dtype::DType;
 use spile_core::error::Result;
-use spile_core::layout::{Coord, Layout};
+use spile_core::format::LossKind;
+use spile_core::layout::Coord;
 use spile_core::shape::{Order, Shape};
 use spile_core::tree::{Attrs, NodeId, Value};
 use spile_interchange::dimensions::Dimensions;
-use spile_interchange::flat::Flat;
+use spile_interchange::flat::{Flat, flat_losses};
 
 use crate::json::{Attr, Real};
 use chunks::{CHUNK_BYTES, Chunks, Files, INSIDE, Work, inside};
@@ -115,21 +116,11 @@ pub fn index(content: &Dataset) -> Result<Index> {
         put_array(&mut index, place, &array.shape, chunks, &names, attrs);
     }
     index.files = files.names();
-    // Arrays with a shape per frame are not in the flat tree.
-    for (_, node, _) in content.tree().arrays() {
-        if tree.at(&node.path).is_none() && !flat_elsewhere(content, &node.path) {
-            let why = "the shape differs between frames".to_string();
-            index.left_out.push(LeftOut { path: node.path.clone(), why });
-        }
-    }
+    // Arrays whose frames do not form one array are not in the flat tree.
+    let losses = flat_losses(content, "the index", |_| Ok(())).into_vec();
+    let arrays = losses.into_iter().filter(|loss| loss.kind == LossKind::Array);
+    index.left_out.extend(arrays.map(|loss| LeftOut { path: loss.path, why: loss.reason }));
     Ok(index)
-}
-
-/// Whether the array refers to another one that is referenced.
-fn flat_elsewhere(content: &Dataset, path: &str) -> bool {
-    let tree = content.tree();
-    let array = tree.at(path).and_then(|id| tree.node(id).array.as_ref());
-    array.is_some_and(|array| !matches!(array.layout, Layout::PerFrame(_)))
 }
 
 fn put_array(

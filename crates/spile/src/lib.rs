@@ -59,3 +59,13 @@ pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
 pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dataset> {
     REGISTRY.open_path(path, options)
 }
+
+/// The Rust examples of pages run as documentation tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/ARCHITECTURE.md")]
+    struct Architecture;
+}

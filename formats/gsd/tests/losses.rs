@@ -40,14 +40,14 @@ fn amounts_to(difference: &str) -> Option<(String, Vec<LossKind>)> {
     }
     let (path, what) = difference.split_once(": ").unwrap();
     let kinds = match what {
-        "lost" => vec![Array, Group],
+        "missing" => vec![Array, Group],
         _ if what.starts_with("attributes") => return None,
         // The HOOMD schema names dimensions without a name.
         _ if what.starts_with("dimensions [\"dim1\"") && what.contains("value") => return None,
         _ if what.starts_with("dimensions") => vec![Dimensions, Shape],
         _ if what.starts_with("coordinates") => vec![Coordinates, Shape],
-        _ if what.starts_with("linear map") => vec![Scaling],
-        _ if what.starts_with("meaning") => vec![Meaning],
+        _ if what.starts_with("scaling") => vec![Scaling],
+        _ if what.starts_with("semantics") => vec![Meaning],
         _ if what.starts_with("number of frames") => vec![Frames],
         _ if what.starts_with("element type") => vec![Type],
         _ if what.starts_with("shape") => vec![Shape],

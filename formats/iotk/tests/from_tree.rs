@@ -129,14 +129,14 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
     assert!(more.is_empty(), "{more:?}");
     let found = differences(content, &open(&path)).unwrap();
     let kind = |kind: LossKind| match kind {
-        LossKind::Array | LossKind::Group | LossKind::Name => "lost",
+        LossKind::Array | LossKind::Group | LossKind::Name => "missing",
         LossKind::Attribute => "attributes",
         LossKind::Type => "element type",
         LossKind::Shape => "shape",
         LossKind::Dimensions => "dimensions",
         LossKind::Coordinates => "coordinates",
-        LossKind::Scaling => "linear map",
-        LossKind::Meaning => "meaning",
+        LossKind::Scaling => "scaling",
+        LossKind::Meaning => "semantics",
         LossKind::Frames => "frames",
         _ => "values",
     };
@@ -149,7 +149,7 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
         })
         .collect();
     let changed = |path: &str| expected.contains(&format!("{path}: element type"));
-    let scaled = |path: &str| expected.contains(&format!("{path}: linear map"));
+    let scaled = |path: &str| expected.contains(&format!("{path}: scaling"));
     for difference in &found {
         let (path, what) = difference.split_once(": ").unwrap_or((difference, ""));
         let values = what.starts_with("values") && (changed(path) || scaled(path));
@@ -163,7 +163,7 @@ fn declared(content: &Dataset, name: &str) -> Vec<(String, LossKind, Option<Stri
     for loss in &expected {
         // What else changes in a renamed node is not compared.
         let renamed = loss.split_once(": ").is_some_and(|(path, _)| {
-            found.iter().any(|difference| *difference == format!("{path}: lost"))
+            found.iter().any(|difference| *difference == format!("{path}: missing"))
         });
         let real = found.iter().any(|difference| {
             renamed

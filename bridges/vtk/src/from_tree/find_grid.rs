@@ -118,8 +118,9 @@ fn key(axes: &[Axis]) -> Vec<(u64, Option<NodeId>, u64, u64)> {
     axes.iter().map(one).collect()
 }
 
-/// The grid of the fields with the most dimensions, and of those the one with the most arrays. Arrays
-/// without a role may be fields, too.
+/// The grid with the most fields, and of those the one with the most dimensions: a distribution function may
+/// have more dimensions than the fields of a simulation. Without fields, the grid of the arrays with the most
+/// dimensions.
 pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     let known = coordinates(tree);
     let mut grids: Vec<Grid> = Vec::new();
@@ -154,7 +155,10 @@ pub(crate) fn find(tree: &Tree) -> Option<Grid> {
     }
     let count = |grid: &Grid| grid.points.len() + grid.cells.len();
     grids.retain(|grid| count(grid) > 0);
-    let size = |grid: &Grid| (grid.has_field, grid.axes.len(), count(grid));
+    let size = |grid: &Grid| {
+        let (rank, count) = (grid.axes.len(), count(grid));
+        if grid.has_field { (true, count, rank) } else { (false, rank, count) }
+    };
     // The first of equal ones.
     let mut best = grids.into_iter().rev().max_by_key(size)?;
     let in_cells = |id: &NodeId| {
