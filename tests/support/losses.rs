@@ -290,7 +290,7 @@ pub(crate) fn suite(format: &dyn Format, names: &[&str], more: Vec<Dataset>) {
 /// The golden files of a format with one of its extensions, and their names.
 fn golden(format: &dyn Format) -> Vec<(String, Dataset)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-    let files = spile_core::testkit::files(&folder.join(format.info().name)).into_iter();
+    let files = spile_core::testkit::files(folder.join(format.info().name)).into_iter();
     let own = files.filter(|file| {
         let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
         format.info().extensions.contains(&extension)

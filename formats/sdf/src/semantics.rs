@@ -212,7 +212,7 @@ fn component(path: &str, species: &str) -> Option<Component> {
         let axis = letters.next().is_some_and(|c| ('x'..='z').contains(&c));
         vector && axis && matches!(letters.as_str(), "" | "_averaged")
     };
-    let at = parts.iter().position(|part| is_component(part))?;
+    let at = parts.iter().position(is_component)?;
     let part = parts[at];
     let index = part.as_bytes()[1] - b'x';
     let vector = [&part[..1], &part[2..]].concat();
