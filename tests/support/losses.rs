@@ -74,17 +74,17 @@ fn is_declared(content: &Dataset, difference: &str, losses: &[Loss]) -> bool {
         // More than before is no loss.
         "new" => true,
         _ if difference.starts_with("None frames became") => true,
-        "lost" => {
+        "missing" => {
             let gone = |loss: &Loss| matches!(loss.kind, K::Array | K::Name | K::Group);
             losses.iter().any(|loss| gone(loss) && (loss.path == path || below(loss)))
         }
-        "meaning" => {
+        "semantics" => {
             is(&[K::Meaning]) || array.is_none_or(|a| *a.semantics() == Semantics::default())
         }
         "attributes" => is(&[K::Attribute]),
         "dimensions" => is(&[K::Dimensions, K::Shape]),
         "coordinates" => is(&[K::Coordinates, K::Shape]),
-        "linear" => is(&[K::Scaling]),
+        "scaling" => is(&[K::Scaling]),
         "element" => is(&[K::Type, K::Scaling]),
         "shape" => is(&[K::Shape]),
         "values" => is(&[K::Values, K::Scaling, K::Type, K::Shape]),
