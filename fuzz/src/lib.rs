@@ -7,15 +7,12 @@ mod budget;
 
 use std::sync::Once;
 
-use spile_core::error::Result;
-use spile_core::format::{Folder, Format, HEAD_BYTES, Head, Reader};
-use spile_core::layout::ArrayDesc;
-use spile_core::limits::Limits;
+use spile_core::error::{Error, Result};
+use spile_core::format::{Folder, Format, HEAD_BYTES, Head, OpenOptions};
 use spile_core::read::{Array, Axes};
 use spile_core::select::{Selection, Slice};
 use spile_core::shape::Order;
-use spile_core::source::Source;
-use spile_core::tree::Tree;
+use spile_core::{Dataset, Limits, Source};
 
 /// Small, so that the use of an unchecked length is detected.
 const LIMITS: Limits = Limits { memory: 8 << 20, nodes: 10_000, depth: 64 };
@@ -33,18 +30,16 @@ pub fn drive(format: &dyn Format, data: &[u8]) {
     let source = Source::memory(data);
     let head = Head { bytes: &data[..data.len().min(HEAD_BYTES)], len: data.len() as u64 };
     assert!(format.probe(head) <= 100, "expected a score of at most 100");
-    for strict in [false, true] {
-        if let Ok(report) = format.check(&source, &LIMITS, strict) {
-            let _ = format!("{:?} {report:?}", report.worst());
+    if let Some(checker) = format.abilities().checker {
+        for strict in [false, true] {
+            if let Ok(report) = checker.check(&source, &LIMITS, strict) {
+                let _ = format!("{:?} {report:?}", report.worst());
+            }
         }
     }
-    match format.open(source, &LIMITS) {
-        Ok(reader) => {
-            let _ = read_all(&*reader, data.len() as u64);
-        }
-        Err(error) => {
-            let _ = format!("{error} {:?}", error.hint_text());
-        }
+    for derived in [false, true] {
+        let options = OpenOptions::with_limits(LIMITS).with_derived(derived);
+        read_opened(Dataset::open(format, source.clone(), &options).map(Some));
     }
 }
 
@@ -58,49 +53,52 @@ pub fn drive_folder(format: &dyn Format, files: &[(&str, &[u8])]) {
         let _ = std::fs::write(path, data);
     }
     let Ok(folder) = Folder::open(folder.path()) else { return };
-    match format.open_folder(&folder, &LIMITS) {
-        Ok(Some(reader)) => {
-            let len = reader.source().len();
-            let _ = read_all(&*reader, len);
-        }
+    read_opened(Dataset::open_folder(format, &folder, &OpenOptions::with_limits(LIMITS)));
+}
+
+/// Reads everything of a dataset, or formats the error from opening it.
+fn read_opened(opened: Result<Option<Dataset>>) {
+    match opened {
+        Ok(Some(dataset)) => read_all(&dataset),
         Ok(None) => {}
-        Err(error) => {
-            let _ = format!("{error} {:?}", error.hint_text());
-        }
+        Err(error) => show(&error),
     }
 }
 
+fn show(error: &Error) {
+    let _ = format!("{error} {error:?}");
+}
+
 /// Reads all regions, objects and arrays; errors of single arrays are ignored.
-fn read_all(reader: &dyn Reader, len: u64) -> Result<()> {
-    let _ = format!("{:?}", reader.summary());
-    let _ = reader.regions(&mut |region| {
+fn read_all(dataset: &Dataset) {
+    let _ = format!("{:?} {:?}", dataset.summary(), dataset.warnings());
+    let len = dataset.source().len();
+    let _ = dataset.regions(&mut |region| {
         let end = region.offset.checked_add(region.len);
         assert!(end.is_some_and(|end| end <= len), "region outside of the file: {region:?}");
         Ok(())
     });
-    let tree = reader.tree();
-    let _ = reader.objects(&mut |object| {
-        let _ = read(reader.source(), tree, &object.array, None);
+    let _ = dataset.objects(&mut |object| {
+        let _ = dataset.open_array(&object.array).and_then(|array| read(&array));
         Ok(())
     });
-    let frames = tree.frames().map_or(0, |axis| axis.len()).min(FRAMES);
-    for (_, _, array) in tree.arrays() {
-        let _ = read(reader.source(), tree, array, None);
+    let frames = dataset.tree().frames().map_or(0, |axis| axis.len()).min(FRAMES);
+    for (id, _, _) in dataset.arrays() {
+        if let Err(error) = dataset.array_at(id).and_then(|array| read(&array)) {
+            show(&error);
+        }
         for frame in 0..frames {
-            let _ = read(reader.source(), tree, array, Some(frame));
+            if let Ok(Some(array)) = dataset.array_in_frame(id, frame) {
+                let _ = read(&array);
+            }
         }
     }
-    Ok(())
 }
 
-fn read(source: &Source, tree: &Tree, desc: &ArrayDesc, frame: Option<u64>) -> Result<()> {
-    let array = match frame {
-        Some(frame) => match Array::open_frame(source, tree, desc, frame, &LIMITS)? {
-            Some(array) => array,
-            None => return Ok(()),
-        },
-        None => Array::open(source, tree, desc, &LIMITS)?,
-    };
+fn read(array: &Array) -> Result<()> {
+    for dim in array.dims() {
+        let _ = array.coord(dim).and_then(|coord| coord.read());
+    }
     if array.shape().bytes(array.dtype().size())? <= READ_ENTIRELY {
         let mut seen = 0;
         array.all()?.stream(|block, _| {
@@ -109,12 +107,13 @@ fn read(source: &Source, tree: &Tree, desc: &ArrayDesc, frame: Option<u64>) -> R
         })?;
         assert_eq!(Some(seen), array.shape().count(), "expected every element once");
         for order in [Order::C, Order::F] {
-            array.read(&Selection::all(), Axes::Order(order))?;
+            array.read_bytes(&Selection::all(), Axes::Order(order))?;
         }
     }
     // The rank is limited, because a few elements per dimension are many if there are very many dimensions.
     let few = Slice::Range { start: Some(-1), stop: None, step: -2 };
-    array.read(&Selection(vec![few; array.shape().rank().min(16)]), Axes::Stored).map(drop)
+    let few = Selection(vec![few; array.shape().rank().min(16)]);
+    array.read_bytes(&few, Axes::Stored).map(drop)
 }
 
 /// Inputs are small: distributing blocks to threads would cost more than reading them.

@@ -271,9 +271,26 @@ pub(crate) fn samples() -> Vec<Dataset> {
     vec![one, signal, table, grid, cells, beam, run, mixed, idle, scalars, changing]
 }
 
-/// The files of `folder` with these extensions.
-pub(crate) fn golden(format: &dyn Format, folder: &Path) -> Vec<(String, Dataset)> {
-    let files = spile_core::testkit::files(folder).into_iter();
+/// Tests a writer with the golden files of its format, with [`samples`] and with `more`; those are written
+/// as files of all these `names`.
+///
+/// # Panics
+/// If losses and differences do not agree.
+pub(crate) fn suite(format: &dyn Format, names: &[&str], more: Vec<Dataset>) {
+    for (name, content) in golden(format) {
+        assert_losses_are_declared(format, &content, &name);
+    }
+    for content in samples().into_iter().chain(more) {
+        for name in names {
+            assert_losses_are_declared(format, &content, name);
+        }
+    }
+}
+
+/// The golden files of a format with one of its extensions, and their names.
+fn golden(format: &dyn Format) -> Vec<(String, Dataset)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let files = spile_core::testkit::files(folder.join(format.info().name)).into_iter();
     let own = files.filter(|file| {
         let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
         format.info().extensions.contains(&extension)

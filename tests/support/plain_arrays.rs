@@ -139,6 +139,8 @@ fn frames() -> Dataset {
     let kept = per_frame(&[array("int16", &[2]), array("int16", &[0])]);
     tree.add_array(ROOT, "kept", kept).unwrap();
     tree.add_array(ROOT, "kept.rows", array("int64", &[2])).unwrap();
+    let empty = per_frame(&[array("int32", &[0]), array("int32", &[0])]);
+    tree.add_array(ROOT, "empty", empty).unwrap();
     tree.set_frames(axis(2));
     dataset(tree)
 }

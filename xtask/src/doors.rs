@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `graph` | which crate of the workspace may depend on which |
 //! | `code` | rules for single source files |
+//! | `signatures` | functions with a parameter `&Limits` |
 //! | `text` | Rust source split into code, string literals and test modules |
 
 mod code;
 mod graph;
+mod signatures;
 mod text;
 
 use std::fs;
@@ -39,20 +41,21 @@ pub(crate) fn run() -> Result<bool> {
     let crates = Crate::from_metadata(&metadata, &root())?;
     let mut files = Vec::new();
     collect(&root(), &root(), &mut files)?;
-    let exceptions = code::exceptions(&files);
+    let limits = signatures::limits(&files);
     let violations: Vec<String> = graph::check(&crates)
         .into_iter()
         .chain(code::forbids_unsafe(&crates, &files))
         .chain(files.iter().flat_map(|file| code::RULES.iter().flat_map(move |rule| rule(file))))
-        .chain(exceptions.violations)
+        .chain(limits.violations)
         .collect();
     for message in &violations {
         println!("{message}");
     }
     let long = files.iter().filter_map(code::too_long);
-    for message in exceptions.warnings.into_iter().chain(long) {
+    for message in limits.warning.into_iter().chain(long) {
         println!("warning: {message}");
     }
+    println!("{} functions have a parameter `&Limits` and do not open a file", limits.count);
     println!("{} crates, {} files, {} violations", crates.len(), files.len(), violations.len());
     Ok(violations.is_empty())
 }

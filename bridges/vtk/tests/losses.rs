@@ -3,23 +3,7 @@
 #[path = "../../../tests/support/losses.rs"]
 mod losses;
 
-use std::path::Path;
-
-use spile_core::format::Format;
-
-fn suite(format: &dyn Format, names: &[&str]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-    for (name, content) in losses::golden(format, &folder.join(format.info().name)) {
-        losses::assert_losses_are_declared(format, &content, &name);
-    }
-    for content in losses::samples() {
-        for name in names {
-            losses::assert_losses_are_declared(format, &content, name);
-        }
-    }
-}
-
 #[test]
 fn losses_of_vtk_are_declared() {
-    suite(&spile_vtk::Vtk, &["x.vti", "x.vtr", "x.vtu", "x.vtp", "x.pvd"]);
+    losses::suite(&spile_vtk::Vtk, &["x.vti", "x.vtr", "x.vtu", "x.vtp", "x.pvd"], Vec::new());
 }

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::{Measurement, Result, serve};
+use spile::Dataset;
 use spile::dtype::DType;
-use spile::format::{Dataset, write_file};
+use spile::format::write_file;
 use spile::frames::{Cells, FrameCell, Moments};
 use spile::layout::{ArrayDesc, Extents, Layout};
 use spile::limits::Limits;
@@ -49,8 +50,7 @@ fn task(fields: &[&str]) -> Measurement {
 
 /// Creates a typical file of the format: three-dimensional fields, frames of 10,000 particles, or one long array.
 fn make(format: &str, file: &Path, bytes: u64) -> Measurement {
-    let limits = Limits::default();
-    let mut tree = Tree::new(&limits);
+    let mut tree = Tree::new(&Limits::default());
     let plain =
         |offset: u64, len: u64, order| Layout::Plain { extents: Extents::one(offset, len), order };
     let mut add = |name: &str, dtype: DType, shape: Shape, layout: Layout| {
@@ -91,17 +91,16 @@ fn make(format: &str, file: &Path, bytes: u64) -> Measurement {
     let content = Dataset::new(Source::memory(numbers), tree);
     let start = Instant::now();
     let format = spile::REGISTRY.named(format)?;
-    write_file(format, &content, file, Overwrite::Replace, &limits)?;
+    write_file(format, &content, file, Overwrite::Replace)?;
     Ok((start.elapsed(), used))
 }
 
 fn convert_file(file: &Path, new: &Path) -> Measurement {
-    let limits = Limits::default();
     let start = Instant::now();
     let format = convert::target(&spile::REGISTRY, None, new)?;
-    let opened = spile::open(file, &limits)?;
-    let plan = convert::plan(format, &*opened.reader, new, &limits)?;
-    convert(format, &*opened.reader, &plan, new, Overwrite::Never, &limits)?;
+    let content = spile::open(file)?;
+    let plan = convert::plan(format, &content, new)?;
+    convert(format, &content, &plan, new, Overwrite::Never, false)?;
     let time = start.elapsed();
     let bytes = convert::size(new)?;
     // Otherwise the next task has to wait for free memory.
@@ -114,13 +113,12 @@ fn convert_file(file: &Path, new: &Path) -> Measurement {
 }
 
 fn compare(file: &Path, other: &Path) -> Measurement {
-    let limits = Limits::default();
     let start = Instant::now();
-    let (one, two) = (spile::open(file, &limits)?, spile::open(other, &limits)?);
-    let found = diff(&*one.reader, &*two.reader, &Rules::default(), &limits)?;
+    let (one, two) = (spile::open(file)?, spile::open(other)?);
+    let found = diff(&one, &two, &Rules::default())?;
     let time = start.elapsed();
     if found.differences.is_empty() {
-        return Ok((time, 2 * one.reader.source().len()));
+        return Ok((time, 2 * one.source().len()));
     }
     Err(format!("{} differences", found.differences.len()).into())
 }

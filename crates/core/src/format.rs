@@ -569,16 +569,6 @@ pub fn write_file_if(
     Ok(losses)
 }
 
-/// Writes `content` to a new `path` that is removed soon, without waiting for the disk.
-pub fn write_scratch(format: &dyn Format, content: &Dataset, path: &Path) -> Result<()> {
-    let Writer::Folder(writer) = writer_of(format)? else {
-        return write_file(format, content, path, Overwrite::Never).map(drop);
-    };
-    let sink = FolderSink::create(path, Overwrite::Never)?;
-    writer.write_folder(content, &sink)?;
-    sink.commit_unsynced()
-}
-
 /// Replacing a folder deletes everything in it, so it has to be empty or a dataset of the format: a
 /// mistyped name must not delete other files.
 fn ensure_replaceable(format: &dyn Format, path: &Path, limits: &Limits) -> Result<()> {

@@ -248,6 +248,8 @@ impl Layout {
                 Some(Self::Inline(part.into(), Order::C))
             }
             Self::Fill(_) => Some(self.clone()),
+            // Rows without elements, of any number.
+            Self::Chunked { .. } if len == 0 => Some(Self::Inline([].into(), Order::C)),
             Self::Chunked { chunks, first: start } => {
                 let row = Shape::new(chunks.shape.lengths().get(1..)?);
                 let bytes = row.bytes(chunks.fill.len()).ok()?;

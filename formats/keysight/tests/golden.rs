@@ -6,8 +6,8 @@ mod recordings;
 use recordings::{check_all, folder, read};
 use spile_core::error::ErrorKind;
 use spile_core::format::{Checker as _, Format as _, OpenOptions};
-use spile_core::registry::Registry;
 use spile_core::limits::Limits;
+use spile_core::registry::Registry;
 use spile_core::source::Source;
 use spile_keysight::Keysight;
 

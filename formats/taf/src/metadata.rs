@@ -41,7 +41,7 @@ pub(crate) fn line(
     };
     array.coords = own.coords.iter().zip(dimensions).map(grid).collect();
     // The mesh of a field is another object and is not written.
-    array.meaning = own.meaning.clone();
+    array.meaning.clone_from(&own.meaning);
     if let Some(meaning) = &mut array.meaning {
         meaning.mesh = None;
     }

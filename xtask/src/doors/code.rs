@@ -13,77 +13,13 @@ const LIBRARIES: [&str; 5] =
 
 type Rule = fn(&File) -> Vec<String>;
 
-/// Rules without exceptions.
-pub(super) const RULES: [Rule; 3] = [unsafe_only_in_source, only_the_cli_prints, no_machine_paths];
-
-/// A rule that some files still violate.
-struct Pending {
-    name: &'static str,
-    rule: Rule,
-    /// Files, or folders of files, and the violations allowed in them. The numbers only go down; an entry
-    /// without violations is removed.
-    allowed: &'static [(&'static str, usize)],
-}
-
-const PENDING: [Pending; 2] = [
-    Pending {
-        name: "command-line text in libraries",
-        rule: no_command_line_text,
-        allowed: &[
-            ("bridges/npy/src/write.rs", 2),
-            ("bridges/parquet/src/write.rs", 1),
-            ("bridges/vtk/src/collection.rs", 1),
-            ("bridges/vtk/src/write.rs", 1),
-            ("crates/core/src/", 6),
-            ("crates/ops/src/", 3),
-            ("formats/gsd/src/", 12),
-            ("formats/iotk/src/", 1),
-            ("formats/sdf/src/", 2),
-            ("formats/taf/src/", 5),
-        ],
-    },
-    Pending {
-        name: "temporary files in operations",
-        rule: no_temporary_files,
-        allowed: &[("crates/ops/src/convert.rs", 4)],
-    },
+pub(super) const RULES: [Rule; 5] = [
+    unsafe_only_in_source,
+    only_the_cli_prints,
+    no_machine_paths,
+    no_command_line_text,
+    no_temporary_files,
 ];
-
-/// The results of the rules with exceptions.
-#[derive(Default)]
-pub(super) struct Exceptions {
-    pub(super) violations: Vec<String>,
-    pub(super) warnings: Vec<String>,
-}
-
-/// Applies the rules that have exceptions. Allowed violations are counted in a warning.
-pub(super) fn exceptions(files: &[File]) -> Exceptions {
-    let mut all = Exceptions::default();
-    for Pending { name, rule, allowed } in &PENDING {
-        let mut found: Vec<String> = files.iter().flat_map(rule).collect();
-        let mut total = 0;
-        for (path, most) in *allowed {
-            let inside: Vec<String> = found.extract_if(.., |text| text.starts_with(path)).collect();
-            total += inside.len();
-            if inside.len() > *most {
-                let count = inside.len();
-                all.violations.extend(inside);
-                all.violations
-                    .push(format!("{path}: {name}: expected at most {most}, found {count}"));
-            } else if inside.len() < *most {
-                let count = inside.len();
-                all.warnings.push(format!(
-                    "{path}: {name}: {count} of {most} allowed; lower the number in xtask/src/doors/code.rs"
-                ));
-            }
-        }
-        all.violations.extend(found);
-        if total > 0 {
-            all.warnings.push(format!("{name}: {total} to be removed"));
-        }
-    }
-    all
-}
 
 /// Every crate forbids unsafe code, except core, mpi and the bindings.
 pub(super) fn forbids_unsafe(crates: &[Crate], files: &[File]) -> Vec<String> {
@@ -275,18 +211,5 @@ mod tests {
         let text = "fn f() {\n    tempfile::tempdir_in(\"/dev/shm\");\n}\n";
         assert_eq!(no_temporary_files(&file("crates/ops/src/a.rs", text)).len(), 3);
         assert_eq!(no_temporary_files(&file("crates/core/src/a.rs", text)), [""; 0]);
-    }
-
-    #[test]
-    fn allowed_violations_are_counted_and_may_not_increase() {
-        let (allowed, most) = PENDING[1].allowed[0];
-        let ops = |path: &str, lines: usize| file(path, &"tempfile::x();\n".repeat(lines));
-        let all = exceptions(&[ops(allowed, most), ops("crates/ops/src/b.rs", 1)]);
-        assert_eq!(all.violations.len(), 1, "{:?}", all.violations);
-        assert!(all.warnings.last().unwrap().contains("4 to be removed"), "{:?}", all.warnings);
-        let all = exceptions(&[ops(allowed, most + 1)]);
-        assert!(all.violations.last().unwrap().contains("expected at most 4, found 5"));
-        let all = exceptions(&[ops(allowed, most - 1)]);
-        assert!(all.violations.is_empty() && all.warnings.iter().any(|w| w.contains("3 of 4")));
     }
 }

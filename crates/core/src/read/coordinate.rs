@@ -3,6 +3,7 @@
 use super::{Array, Axes};
 use crate::error::{Error, Hint, Result};
 use crate::layout::{ArrayDesc, Coord};
+use crate::limits::Limits;
 use crate::select::Selection;
 use crate::semantics::Semantics;
 use crate::tree::{Attrs, Node, closest};
@@ -17,6 +18,7 @@ pub struct Coordinate {
     /// Unit of the points, where known.
     pub units: Option<String>,
     values: Values,
+    limits: Limits,
 }
 
 #[derive(Clone)]
@@ -40,8 +42,9 @@ impl Coordinate {
         !matches!(self.values, Values::Index)
     }
 
-    /// All points.
+    /// All points. Fails with `Limit` if they exceed the memory limit.
     pub fn read(&self) -> Result<Vec<f64>> {
+        self.limits.allow(self.len.saturating_mul(8), "the coordinate")?;
         match &self.values {
             Values::Index => Ok((0..self.len).map(|k| k as f64).collect()),
             Values::Uniform { start, step } => {
@@ -126,6 +129,34 @@ impl Array {
                 (Values::Array(Box::new(array)), units)
             }
         };
-        Ok(Coordinate { dim, len, units, values })
+        Ok(Coordinate { dim, len, units, values, limits: *self.limits() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::error::ErrorKind;
+    use crate::layout::{ArrayDesc, Coord, Layout};
+    use crate::shape::Shape;
+    use crate::tree::{ROOT, Tree};
+    use crate::{Dataset, Limits, Source};
+
+    #[test]
+    fn a_coordinate_with_more_points_than_the_budget_is_refused() {
+        let mut tree = Tree::new(&Limits::default());
+        for (name, coord) in
+            [("index", Coord::None), ("t", Coord::Uniform { start: 0.0, step: 0.5 })]
+        {
+            let layout = Layout::Fill(vec![0].into());
+            let mut array = ArrayDesc::new(DType::U8, Shape::new([1 << 40]), layout);
+            (array.dims, array.coords) = (vec!["t".into()], vec![coord]);
+            tree.add_array(ROOT, name, array).unwrap();
+        }
+        let dataset = Dataset::new(Source::memory([]), tree);
+        for name in ["index", "t"] {
+            let coord = dataset.array(name).unwrap().coord("t").unwrap();
+            assert_eq!(coord.read().unwrap_err().kind(), ErrorKind::Limit);
+        }
     }
 }

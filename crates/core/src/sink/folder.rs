@@ -99,11 +99,6 @@ impl FolderSink {
         Ok(())
     }
 
-    /// Renames the folder to its target without flushing anything to disk. For temporary folders.
-    pub fn commit_unsynced(self) -> Result<()> {
-        self.publish().map_err(|e| self.io(e))
-    }
-
     fn io(&self, error: io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&self.path),

@@ -26,7 +26,13 @@ pub(crate) fn open(source: Source, limits: &Limits) -> Result<Recording> {
     for number in 1..=header.waveforms {
         let wave = Waveform::read(&source, at)
             .map_err(|e| recording::in_header(e.in_object(format!("waveform {number}"))))?;
-        headers.push(region(at, wave.len, RegionKind::Header, "waveform header", wave.label.as_str()));
+        headers.push(region(
+            at,
+            wave.len,
+            RegionKind::Header,
+            "waveform header",
+            wave.label.as_str(),
+        ));
         at = at.saturating_add(wave.len);
         for k in 1..=wave.buffers {
             recording::allow(records.len() as u64 + headers.len() as u64, limits)?;

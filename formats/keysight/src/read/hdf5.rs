@@ -1,7 +1,7 @@
 //! HDF5 file as a recording. The group `Waveforms` has one group per channel, which has one array per segment.
 
-use spile_core::error::{Error, Result};
 use spile_core::Dataset;
+use spile_core::error::{Error, Result};
 use spile_core::layout::{ArrayDesc, Coord};
 use spile_core::limits::Limits;
 use spile_core::read::Axes;
