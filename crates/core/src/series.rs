@@ -504,7 +504,7 @@ mod tests {
         let mut field = ArrayDesc::new(crate::dtype::DType::F64, shape, layout);
         field.meaning = Some(Box::new(Semantics { mesh: Some(mesh), ..Semantics::default() }));
         tree.add_array(ROOT, "field", field).unwrap();
-        Member { tree, summary: Attrs::new(), coordinates: Vec::new() }
+        Member { tree, summary: Attrs::new(), warnings: Vec::new(), coordinates: Vec::new() }
     }
 
     #[test]
