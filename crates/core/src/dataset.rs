@@ -305,8 +305,8 @@ fn warn_of_others(
     members: &[PathBuf],
     mut parsed: Parsed,
 ) -> Parsed {
-    let same = |e: &&str| folder.with_extension(e).len();
-    let count: usize = format.info().extensions.iter().map(|e| same(&e)).sum();
+    let extensions = format.info().extensions.iter();
+    let count: usize = extensions.map(|extension| folder.with_extension(extension).len()).sum();
     if let Some(others) = count.checked_sub(members.len()).filter(|n| *n > 0) {
         let mut report = Report::default();
         let message = format!("{others} files of other series in this folder are ignored");

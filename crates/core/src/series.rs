@@ -29,8 +29,10 @@ const BATCH: usize = 64;
 /// Larger coordinates, in bytes, are not compared between files.
 const SHARED_BYTES: u64 = 1 << 20;
 
-/// Approximate size in bytes of a frame in the table of an array.
+/// Number of warnings of files that are kept.
 const KNOWN_WARNINGS: usize = 1_000;
+
+/// Approximate size in bytes of a frame in the table of an array.
 const CELL_BYTES: u64 = 256;
 
 /// Number, step and time of a file.

@@ -10,7 +10,7 @@ use spile_core::layout::{ArrayDesc, Coord, Layout};
 use spile_core::limits::Limits;
 use spile_core::shape::{Order, Shape};
 use spile_core::source::Source;
-use spile_core::tree::{ROOT, Tree, Value};
+use spile_core::tree::{Tree, Value};
 use spile_core::wire::ByteOrder;
 use spile_ops::Pick;
 use spile_ops::diff::{Diff, Rules, renaming};
