@@ -115,12 +115,8 @@ impl<'a> Comparison<'a> {
         let known = |coord: &Coord| *coord != Coord::None;
         let missing =
             |(k, coord): (usize, &Coord)| known(coord) && !new.coords.get(k).is_some_and(known);
-        let as_array =
-            |both: (&Coord, &Coord)| matches!(both, (Coord::Uniform { .. }, Coord::Node(_)));
         if old.coords.iter().enumerate().any(missing) {
             self.lost(path, LossKind::Coordinates, "SDF has coordinates only for variables");
-        } else if old.coords.iter().zip(&new.coords).any(as_array) {
-            self.lost(path, LossKind::Coordinates, "SDF stores coordinates as arrays");
         }
         let factor = |map: Option<Linear>| map.unwrap_or(Linear::new(0.0, 1.0)).coefficients();
         if factor(stored.map) != factor(written.map) {
