@@ -114,7 +114,8 @@ fn reject_options(command: &Command) -> Result<()> {
     };
     let command = Cli::command();
     let verb = command.find_subcommand(verb);
-    let known = command.get_arguments().chain(verb.into_iter().flat_map(|v| v.get_arguments()));
+    let known =
+        command.get_arguments().chain(verb.into_iter().flat_map(clap::Command::get_arguments));
     let known: Vec<String> = known.filter_map(|a| Some(format!("--{}", a.get_long()?))).collect();
     let similar = spile::tree::closest(option, known.iter().map(String::as_str));
     let suggestion = match similar.first() {

@@ -97,7 +97,7 @@ impl Canon {
     fn attrs(&mut self, attrs: &Attrs) {
         let mut sorted: Vec<_> = attrs.iter().collect();
         // Stable: attributes of the same name stay in the order of the file.
-        sorted.sort_by(|a, b| a.0.cmp(&b.0));
+        sorted.sort_by(|a, b| a.0.cmp(b.0));
         self.number(sorted.len() as u64);
         for (name, value) in sorted {
             self.text(name);

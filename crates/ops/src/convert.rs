@@ -186,7 +186,6 @@ fn rules(content: &Dataset, written: &Dataset) -> Rules {
 pub fn is_loss(row: &Row, loss: &Loss) -> bool {
     let kinds: &[LossKind] = match row.what {
         "first only" => &[LossKind::Array, LossKind::Group, LossKind::Name, LossKind::Frames],
-        "second only" => &[LossKind::Name],
         "kind" => &[LossKind::Array],
         "attribute" => &[LossKind::Attribute],
         // Physical values have another type.
@@ -196,7 +195,7 @@ pub fn is_loss(row: &Row, loss: &Loss) -> bool {
         "dimensions" => &[LossKind::Dimensions, LossKind::Shape],
         "coordinates" => &[LossKind::Coordinates, LossKind::Shape],
         "meaning" => &[LossKind::Meaning],
-        "name" => &[LossKind::Name],
+        "second only" | "name" => &[LossKind::Name],
         _ => &[LossKind::Values],
     };
     kinds.contains(&loss.kind)
