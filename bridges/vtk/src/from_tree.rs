@@ -324,7 +324,8 @@ impl Plan {
         let mut kept: HashMap<NodeId, DType> = self.written.iter().copied().collect();
         for (id, _, desc) in tree.arrays() {
             if self.restores(tree, id) {
-                kept.insert(id, desc.dtype.with_order(ByteOrder::Little));
+                let stored = desc.dtype.with_order(ByteOrder::Little);
+                kept.insert(id, if desc.map.is_some() { DType::F64 } else { stored });
             }
         }
         kept
@@ -496,17 +497,18 @@ impl<'a> Snapshot<'a> {
 /// The metadata of a file as JSON for an XML comment.
 fn metadata(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<String> {
     let content = snapshot.content;
-    let mut tree = plain_tree(content, &plan.kept(content.tree()))?;
+    let kept = plan.kept(content.tree());
+    let mut tree = plain_tree(content, &kept)?;
     if let (Some(frame), Some(axis)) = (snapshot.frame, content.tree().frames()) {
         let attrs = &mut tree.node_mut(ROOT).attrs;
         attrs.retain(|name, _| name != "step" && name != "time");
         attrs.extend(axis.step(frame)?.map(|step| ("step", Value::UInt(step))));
         attrs.extend(axis.time(frame)?.map(|time| ("time", Value::Float(time))));
     }
-    for (id, dtype) in &plan.written {
+    for (id, dtype) in &kept {
         let Some(desc) = &mut tree.node_mut(*id).array else { continue };
         desc.dtype = *dtype;
-        // The file has physical values.
+        // The file has physical values, and so have cell centres that reading computes from them.
         if desc.map.take().is_some()
             && let Some(meaning) = &mut desc.meaning
         {

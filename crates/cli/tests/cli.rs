@@ -396,7 +396,10 @@ fn what_is_wrong_with_a_format_is_told() {
     let (_, said) = bad(&["info", &at("notes.taf")]);
     assert!(said.contains("notes.taf: not taf: at byte 0: "), "{said}");
     let (_, said) = bad(&["convert", "scalar_1x1.taf", &at("x")]);
-    assert!(said.contains("x: the name has no ending that tells the format\nhint: "), "{said}");
+    assert!(
+        said.contains("x: the file name has no extension that determines the format\nhint: "),
+        "{said}"
+    );
     let (_, said) = bad(&["convert", "scalar_1x1.taf", &at("x"), "-t", "h5"]);
     assert!(
         said.contains(

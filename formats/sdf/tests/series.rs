@@ -215,7 +215,7 @@ fn unreadable_dumps_and_arrays_that_change_type_are_omitted_and_reported() {
         ]
     );
     assert!(series.warnings()[0].message.contains("unexpected end of file"));
-    assert!(series.warnings()[1].message.contains("3.sdf: float32 instead of float64"));
+    assert!(series.warnings()[1].message.contains("3.sdf: expected float64, found float32"));
     // Steps 0, 1, 3 and 4 remain; the field is missing in step 1 and has another type in step 3.
     assert_eq!(values(&series, "Field/Ey", 0).unwrap()[0], 0.0);
     assert_eq!(values(&series, "Field/Ey", 1), None);
