@@ -125,7 +125,10 @@ proptest! {
     fn any_figure_gives_valid_xml(figure in figure()) {
         let svg = figure.to_svg();
         prop_assert!(Document::parse(&svg).is_ok(), "{}", svg);
-        prop_assert!(!svg.contains("NaN") && !svg.contains("inf,"));
+        // Three letters of an embedded picture may be "NaN" by coincidence.
+        let numbers: Vec<&str> = svg.split('"').filter(|part| !part.starts_with("data:")).collect();
+        let numbers = numbers.join("\"");
+        prop_assert!(!numbers.contains("NaN") && !numbers.contains("inf,"));
         prop_assert!(figure.plot_width() >= 1);
     }
 
