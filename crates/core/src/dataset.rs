@@ -292,8 +292,8 @@ impl Dataset {
 
     fn native(&self) -> Result<&dyn Native> {
         self.0.native.as_deref().ok_or_else(|| {
-            Error::unsupported("", "a dataset of several files has no byte map of its own")
-                .hint("open the files one by one")
+            Error::unsupported("", "the dataset has no byte map of its own")
+                .hint("open the files of a series one by one")
         })
     }
 }

@@ -1,8 +1,9 @@
 //! Native writer: blocks in sequence, then the summary. The number of blocks is 0 until everything
 //! else is written (section 3), which marks a file that was not closed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use spile_core::convert;
 use spile_core::dtype::DType;
@@ -37,6 +38,8 @@ pub(crate) struct FileLayout {
     pub(crate) end: u64,
     blocks: Vec<(BlockHeader, Vec<u8>)>,
     ids: HashSet<String>,
+    /// The last number appended to each identifier, so that many equal ones stay linear.
+    numbers: Mutex<HashMap<String, u64>>,
 }
 
 /// Location and encoded header of a block.
@@ -69,7 +72,7 @@ impl FileLayout {
             let message = format!("expected a string length of 1 to 1048575 bytes, found {found}");
             return Err(Error::argument(message));
         }
-        Ok(Self { file, end: FILE_HEADER, blocks: Vec::new(), ids: HashSet::new() })
+        Ok(Self { file, end: FILE_HEADER, blocks: Vec::new(), ids: HashSet::new(), numbers: Mutex::default() })
     }
 
     /// The header of a block with `length` bytes of data. The identifier is truncated and made
@@ -144,14 +147,19 @@ impl FileLayout {
     /// characters of an identifier of 32 bytes.
     pub(crate) fn unique_id(&self, id: &str) -> String {
         let id = truncated(id, ID);
-        let mut unique = id.to_string();
-        let mut number = 0_u64;
-        while self.ids.contains(&unique) {
-            number += 1;
-            let digits = number.to_string();
-            unique = format!("{}{digits}", truncated(id, ID - digits.len()));
+        if !self.ids.contains(id) {
+            return id.to_string();
         }
-        unique
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = numbers.entry(id.to_string()).or_insert(1);
+        loop {
+            let digits = number.to_string();
+            let unique = format!("{}{digits}", truncated(id, ID - digits.len()));
+            if !self.ids.contains(&unique) {
+                return unique;
+            }
+            *number += 1;
+        }
     }
 
     /// Returns the final file header and the encoded summary.

@@ -1,11 +1,12 @@
 //! Writes stations.
 
+use spile_core::dtype::Kind;
 use spile_core::error::Result;
 use spile_core::read::Axes;
 use spile_core::select::{Selection, Slice};
 use spile_core::tree::{Node, NodeId};
 
-use super::{TreeWriter, attrs, factor, label, unsupported};
+use super::{TreeWriter, attrs, factor, label, no_type, unsupported};
 use crate::wire::DataType;
 use crate::wire::block_type::BlockType;
 use crate::wire::meta::{Meta, Station};
@@ -50,7 +51,12 @@ impl<'a> TreeWriter<'a> {
         for (id, column, desc) in columns {
             self.owned.insert(id);
             let form = self.form(desc)?;
-            let datatype = DataType::of(form.dtype);
+            // A column has one element of a fixed type per row; bytes without a type stay so.
+            let text = form.dtype.kind() == Kind::Text && form.dtype.size() > 1;
+            let datatype = DataType::of(form.dtype).filter(|_| !text);
+            if datatype.is_none() && form.dtype.kind() != Kind::Opaque {
+                return Err(no_type(form.dtype));
+            }
             station.variable_ids.push(column.id.clone().unwrap_or_default());
             station.variable_names.push(label(column));
             station.variable_types.push(datatype.unwrap_or_default());
