@@ -407,14 +407,14 @@ fn what_is_wrong_with_a_format_is_told() {
         ),
         "{said}"
     );
-    // A comment of several lines is told in one.
+    // Every loss is one line with its reason.
     let lost = spile(&["convert", "example_2d_101x3.taf", &at("x.npy"), "--dry-run"]);
     let lost = text(&lost.stderr);
     assert!(
         lost.lines().all(|line| line.starts_with("warning: example_2d_101x3.taf: not written: ")),
         "{lost}"
     );
-    assert!(lost.contains("attribute comments"), "{lost}");
+    assert!(lost.contains("the file: attribute comments (NumPy cannot store it)\n"), "{lost}");
 }
 
 #[test]

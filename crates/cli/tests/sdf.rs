@@ -121,12 +121,12 @@ fn a_folder_of_dumps_is_one_dataset_with_a_time_axis() {
     // As many as there are in each.
     assert_eq!(lines.lines().count(), 3 + 719 + 713 + 708);
 
-    // A dump that is not complete is left out, and that is said.
+    // An incomplete dump is skipped and reported.
     let whole = std::fs::read(run.join("epoch2d_4ranks_id4_0001.sdf")).unwrap();
     std::fs::write(run.join("epoch2d_4ranks_id4_0001.sdf"), &whole[..5000]).unwrap();
     let done = spile(temp.path(), &["info", "run"]);
     let told = String::from_utf8_lossy(&done.stderr);
-    assert!(told.contains("epoch2d_4ranks_id4_0001.sdf: skipped: "), "{told}");
+    assert!(told.contains("0001.sdf: skipped: unexpected end of file: the summary of "), "{told}");
     assert!(String::from_utf8_lossy(&done.stdout).contains("2 (step 0 to step 36)"));
     let json: serde_json::Value =
         serde_json::from_str(&good(temp.path(), &["info", "run", "--json"])).unwrap();

@@ -72,7 +72,13 @@ impl FileLayout {
             let message = format!("expected a string length of 1 to 1048575 bytes, found {found}");
             return Err(Error::argument(message));
         }
-        Ok(Self { file, end: FILE_HEADER, blocks: Vec::new(), ids: HashSet::new(), numbers: Mutex::default() })
+        Ok(Self {
+            file,
+            end: FILE_HEADER,
+            blocks: Vec::new(),
+            ids: HashSet::new(),
+            numbers: Mutex::default(),
+        })
     }
 
     /// The header of a block with `length` bytes of data. The identifier is truncated and made
