@@ -7,7 +7,7 @@ use std::process::Output;
 
 use folder::{golden, spile};
 
-fn told(output: &Output) -> (Option<i32>, String) {
+fn output_of(output: &Output) -> (Option<i32>, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
@@ -22,13 +22,13 @@ fn dumps_become_frames_of_any_format() {
     let dumps: Vec<&str> = dumps.iter().map(String::as_str).collect();
     for new in ["run.gsd", "run.zarr", "run.nc", "run.scda", "run.npz"] {
         let words = [&["merge"], &dumps[..], &["-o", new, "--verify"]].concat();
-        let (code, text) = told(&spile(temp.path(), &words));
+        let (code, text) = output_of(&spile(temp.path(), &words));
         assert_eq!(code, Some(0), "{new}: {text}");
         assert!(text.contains("verified"), "{new}: {text}");
         for (frame, dump) in ["0", "1", "2"].into_iter().zip([dumps[1], dumps[2], dumps[0]]) {
             let field = ["cat", new, "Electric Field/Ey", "--frames", frame];
-            let (code, merged) = told(&spile(temp.path(), &field));
-            let (_, alone) = told(&spile(temp.path(), &["cat", dump, "Electric Field/Ey"]));
+            let (code, merged) = output_of(&spile(temp.path(), &field));
+            let (_, alone) = output_of(&spile(temp.path(), &["cat", dump, "Electric Field/Ey"]));
             assert_eq!(code, Some(0), "{merged}");
             let numbers = |text: &str| {
                 let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -45,11 +45,11 @@ fn trajectories_follow_each_other_and_formats_are_not_mixed() {
     let one = golden("gsd/v0.0.1/ce10462_one_frame.gsd");
     let dump = golden("sdf/epoch1d_normal_0000.sdf");
     let (one, dump) = (one.to_str().unwrap(), dump.to_str().unwrap());
-    let (code, text) = told(&spile(temp.path(), &["merge", one, one, one, "-o", "three.npz"]));
+    let (code, text) = output_of(&spile(temp.path(), &["merge", one, one, one, "-o", "three.npz"]));
     assert_eq!(code, Some(0), "{text}");
-    let (_, text) = told(&spile(temp.path(), &["info", "three.npz"]));
+    let (_, text) = output_of(&spile(temp.path(), &["info", "three.npz"]));
     assert!(text.contains('3'), "{text}");
-    let (code, text) = told(&spile(temp.path(), &["merge", one, dump, "-o", "x.gsd"]));
+    let (code, text) = output_of(&spile(temp.path(), &["merge", one, dump, "-o", "x.gsd"]));
     assert_eq!(code, Some(2));
     assert!(text.contains("expected gsd as in the first file, found sdf"), "{text}");
     assert!(!temp.path().join("x.gsd").exists());

@@ -160,7 +160,7 @@ impl Store {
             }
             Self::Chunked(chunks) => chunks.fetch(source, limits, offset, buffer),
             Self::Computed { computed, inputs, size, len } => {
-                let piece = computed.piece.max(1).saturating_mul(*size as u64);
+                let piece = computed.piece.max(1).saturating_mul((*size as u64).max(1));
                 let end = offset + buffer.len() as u64;
                 let mut number = offset / piece;
                 while number.saturating_mul(piece) < end {

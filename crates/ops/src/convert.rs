@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde::ser::Serializer;
 use spile_core::Dataset;
 use spile_core::error::{Error, Hint, Result};
 use spile_core::format::{
@@ -79,14 +78,6 @@ impl<'a> From<&'a Loss> for LossRow<'a> {
         let Loss { path, kind, name, reason } = loss;
         Self { path, what: kind.name(), name: name.as_deref(), reason }
     }
-}
-
-/// Serialises losses as JSON rows.
-pub fn serialize_losses<S: Serializer>(
-    losses: &[Loss],
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_seq(losses.iter().map(LossRow::from))
 }
 
 /// The way of writing `content` as `format` with the fewest losses; fails if it cannot be written. Reads no

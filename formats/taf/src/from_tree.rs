@@ -1,5 +1,6 @@
 //! Any dataset with one array as TAF.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 
 use spile_core::Dataset;
@@ -60,10 +61,10 @@ pub(crate) fn losses(content: &Dataset) -> Result<Vec<Loss>> {
     let tree = content.tree();
     let (id, desc, comments) = array_and_comments(content)?;
     element_type(content, desc)?;
-    let mut above = vec![id];
+    let mut above = HashSet::from([id]);
     let mut parent = tree.node(id).parent;
     while parent != ROOT {
-        above.push(parent);
+        above.insert(parent);
         parent = tree.node(parent).parent;
     }
     let mut losses = Vec::new();

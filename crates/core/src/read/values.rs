@@ -2,6 +2,7 @@
 
 use super::{Array, Axes};
 use crate::convert::{self, Number};
+use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::select::Selection;
 use crate::shape::Order;
@@ -42,14 +43,16 @@ impl Array {
 
 impl<T: Number> FromArray for Vec<T> {
     fn from_array(array: &Array, selection: &Selection) -> Result<Self> {
-        if T::DTYPE == crate::dtype::DType::F64 {
+        let is_number = array.dtype().is_real() || array.dtype().kind() == Kind::Bool;
+        if T::DTYPE == DType::F64 && is_number {
             let values = array.read_f64(selection, Axes::Order(Order::C))?;
             return Ok(values.into_iter().map(T::from_f64).collect());
         }
         if array.dtype().with_order(ByteOrder::Little) != T::DTYPE || array.map().is_some() {
             let scaled = if array.map().is_some() { " with scaling" } else { "" };
             let message = format!("cannot read {}{scaled} as {}", array.dtype(), T::DTYPE);
-            return Err(Error::argument(message).hint("read it as float64"));
+            let error = Error::argument(message);
+            return Err(if is_number { error.hint("read it as float64") } else { error });
         }
         let bytes = array.read_bytes(selection, Axes::Order(Order::C))?;
         Ok(convert::decode(&bytes))
@@ -63,5 +66,32 @@ impl<T: Number> FromArray for ndarray::ArrayD<T> {
         let shape: Vec<usize> = shape.lengths().iter().map(|n| *n as usize).collect();
         let values = Vec::<T>::from_array(array, selection)?;
         Self::from_shape_vec(shape, values).map_err(|e| Error::argument(e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dataset::Dataset;
+    use crate::layout::{ArrayDesc, Layout};
+    use crate::limits::Limits;
+    use crate::shape::{Order, Shape};
+    use crate::source::Source;
+    use crate::tree::{ROOT, Tree};
+
+    #[test]
+    fn complex_numbers_are_not_reduced_to_their_real_part() {
+        let mut tree = Tree::new(&Limits::default());
+        for (name, dtype) in [("z", "complex64"), ("n", "int64"), ("b", "bool8")] {
+            let dtype: crate::dtype::DType = dtype.parse().unwrap();
+            let layout = Layout::Inline(vec![1; dtype.size()].into(), Order::C);
+            tree.add_array(ROOT, name, ArrayDesc::new(dtype, Shape::new([1]), layout)).unwrap();
+        }
+        let dataset = Dataset::new(Source::memory([]), tree);
+        let error = dataset.array("z").unwrap().read::<Vec<f64>>("...").unwrap_err();
+        assert_eq!(error.message(), "cannot read complex64 as float64");
+        assert_eq!(dataset.array("b").unwrap().read::<Vec<f64>>("...").unwrap(), [1.0]);
+        let n = dataset.array("n").unwrap();
+        assert_eq!(n.read::<Vec<i64>>("...").unwrap(), [0x0101_0101_0101_0101]);
+        assert!(n.read::<Vec<i32>>("...").is_err() && n.read::<Vec<f64>>("...").is_ok());
     }
 }
